@@ -1,0 +1,1 @@
+"""The command line: one library call per command, and how its answer looks to a person and to a pipe."""

@@ -1,0 +1,79 @@
+"""Does a text fit, or must it be kept? The cheapest exact order of tests; the reason is a value.
+
+Monotone: a longer text never fits where a shorter beginning of it did not. Bytes are counted without encoding, and
+tokens are counted only where no bound settles it.
+"""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from holdall.policy.limits import Limits
+from holdall.text.tokens import Tokenizer, count_in_pieces
+
+Reason = Literal["bytes", "chars", "lines", "tokens", "room"]
+
+# A token of the vocabularies in use is at most 128 bytes long, and never shorter than one byte.
+LONGEST_TOKEN = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """It fits as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """It does not, and this limit was met first."""
+
+    reason: Reason
+
+
+Decision = Inline | Keep
+_INLINE = Inline()
+
+
+def decide(text: str, *, limits: Limits, tokenizer: Tokenizer, tokens_left: int | None = None) -> Decision:
+    """`tokens_left` is the room that the turn still has; None where nobody counts it."""
+    length = len(text)
+    most_bytes = inf if limits.bytes is None else limits.bytes
+    if length > most_bytes:
+        return Keep("bytes")
+    if limits.chars is not None and length > limits.chars:
+        return Keep("chars")
+    size = length
+    if not text.isascii():
+        # At most four bytes a char: encode only where that bound does not settle it.
+        size = 4 * length
+        lines_matter = limits.lines is not None and size > limits.lines
+        if size > most_bytes or lines_matter or _tokens_matter(size, limits, tokens_left):
+            size = len(text.encode("utf-8", "surrogatepass"))
+        if size > most_bytes:
+            return Keep("bytes")
+    if limits.lines is not None and size > limits.lines and _lines(text) > limits.lines:
+        return Keep("lines")
+    return _by_tokens(text, size, limits, tokenizer, tokens_left)
+
+
+def _by_tokens(text: str, size: int, limits: Limits, tokenizer: Tokenizer, tokens_left: int | None) -> Decision:
+    if not _tokens_matter(size, limits, tokens_left):
+        return _INLINE
+    if limits.tokens is not None and size > LONGEST_TOKEN * limits.tokens:
+        return Keep("tokens")
+    if tokens_left is not None and size > LONGEST_TOKEN * tokens_left:
+        return Keep("room")
+    tokens = count_in_pieces(tokenizer, text)
+    if limits.tokens is not None and tokens > limits.tokens:
+        return Keep("tokens")
+    if tokens_left is not None and tokens > tokens_left:
+        return Keep("room")
+    return _INLINE
+
+
+def _tokens_matter(size: int, limits: Limits, tokens_left: int | None) -> bool:
+    return (limits.tokens is not None and size > limits.tokens) or (tokens_left is not None and size > tokens_left)
+
+
+def _lines(text: str) -> int:
+    """A final newline does not start another line."""
+    return text.count("\n") + (not text.endswith("\n"))

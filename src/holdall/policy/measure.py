@@ -1,0 +1,148 @@
+"""One pass over an output: everything that is known of its bytes but their sha256.
+
+The sha256 is computed beside this, in a thread of its own, by whoever feeds the bytes: it is the one costly number
+that can run on another core. Memory is flat: one block, the samples for tokens, and 24 bytes a block.
+"""
+
+from array import array
+from copy import copy
+from dataclasses import replace
+
+import stringzilla
+import xxhash
+
+from holdall.text.kinds import SAMPLE, TAIL, json_complaint, kind_of
+from holdall.text.tokens import Tokenizer, TokenMeter
+from holdall.text.utf8 import CharCounter
+from holdall.values.blocks import BLOCK, BlockTable
+from holdall.values.facts import Measure
+from holdall.values.spans import Totals
+
+checksum = xxhash.xxh3_64_intdigest
+
+_STRICT_CHECK_UP_TO = 256 * 1024  # larger JSON is not parsed only to say that it is strict
+
+
+class Measurer:
+    """Feed it bytes in pieces of any size, then `finish`. Until then `table` and the counts tell the part so far."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer_name = tokenizer.name
+        self._tokens = TokenMeter(tokenizer)
+        self._chars = CharCounter()
+        self._part = bytearray()  # an unfinished block
+        self._head = bytearray()
+        self._tail = b""
+        self._line_length = 0  # of the line that is being read
+        self.longest_line = 0
+        self.bytes = 0
+        self.newlines = 0
+        self.chars = 0
+        self.table = BlockTable(array("Q"), array("Q"), array("Q"))
+
+    def feed(self, chunk: bytes | memoryview) -> None:
+        if len(self._head) < SAMPLE:
+            self._head += chunk[: SAMPLE - len(self._head)]
+        view = memoryview(chunk)
+        at = 0
+        if self._part:
+            at = min(BLOCK - len(self._part), len(view))
+            self._part += view[:at]
+            if len(self._part) < BLOCK:
+                return
+            self._block(bytes(self._part))
+            self._part.clear()
+        while len(view) - at >= BLOCK:
+            self._block(bytes(view[at : at + BLOCK]))
+            at += BLOCK
+        self._part += view[at:]
+
+    @property
+    def taken(self) -> int:
+        """All bytes fed so far, those of an unfinished block too."""
+        return self.bytes + len(self._part)
+
+    def so_far(self) -> tuple[Totals, BlockTable]:
+        """The part fed so far as if it were the whole, without ending it."""
+        table = BlockTable(self.table.newlines[:], self.table.chars[:], self.table.checksums[:])
+        part = bytes(self._part)
+        newlines = self.newlines + part.count(b"\n")
+        counter = copy(self._chars)
+        chars = self.chars + counter.feed(part) + counter.finish()
+        if part:
+            table.newlines.append(newlines)
+            table.chars.append(chars)
+            table.checksums.append(checksum(part))
+        elif table.chars:
+            table.chars[-1] = chars
+        open_line = part[-1:] != b"\n" if part else self._line_length > 0
+        return Totals(bytes=self.taken, chars=chars, lines=newlines + open_line), table
+
+    def finish(self, sha256: str) -> tuple[Measure, BlockTable]:
+        if self._part:
+            self._block(bytes(self._part))
+        self.chars += self._chars.finish()
+        if self.table.chars:
+            self.table.chars[-1] = self.chars
+        open_line = self._line_length > 0
+        self.longest_line = max(self.longest_line, self._line_length)
+        tokens, exact = self._tokens.finish()
+        head = bytes(self._head)
+        whole = self.bytes <= len(head)
+        kind = kind_of(head, self._tail, whole=whole, valid=self._chars.valid)
+        measure = Measure(
+            bytes=self.bytes,
+            chars=self.chars,
+            lines=self.newlines + open_line,
+            longest_line=self.longest_line,
+            tokens=tokens,
+            tokens_exact=exact,
+            tokenizer=self._tokenizer_name,
+            sha256=sha256,
+            kind=kind,
+            utf8=self._chars.valid,
+        )
+        return replace(measure, notes=self._notes(kind, head, whole)), self.table
+
+    def _notes(self, kind: str, head: bytes, whole: bool) -> tuple[str, ...]:
+        if kind == "json" and whole and len(head) <= _STRICT_CHECK_UP_TO:
+            complaint = json_complaint(head.decode("utf-8", "replace"))
+            return (complaint,) if complaint else ()
+        return ()
+
+    def _block(self, block: bytes) -> None:
+        self.bytes += len(block)
+        newlines = stringzilla.count(block, b"\n")
+        self.newlines += newlines
+        self.chars += self._chars.feed(block)
+        self._tokens.feed(block)
+        self._measure_lines(block, newlines)
+        self._tail = (self._tail + block)[-TAIL:] if len(block) < TAIL else block[-TAIL:]
+        self.table.newlines.append(self.newlines)
+        self.table.chars.append(self.chars)
+        self.table.checksums.append(checksum(block))
+
+    def _measure_lines(self, block: bytes, newlines: int) -> None:
+        if not newlines:
+            self._line_length += len(block)
+            return
+        first, last = block.find(b"\n"), block.rfind(b"\n")
+        self.longest_line = max(self.longest_line, self._line_length + first)
+        self._line_length = len(block) - last - 1
+        if last - first > self.longest_line:
+            self.longest_line = _longest_between(block, first, last, self.longest_line)
+
+
+def _longest_between(block: bytes, first: int, last: int, longest: int) -> int:
+    """The longest line between two newlines, given one that is known to be at least `longest`."""
+    if longest < 512:
+        return max(longest, max(map(len, block[first + 1 : last].split(b"\n"))))
+    # Where lines are long, hop: a line that ends within `longest` bytes cannot be the longest.
+    at = first + 1
+    while at < last:
+        newline = block.rfind(b"\n", at, at + longest + 1)
+        if newline < 0:
+            newline = block.find(b"\n", at + longest + 1)
+            longest = newline - at
+        at = newline + 1
+    return longest

@@ -1,0 +1,41 @@
+"""How long an output is kept: for a number of days, for its session, or until somebody removes it."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from holdall.values.errors import BadSetting
+
+DAY = 86_400.0
+_DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,4})?)\s*(?:d|days?)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`days` None and `session` False means: keep."""
+
+    days: float | None = 30.0
+    session: bool = False
+
+    def __str__(self) -> str:
+        if self.session:
+            return "session"
+        return "keep" if self.days is None else f"{self.days:g} days"
+
+    def expires_at(self, created: float) -> float:
+        return math.inf if self.session or self.days is None else created + self.days * DAY
+
+
+def parse(value: object, *, key: str = "retention", where: str = "") -> Retention:
+    """`session`, `keep`, `30`, `30 days`, a number of days."""
+    rule = "it must be 'session', 'keep' or a number of days from 0 to 36500"
+    if value == "session":
+        return Retention(days=None, session=True)
+    if value == "keep":
+        return Retention(days=None)
+    if isinstance(value, str):
+        match = _DAYS.fullmatch(value.strip())
+        value = float(match["number"]) if match else value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 36_500:
+        raise BadSetting(key, value, rule, where=where)
+    return Retention(days=float(value))

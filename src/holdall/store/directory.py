@@ -1,0 +1,265 @@
+"""The store that ships: plain files in one folder of the user's own. Keeps the promises of `store.protocol`.
+
+    HOME/
+      names/            which session has which name
+      index.sqlite      a cache of the records
+      session-<uuid>/   0700, one per session
+        session.json    what the session is
+        <handle>.record one per output: its facts and block table
+        <uuid>.txt      the bytes, exactly as they came (.json where they are JSON)
+        terminal/       <uuid>.log, the output of commands
+
+It writes nothing outside HOME and follows no link inside it.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
+
+from holdall.policy.retention import Retention
+from holdall.store import disk, keeping
+from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store.ids import new_uuid
+from holdall.store.ingest import ingest
+from holdall.store.keeping import Quota
+from holdall.store.live import LiveWriter, RunningReader, interrupted, is_running
+from holdall.store.protocol import OutputReader, Progress, SessionInfo
+from holdall.store.reader import FileReader
+from holdall.store.root import Root
+from holdall.text.tokens import Estimate, Tokenizer
+from holdall.values.blocks import BlockTable
+from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
+from holdall.values.facts import Facts, Origin
+from holdall.values.handles import Foreign, Long, Short, parse
+
+
+class DirectoryStore:
+    """Safe to use from several threads and several processes at once."""
+
+    def __init__(
+        self,
+        home: str,
+        *,
+        tokenizer: Tokenizer | None = None,
+        retention: Retention | None = None,
+        quota: Quota | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.tokenizer = tokenizer or Estimate()
+        self.clock = clock
+        self._retention = retention or Retention()
+        self._quota = quota or Quota()
+        self._root = Root(home, clock)
+
+    @property
+    def home(self) -> str:
+        return self._root.home
+
+    def close(self) -> None:
+        self._root.close()
+
+    # Sessions
+
+    def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
+        with self._using("opening a session", make=True):
+            found = self._root.sessions.find(name)
+            if found is None:
+                return self._root.sessions.make(name, retention or self._retention, parent)
+            if retention is not None and retention != found.retention:
+                return self._root.sessions.keep_for(found, retention)
+            return found
+
+    def find_session(self, name: str) -> SessionInfo | None:
+        with self._using("looking for a session"):
+            return self._root.sessions.find(name)
+
+    def sessions(self) -> Sequence[SessionInfo]:
+        with self._using("listing the sessions"):
+            return self._root.sessions.all()
+
+    def end_session(self, session: SessionInfo) -> None:
+        if session.retention.session:
+            for facts in self.outputs(session):
+                self.expire(session, facts, "kept for its session, which has ended")
+
+    # Outputs: in
+
+    def put(
+        self,
+        session: SessionInfo,
+        chunks: Iterable[bytes],
+        origin: Origin,
+        *,
+        notes: Callable[[], Sequence[str]] = tuple,
+        progress: Progress | None = None,
+    ) -> Facts:
+        with self._using("keeping an output", make=True):
+            folder = self._root.folder(session, make=True)
+            inside = folder.terminal() if origin.terminal else folder.descriptor
+            id = new_uuid()
+            temporary = disk.INCOMING + id
+            descriptor = disk.create(temporary, inside=inside)
+            try:
+                disk.hold(descriptor)
+                taken = ingest(chunks, descriptor, self.tokenizer, progress=progress, room=self._room(session))
+                facts = keeping.facts_of(id, session.id, origin, taken, notes(), self.clock())
+                with folder.lock():
+                    file = keeping.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
+                    facts = folder.publish(replace(facts, file=file), taken.table)
+                    self._root.catalogue.note(folder, facts)
+            finally:
+                os.close(descriptor)
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=inside)
+        self._root.check_reachable(folder)
+        return facts
+
+    def begin(self, session: SessionInfo, origin: Origin) -> LiveWriter:
+        with self._using("starting an output", make=True):
+            folder = self._root.folder(session, make=True)
+            id = new_uuid()
+            file = f"{TERMINAL}/{id}.log" if origin.terminal else f"{id}.txt"
+            inside, name = folder.inside(file)
+            descriptor = disk.create(name, inside=inside)
+            try:
+                disk.hold(descriptor)
+                os.fsync(inside)
+                facts = Facts(
+                    handle="",
+                    id=id,
+                    session=session.id,
+                    created=self.clock(),
+                    origin=origin,
+                    state="running",
+                    file=file,
+                )
+                with folder.lock():
+                    facts = folder.publish(facts, BlockTable())
+                    self._root.catalogue.note(folder, facts)
+            except BaseException:
+                os.close(descriptor)
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=inside)
+                raise
+            return LiveWriter(folder, facts, descriptor, self.tokenizer, clock=self.clock, settle=self._settle)
+
+    # Outputs: out
+
+    def resolve(self, session: SessionInfo, reference: str) -> Facts:
+        with self._using("looking for an output"):
+            folder = self._root.folder(session)
+            found = self._named(folder, reference)
+            if found is None and reference:
+                found = self._called(folder, reference)
+            if found is None:
+                known = [facts.handle for facts in self._root.catalogue.all(folder) if facts.state != "expired"]
+                raise UnknownHandle(reference, session=session.name, known=known[::-1])
+            return self._current(folder, found)
+
+    def outputs(self, session: SessionInfo) -> Sequence[Facts]:
+        with self._using("listing outputs"):
+            folder = self._root.folder(session)
+            return [self._current(folder, facts) for facts in self._root.catalogue.all(folder)]
+
+    def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]:
+        """For upkeep: the folder, its outputs, and the handles whose records cannot be read."""
+        with self._using("listing outputs"):
+            folder = self._root.folder(session)
+            found, faults = self._root.catalogue.survey(folder)
+            return folder, [self._current(folder, facts) for facts in found], faults
+
+    def open(self, facts: Facts) -> OutputReader:
+        with self._using("opening an output"):
+            folder = self._root.folder_by_id(facts.session)
+            current, table = self._loaded(folder, facts)
+            if current.state == "running":
+                if is_running(folder, current):
+                    return RunningReader(folder.open_bytes(current), current)
+                self._current(folder, current)
+                current, table = self._loaded(folder, facts)
+            if current.state == "expired":
+                when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
+                raise OutputExpired(current.handle, when, current.error)
+            return FileReader(folder.open_bytes(current), current, table)
+
+    # Upkeep
+
+    def expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
+        """Leave a tombstone in place of an output. The number of bytes that this freed on disk."""
+        with self._using("removing an output"):
+            folder = self._root.folder(session)
+            with folder.lock():
+                loaded = folder.load(facts.handle)
+                if loaded is None or loaded[0].state in ("expired", "running"):
+                    return 0
+                current = loaded[0]
+                origin = replace(current.origin, arguments=None)
+                stone = replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin)
+                folder.rewrite(stone, BlockTable())
+                self._root.catalogue.note(folder, stone)
+                shared = any(other.file == current.file for other in self._root.catalogue.all(folder))
+                if shared or not current.file:
+                    return 0
+                folder.remove_bytes(current.file)
+                return current.measure.bytes
+
+    def used_bytes(self, session: SessionInfo) -> int:
+        """What the session's outputs take on disk: identical ones once."""
+        return sum({facts.file: facts.measure.bytes for facts in self.outputs(session) if facts.file}.values())
+
+    # Inside
+
+    @contextlib.contextmanager
+    def _using(self, doing: str, *, make: bool = False) -> Generator[None]:
+        with disk.explained(doing, self.home):
+            self._root.check(make=make)
+            yield
+
+    def _named(self, folder: SessionFolder, reference: str) -> Facts | None:
+        match parse(reference, session=folder.session.id):
+            case Short(handle):
+                loaded = folder.load(handle)
+                return loaded[0] if loaded else None
+            case Long(session, id):
+                if session != folder.session.id:
+                    return None
+                return next(iter(self._root.catalogue.find(folder, column="id", value=id)), None)
+            case Foreign():
+                return None
+
+    def _called(self, folder: SessionFolder, call_id: str) -> Facts | None:
+        found = self._root.catalogue.find(folder, column="call_id", value=call_id)
+        if len(found) > 1:
+            raise AmbiguousCallId(call_id, [facts.handle for facts in found])
+        return found[0] if found else None
+
+    def _loaded(self, folder: SessionFolder, facts: Facts) -> tuple[Facts, BlockTable]:
+        loaded = folder.load(facts.handle)
+        if loaded is None:
+            raise StoreGone(f"the record of output {facts.handle} was removed from the store by hand.")
+        return loaded
+
+    def _current(self, folder: SessionFolder, facts: Facts) -> Facts:
+        """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first."""
+        if facts.state != "running" or is_running(folder, facts):
+            return facts
+        with folder.lock():
+            current, _ = self._loaded(folder, facts)
+            if current.state != "running":
+                return current
+            final, table = interrupted(folder, current, self.tokenizer, self.clock())
+            folder.rewrite(final, table)
+            self._root.catalogue.note(folder, final)
+            return final
+
+    def _settle(self, folder: SessionFolder, facts: Facts, table: BlockTable) -> Facts:
+        return keeping.settle(folder, self._root.catalogue, facts, table)
+
+    def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
+        """None where there is no quota: nothing is counted then."""
+        if self._quota == Quota():
+            return None
+        in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
+        return keeping.room_for(self._quota, self.used_bytes(session), in_all)

@@ -1,0 +1,181 @@
+"""The few things that the store does to a disk, each done relative to an open folder and never through a link.
+
+Every file is made 0600 and every folder 0700 whatever the umask says. An `OSError` leaves this package as a
+`StoreFault` that says what was being done and what can be done about it.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Generator
+
+from holdall.text.numbers import size
+from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
+
+INCOMING = ".incoming-"  # how every unfinished file is named; gc removes the ones that nobody writes any more
+_ELSEWHERE = "Choose another data folder with --home or HOLDALL_HOME."
+
+
+def open_root(path: str) -> int:
+    """Open the data folder, made where it is missing. A link, or a folder of somebody else, is refused."""
+    with explained("opening the data folder", path):
+        try:
+            os.makedirs(os.path.dirname(path) or "/", mode=0o700, exist_ok=True)
+            os.mkdir(path, 0o700)
+            os.chmod(path, 0o700)  # just made by us, so no link; the umask may have taken bits away
+        except FileExistsError:
+            pass
+        root = open_folder(path, shown=path)
+    about = os.fstat(root)
+    if about.st_uid != os.geteuid():
+        os.close(root)
+        raise StoreUnsafe(f"the data folder {path} belongs to user {about.st_uid}, not to you. {_ELSEWHERE}")
+    if about.st_mode & 0o022:
+        os.close(root)
+        mode = stat.S_IMODE(about.st_mode)
+        raise StoreUnsafe(
+            f"others can write to the data folder {path} (mode {mode:04o}). "
+            f"Close it with: chmod 700 {path}. Or: {_ELSEWHERE[0].lower()}{_ELSEWHERE[1:]}"
+        )
+    return root
+
+
+def open_folder(name: str, *, inside: int | None = None, shown: str = "") -> int:
+    """Open a folder that is one: a link is refused, also one that leads to a folder."""
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+    except OSError as problem:
+        if problem.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        about = os.stat(name, dir_fd=inside, follow_symlinks=False)
+        what = "a symbolic link" if stat.S_ISLNK(about.st_mode) else "not a folder"
+        raise StoreUnsafe(
+            f"{shown or name} is {what} (owner {about.st_uid}, mode {stat.S_IMODE(about.st_mode):04o}); "
+            f"nothing is read or written through it. {_ELSEWHERE}"
+        ) from problem
+
+
+def make_folder(name: str, *, inside: int) -> int:
+    """Make it 0700 where it is missing, and open it."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=inside)
+    except FileExistsError:
+        return open_folder(name, inside=inside)
+    folder = open_folder(name, inside=inside)
+    os.fchmod(folder, 0o700)
+    os.fsync(inside)
+    return folder
+
+
+def create(name: str, *, inside: int) -> int:
+    """A new file that only we can read, open for reading and writing."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o600, dir_fd=inside)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def open_file(name: str, *, inside: int) -> int:
+    """An existing regular file, for reading. A link, a pipe or a device in its place is refused."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreUnsafe(f"{name} in the store is not a regular file; it is not read.")
+    return descriptor
+
+
+def read_file(name: str, *, inside: int) -> bytes:
+    with os.fdopen(open_file(name, inside=inside), "rb") as file:
+        return file.read()
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool) -> None:
+    """All of `data` under `name`, durable, or nothing. Without `replace` an existing name raises FileExistsError.
+
+    The caller syncs the folder: it may have more than one name to put there.
+    """
+    temporary = f"{INCOMING}{token}"
+    descriptor = create(temporary, inside=inside)
+    try:
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if replace:
+            os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=inside)
+            return
+        # A hard link is the one way to give a name that fails where the name is taken, in one step.
+        os.link(temporary, name, src_dir_fd=inside, dst_dir_fd=inside, follow_symlinks=False)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=inside)
+
+
+@contextlib.contextmanager
+def locked(name: str, *, inside: int) -> Generator[None]:
+    """Hold the lock file `name`. The kernel lets go of it when the process ends, however it ends."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, 0o600, dir_fd=inside)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_held(descriptor: int) -> bool:
+    """Whether some living process still holds the file as its writer."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def hold(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextlib.contextmanager
+def explained(doing: str, where: str) -> Generator[None]:
+    """Turn an OSError into the StoreFault that says what to do about it."""
+    try:
+        yield
+    except OSError as problem:
+        raise fault_for(problem, doing, where) from problem
+
+
+def fault_for(problem: OSError, doing: str, where: str) -> StoreFault:
+    reason = os.strerror(problem.errno) if problem.errno else str(problem)
+    match problem.errno:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return StoreFull(
+                f"no space left while {doing}: {_free(where)} free for {where}. Nothing of it is kept. "
+                f"Make room (`holdall gc --dry-run` shows what could go). {_ELSEWHERE}"
+            )
+        case errno.ENOENT | errno.ESTALE:
+            return StoreGone(f"the folder {where} went away while {doing}. The next output makes it anew.")
+        case errno.ELOOP | errno.ENOTDIR:
+            return StoreUnsafe(f"{where} is not a folder of its own ({reason}). {_ELSEWHERE}")
+        case _:
+            return StoreFault(f"{reason} while {doing} in {where}. {_ELSEWHERE}")
+
+
+def _free(where: str) -> str:
+    while where and not os.path.exists(where):
+        where = os.path.dirname(where)
+    try:
+        about = os.statvfs(where or "/")
+    except OSError:
+        return "an unknown amount"
+    return size(about.f_bavail * about.f_frsize)

@@ -1,0 +1,122 @@
+"""One session's folder: its records and files, and the one lock under which they change.
+
+A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever reads
+needs none, because every name appears, changes and goes in one step.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Generator
+from dataclasses import replace
+
+from holdall.store import disk, record
+from holdall.store.ids import new_handle, new_tag
+from holdall.store.protocol import SessionInfo
+from holdall.values.blocks import BlockTable
+from holdall.values.errors import OutputDamaged, OutputMissing, StoreFault, StoreUnsafe
+from holdall.values.facts import Facts
+from holdall.values.handles import is_short
+
+TERMINAL = "terminal"
+_LOCK = ".lock"
+
+
+class SessionFolder:
+    """Holds the folder open by descriptor, so that nothing can be put in its place."""
+
+    def __init__(self, descriptor: int, session: SessionInfo) -> None:
+        self.session = session
+        self.descriptor = descriptor
+        self._terminal: int | None = None
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+        if self._terminal is not None:
+            os.close(self._terminal)
+
+    def inside(self, file: str) -> tuple[int, str]:
+        """The open folder and the plain name of a stored file."""
+        sub, _, name = file.rpartition("/")
+        if sub == TERMINAL:
+            return self.terminal(), name
+        if sub or not name or name.startswith("."):
+            raise StoreFault(f"{file[:80]!r} is not the name of a stored file.")
+        return self.descriptor, name
+
+    def terminal(self) -> int:
+        if self._terminal is None:
+            self._terminal = disk.make_folder(TERMINAL, inside=self.descriptor)
+        return self._terminal
+
+    @contextlib.contextmanager
+    def lock(self) -> Generator[None]:
+        with disk.locked(_LOCK, inside=self.descriptor):
+            yield
+
+    def publish(self, facts: Facts, table: BlockTable) -> Facts:
+        """A record under a handle that nobody has; then the folder is synced. The caller holds the lock."""
+        for attempt in range(64):
+            named = replace(facts, handle=new_handle(attempt))
+            data = record.encode(named, table)
+            with contextlib.suppress(FileExistsError):
+                disk.write_new(
+                    named.handle + record.SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=False
+                )
+                os.fsync(self.descriptor)
+                return named
+        raise StoreFault("no free handle was found in 64 tries.")
+
+    def rewrite(self, facts: Facts, table: BlockTable) -> None:
+        """Another record under the same handle, in one step. The caller holds the lock."""
+        data = record.encode(facts, table)
+        disk.write_new(facts.handle + record.SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=True)
+        os.fsync(self.descriptor)
+
+    def load(self, handle: str) -> tuple[Facts, BlockTable] | None:
+        """The record of `handle`, or None where there is none."""
+        try:
+            data = disk.read_file(handle + record.SUFFIX, inside=self.descriptor)
+        except FileNotFoundError:
+            return None
+        facts, table = record.decode(data, handle=handle)
+        if facts.session != self.session.id:
+            raise StoreFault(f"the record of {handle} belongs to another session; it is not read.")
+        return facts, table
+
+    def stamps(self) -> dict[str, str]:
+        """Every handle with a record, and what tells one version of that record from another."""
+        found: dict[str, str] = {}
+        with os.scandir(self.descriptor) as entries:
+            names = [entry.name for entry in entries]
+        for name in names:
+            handle = name.removesuffix(record.SUFFIX)
+            if handle != name and is_short(handle) and (stamp := self.stamp(handle)):
+                found[handle] = stamp
+        return found
+
+    def stamp(self, handle: str) -> str | None:
+        try:
+            about = os.stat(handle + record.SUFFIX, dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return f"{about.st_mtime_ns}-{about.st_size}-{about.st_ino}"
+
+    def open_bytes(self, facts: Facts) -> int:
+        """The stored bytes of an output, open for reading."""
+        folder, name = self.inside(facts.file)
+        try:
+            return disk.open_file(name, inside=folder)
+        except FileNotFoundError as problem:
+            raise OutputMissing(facts.handle) from problem
+        except OSError as problem:
+            if problem.errno != errno.ELOOP:
+                raise
+            raise OutputDamaged(facts.handle, "a link stands in the place of its file (integrity)") from problem
+        except StoreUnsafe as problem:
+            raise OutputDamaged(facts.handle, "its file is no regular file any more (integrity)") from problem
+
+    def remove_bytes(self, file: str) -> None:
+        folder, name = self.inside(file)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)

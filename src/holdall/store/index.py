@@ -1,0 +1,156 @@
+"""A cache of the records in one SQLite file, so that listing and finding by call id do not open every record.
+
+Everything in it can be read again from the records, and every row carries a checksum of its own. So no failure here
+is ever the user's: a damaged file is set aside and started anew, a busy one is done without. It never holds anything
+that exists nowhere else.
+
+The journal is a rollback journal, not a write-ahead log: readers and writers of several processes then meet only in
+SQLite's oldest and best-tried code.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Generator
+
+from holdall.policy.measure import checksum
+from holdall.values.facts import Facts
+
+NAME = "index.sqlite"
+_VERSION = 1
+_CLEAR = "DROP TABLE IF EXISTS outputs; DROP TABLE IF EXISTS complete;"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS outputs (
+    session TEXT NOT NULL, handle TEXT NOT NULL, stamp TEXT NOT NULL, id TEXT NOT NULL, call_id TEXT NOT NULL,
+    sha256 TEXT NOT NULL, facts TEXT NOT NULL, proof INTEGER NOT NULL, PRIMARY KEY (session, handle)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS complete (session TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_id ON outputs (session, id);
+CREATE INDEX IF NOT EXISTS by_call_id ON outputs (session, call_id) WHERE call_id <> '';
+CREATE INDEX IF NOT EXISTS by_sha256 ON outputs (session, sha256);
+"""
+
+
+_LOOK_UP = {
+    "id": "SELECT handle FROM outputs WHERE session = ? AND id = ?",
+    "call_id": "SELECT handle FROM outputs WHERE session = ? AND call_id = ?",
+    "sha256": "SELECT handle FROM outputs WHERE session = ? AND sha256 = ?",
+}
+
+
+class Index:
+    """One connection. `path` is the file; a link in its place is set aside like any other damage."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def rows(self, session: str) -> dict[str, tuple[str, Facts]]:
+        """Handle to (stamp, facts) for every row that proves itself."""
+        found: dict[str, tuple[str, Facts]] = {}
+        with self._guarded() as database:
+            query = "SELECT handle, stamp, facts, proof FROM outputs WHERE session = ?"
+            for handle, stamp, text, proof in database.execute(query, (session,)):
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    if proof == _proof(text, stamp):
+                        found[handle] = (stamp, Facts.from_json(json.loads(text)))
+        return found
+
+    def handles(self, session: str, *, column: str, value: str) -> list[str]:
+        """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records."""
+        found: list[str] = []
+        with self._guarded() as database:
+            found = [handle for (handle,) in database.execute(_LOOK_UP[column], (session, value))]
+        return found
+
+    def is_complete(self, session: str) -> bool:
+        """Whether every record of the session was here once; until then a miss means nothing."""
+        with self._guarded() as database:
+            query = "SELECT 1 FROM complete WHERE session = ?"
+            return database.execute(query, (session,)).fetchone() is not None
+        return False
+
+    def mark_complete(self, session: str) -> None:
+        with self._guarded() as database, database:
+            database.execute("INSERT OR IGNORE INTO complete VALUES (?)", (session,))
+
+    def save(self, entries: list[tuple[str, Facts]]) -> None:
+        """(stamp, facts) of records that were just written or read."""
+        with self._guarded() as database, database:
+            for stamp, facts in entries:
+                text = json.dumps(facts.to_json(), default=str)
+                row = (facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
+                       facts.measure.sha256, text, _proof(text, stamp))  # fmt: skip
+                database.execute("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def forget(self, session: str, handles: list[str]) -> None:
+        with self._guarded() as database, database:
+            pairs = [(session, handle) for handle in handles]
+            database.executemany("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Generator[sqlite3.Connection]:
+        """The connection; whatever goes wrong inside costs this one use of the cache and nothing else."""
+        try:
+            yield self._connected()
+        except sqlite3.OperationalError:
+            self.close()  # busy, read-only or no space: do without
+        except sqlite3.Error:
+            self.close()
+            self._set_aside()
+        except OSError:
+            self.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is not None and os.path.exists(self._path):
+            return self._connection
+        self.close()
+        if os.path.islink(self._path):
+            self._set_aside()
+        # The file is made by us first: SQLite would make it with the mode that the umask leaves.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+            os.chmod(self._path, 0o600)
+        try:
+            self._connection = self._open()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.Error:
+            self._set_aside()
+            self._connection = self._open()
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        # Used from one thread at a time, though not always the same: the store holds a lock around it.
+        database = sqlite3.connect(self._path, timeout=2.0, check_same_thread=False)
+        database.execute("PRAGMA journal_mode = TRUNCATE")
+        database.execute("PRAGMA synchronous = OFF")
+        if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            database.executescript(f"{_CLEAR} {_SCHEMA} PRAGMA user_version = {_VERSION};")
+        return database
+
+    def _set_aside(self) -> None:
+        for number in range(100):
+            aside = f"{self._path}.damaged-{number}"
+            if not os.path.lexists(aside):
+                with contextlib.suppress(OSError):
+                    os.rename(self._path, aside)
+                return
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+
+def _proof(text: str, stamp: str) -> int:
+    return checksum(f"{stamp}\n{text}".encode()) >> 1  # SQLite's integers are signed
+
+
+def _storable(call_id: str) -> str:
+    """Text that SQLite can hold: a lone surrogate cannot be bound."""
+    return call_id.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,112 @@
+"""From a stream of bytes to a durable file and its measure, in one pass.
+
+Small outputs are handled where they stand. Once an output proves large, writing and hashing move to threads of their
+own, which run beside the measuring because both leave the interpreter's lock: the bytes are then touched by two
+cores, and at most a few megabytes are on their way at any time.
+"""
+
+import hashlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from holdall.policy.measure import Measurer
+from holdall.store.disk import write_all
+from holdall.store.protocol import Progress
+from holdall.text.tokens import Tokenizer
+from holdall.values.blocks import BlockTable
+from holdall.values.facts import Measure
+
+_LARGE = 4 * 1024 * 1024
+_ON_THEIR_WAY = 6  # chunks of a megabyte
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    measure: Measure
+    table: BlockTable
+    failure: BaseException | None  # what the source raised; everything before it was taken in
+
+
+class Beside:
+    """Calls `work` on each chunk in a thread of its own, in order. An error comes out of `give` or `finish`."""
+
+    def __init__(self, work: Callable[[bytes], object]) -> None:
+        self._work = work
+        self._queue: queue.Queue[bytes | None] = queue.Queue(_ON_THEIR_WAY)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def give(self, chunk: bytes) -> None:
+        if self._error is not None:
+            raise self._error
+        self._queue.put(chunk)
+
+    def finish(self) -> None:
+        self.stop()
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (chunk := self._queue.get()) is not None:
+            if self._error is None:
+                try:
+                    self._work(chunk)
+                except BaseException as problem:
+                    self._error = problem  # go on emptying the queue, so that the giver never waits for nobody
+
+
+def ingest(
+    chunks: Iterable[bytes],
+    descriptor: int,
+    tokenizer: Tokenizer,
+    *,
+    progress: Progress | None = None,
+    room: Callable[[int], None] | None = None,
+) -> Ingested:
+    """Write all of `chunks` and sync. `room` is asked before each chunk and raises where a quota would be passed."""
+    measurer = Measurer(tokenizer)
+    digest = hashlib.sha256()
+    helpers: list[Beside] = []
+    failure: BaseException | None = None
+    taken = 0
+    source = iter(chunks)
+    try:
+        while True:
+            try:
+                chunk = next(source, None)
+            except BaseException as problem:
+                failure = problem
+                break
+            if chunk is None:
+                break
+            taken += len(chunk)
+            if room is not None:
+                room(taken)
+            if taken > _LARGE and not helpers:
+                helpers = [Beside(lambda data: write_all(descriptor, data)), Beside(digest.update)]
+            if helpers:
+                for helper in helpers:
+                    helper.give(chunk)
+            else:
+                write_all(descriptor, chunk)
+                digest.update(chunk)
+            measurer.feed(chunk)
+            if progress is not None:
+                progress(taken)
+        for helper in helpers:
+            helper.finish()
+    finally:
+        for helper in helpers:
+            helper.stop()
+    os.fsync(descriptor)
+    measure, table = measurer.finish(digest.hexdigest())
+    return Ingested(measure, table, failure)

@@ -1,0 +1,115 @@
+"""How an output gets its place: its facts, its file, and the one copy that identical outputs share.
+
+Everything here happens under the session's lock, after the bytes are durable and before anybody sees a handle.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from holdall.policy.measure import checksum
+from holdall.store.catalogue import Catalogue
+from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store.ingest import Ingested
+from holdall.text.numbers import size
+from holdall.values.blocks import BLOCK, BlockTable
+from holdall.values.errors import QuotaReached, StoreFault
+from holdall.values.facts import Facts, Origin, State
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much may be kept; None means as much as the disk takes."""
+
+    store_bytes: int | None = None
+    session_bytes: int | None = None
+
+
+def facts_of(id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], now: float) -> Facts:
+    """The facts of an output that was just taken in; it has no handle yet."""
+    state: State = "ready"
+    error = ""
+    if taken.failure is not None:
+        state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
+        words = str(taken.failure).strip().split("\n", 1)[0][:500]
+        error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
+    measure = replace(taken.measure, notes=(*taken.measure.notes, *notes))
+    return Facts(
+        handle="",
+        id=id,
+        session=session,
+        created=now,
+        ended=now,
+        origin=origin,
+        measure=measure,
+        state=state,
+        error=error,
+    )
+
+
+def place(
+    folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable, temporary: str, inside: int
+) -> str:
+    """Give the bytes their name, or none where the same bytes are kept already."""
+    if twin := twin_of(folder, catalogue, facts, table):
+        return twin.file
+    if facts.origin.terminal:
+        file = f"{TERMINAL}/{facts.id}.log"
+    else:
+        file = f"{facts.id}.{'json' if facts.measure.kind == 'json' else 'txt'}"
+    target, name = folder.inside(file)
+    os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=target)
+    if target != folder.descriptor:
+        os.fsync(target)
+    return file
+
+
+def settle(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable) -> Facts:
+    """The last record of a running output; its own file goes where the same bytes are kept already."""
+    own = facts.file
+    if twin := twin_of(folder, catalogue, facts, table):
+        facts = replace(facts, file=twin.file)
+    folder.rewrite(facts, table)
+    if facts.file != own:
+        folder.remove_bytes(own)
+    catalogue.note(folder, facts)
+    return facts
+
+
+def twin_of(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable) -> Facts | None:
+    """Another output of the session with the same bytes, still as they came. A damaged copy is no copy."""
+    for other in catalogue.find(folder, column="sha256", value=facts.measure.sha256):
+        if other.file in ("", facts.file) or other.state in ("expired", "running"):
+            continue
+        if _is_intact(folder, other, table):
+            return other
+    return None
+
+
+def room_for(quota: Quota, used_here: int, used_in_all: int) -> Callable[[int], None]:
+    """Asked before each chunk with the bytes taken so far; refuses as soon as a quota would be passed."""
+    limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
+
+    def room(taken: int) -> None:
+        for what, limit, used in limits:
+            if limit is not None and used + taken > limit:
+                raise QuotaReached(
+                    f"the quota of this {what} is {size(limit)} and {size(used)} of it are used: an output of "
+                    f"{size(taken)} or more is not kept. Raise the quota or make room (`holdall gc`)."
+                )
+
+    return room
+
+
+def _is_intact(folder: SessionFolder, other: Facts, table: BlockTable) -> bool:
+    try:
+        descriptor = folder.open_bytes(other)
+    except (OSError, StoreFault):
+        return False
+    try:
+        if os.fstat(descriptor).st_size != other.measure.bytes:
+            return False
+        blocks = (os.pread(descriptor, BLOCK, index * BLOCK) for index in range(len(table)))
+        return all(checksum(block) == proof for block, proof in zip(blocks, table.checksums, strict=True))
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,155 @@
+"""Outputs that are still being written: their writer, their reader, and what becomes of them when the writer dies.
+
+The writer holds a lock on the file for as long as it lives. So whether a running output still runs is a question to
+the kernel, not to a process id: where nobody holds the file, its writer is gone and the output is interrupted.
+"""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from holdall.policy.measure import Measurer
+from holdall.store import disk
+from holdall.store.folder import SessionFolder
+from holdall.text.tokens import Estimate, Tokenizer
+from holdall.values.blocks import BLOCK, BlockTable
+from holdall.values.errors import OutputMissing
+from holdall.values.facts import Facts, State
+from holdall.values.spans import Totals
+
+_SYNC_BYTES = 8 * 1024 * 1024
+_SYNC_SECONDS = 1.0
+
+
+class LiveWriter:
+    """Appends to a running output. Made by the store, which has published the record already."""
+
+    def __init__(
+        self,
+        folder: SessionFolder,
+        facts: Facts,
+        descriptor: int,
+        tokenizer: Tokenizer,
+        *,
+        clock: Callable[[], float],
+        settle: Callable[[SessionFolder, Facts, BlockTable], Facts],
+    ) -> None:
+        self._folder = folder
+        self._facts = facts
+        self._descriptor = descriptor
+        self._measurer = Measurer(tokenizer)
+        self._digest = hashlib.sha256()
+        self._clock = clock
+        self._settle = settle
+        self._unsynced = 0
+        self._synced_at = time.monotonic()
+
+    @property
+    def handle(self) -> str:
+        return self._facts.handle
+
+    def write(self, chunk: bytes) -> None:
+        disk.write_all(self._descriptor, chunk)
+        self._digest.update(chunk)
+        self._measurer.feed(chunk)
+        self._unsynced += len(chunk)
+        if self._unsynced >= _SYNC_BYTES or time.monotonic() - self._synced_at >= _SYNC_SECONDS:
+            os.fsync(self._descriptor)
+            self._unsynced, self._synced_at = 0, time.monotonic()
+
+    def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
+        os.fsync(self._descriptor)
+        measure, table = self._measurer.finish(self._digest.hexdigest())
+        final = replace(
+            self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
+        )
+        with self._folder.lock():
+            self._facts = self._settle(self._folder, final, table)
+        self.close()
+        return self._facts
+
+    def close(self) -> None:
+        """Let go of the file. Without `finish`, the output then counts as interrupted."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class RunningReader:
+    """What a running output holds so far. The part that was measured once never changes; `refresh` adds to it."""
+
+    def __init__(self, descriptor: int, facts: Facts) -> None:
+        self.facts = facts
+        self._descriptor = descriptor
+        self._measurer = Measurer(Estimate())
+        self._partial: tuple[Totals, BlockTable] | None = None
+        self.refresh()
+
+    @property
+    def table(self) -> BlockTable:
+        return self._state()[1]
+
+    @property
+    def totals(self) -> Totals:
+        return self._state()[0]
+
+    def refresh(self) -> int:
+        """Take in what was written since. The number of new bytes."""
+        before = self._taken()
+        while chunk := os.pread(self._descriptor, 16 * BLOCK, self._taken()):
+            self._measurer.feed(chunk)
+        self._partial = None
+        return self._taken() - before
+
+    def read(self, start: int, end: int) -> bytes:
+        start, end = max(0, start), min(end, self.totals.bytes)
+        return os.pread(self._descriptor, end - start, start) if start < end else b""
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _taken(self) -> int:
+        return self._measurer.taken
+
+    def _state(self) -> tuple[Totals, BlockTable]:
+        if self._partial is None:
+            self._partial = self._measurer.so_far()
+        return self._partial
+
+
+def is_running(folder: SessionFolder, facts: Facts) -> bool:
+    """Whether somebody still writes it."""
+    try:
+        descriptor = folder.open_bytes(facts)
+    except OutputMissing:
+        return False
+    try:
+        return disk.is_held(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def interrupted(folder: SessionFolder, facts: Facts, tokenizer: Tokenizer, now: float) -> tuple[Facts, BlockTable]:
+    """The final facts of an output whose writer is gone: everything that reached the file, measured."""
+    measurer = Measurer(tokenizer)
+    digest = hashlib.sha256()
+    descriptor = folder.open_bytes(facts)
+    try:
+        at = 0
+        while chunk := os.pread(descriptor, 16 * BLOCK, at):
+            measurer.feed(chunk)
+            digest.update(chunk)
+            at += len(chunk)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    measure, table = measurer.finish(digest.hexdigest())
+    why = "its writer ended before it did; what had been written is kept"
+    return replace(facts, state="interrupted", measure=measure, ended=now, error=why), table

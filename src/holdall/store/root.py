@@ -1,0 +1,106 @@
+"""The data folder while it is in use: held open, and still the one that its name leads to.
+
+What is kept must be found again by name. So each use first asks whether the open folder and the named one are the
+same: a folder that was removed is made anew by the next output, one that was replaced is refused.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+
+from holdall.store import disk
+from holdall.store.catalogue import Catalogue
+from holdall.store.folder import SessionFolder
+from holdall.store.index import NAME, Index
+from holdall.store.protocol import SessionInfo
+from holdall.store.sessions import PREFIX, Sessions
+from holdall.values.errors import StoreGone, StoreUnsafe
+
+
+class Root:
+    """Opens session folders and keeps them open. Safe to use from several threads."""
+
+    def __init__(self, home: str, clock: Callable[[], float]) -> None:
+        self.home = os.path.abspath(home)
+        self._clock = clock
+        self._folders: dict[str, SessionFolder] = {}
+        self._lock = threading.RLock()
+        self._open()
+
+    def _open(self) -> None:
+        self._descriptor = disk.open_root(self.home)
+        self.sessions = Sessions(self._descriptor, self._clock)
+        self.catalogue = Catalogue(Index(os.path.join(self.home, NAME)))
+
+    def close(self) -> None:
+        with self._lock:
+            for folder in self._folders.values():
+                folder.close()
+            self._folders.clear()
+            self.catalogue.close()
+            self.sessions.close()
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def check(self, *, make: bool = False) -> None:
+        """The folder that is open must be the one that the name leads to."""
+        with self._lock:
+            try:
+                named = os.stat(self.home, follow_symlinks=False)
+            except FileNotFoundError:
+                if not make:
+                    message = f"the data folder {self.home} was removed. The next output makes it anew."
+                    raise StoreGone(message) from None
+                self.close()
+                self._open()
+                return
+            opened = os.fstat(self._descriptor)
+            if (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino):
+                return
+            if stat.S_ISLNK(named.st_mode):
+                raise StoreUnsafe(
+                    f"the data folder {self.home} was replaced by a link; nothing is read or written through it."
+                )
+            raise StoreGone(f"the data folder {self.home} was replaced by another one while in use. Open it again.")
+
+    def folder(self, session: SessionInfo, *, make: bool = False) -> SessionFolder:
+        """The session's folder, open. With `make`, one that was removed by hand is made anew."""
+        with self._lock:
+            known = self._folders.get(session.id)
+            if known is not None:
+                if is_linked(known):
+                    return known
+                del self._folders[session.id]
+                known.close()
+            try:
+                descriptor = self.sessions.folder(session)
+            except FileNotFoundError:
+                if not make:
+                    message = f'the folder of session "{session.name}" was removed from {self.home}.'
+                    raise StoreGone(message) from None
+                descriptor = self.sessions.restore(session)
+            self._folders[session.id] = SessionFolder(descriptor, session)
+            return self._folders[session.id]
+
+    def folder_by_id(self, session_id: str) -> SessionFolder:
+        with self._lock:
+            known = self._folders.get(session_id)
+            if known is not None and is_linked(known):
+                return known
+            session = self.sessions.find(PREFIX + session_id)
+        if session is None:
+            raise StoreGone(f"the session {session_id} was removed from {self.home}.")
+        return self.folder(session)
+
+    def check_reachable(self, folder: SessionFolder) -> None:
+        """Never a handle that cannot be resolved: the folder may have been removed while we wrote."""
+        self.check()
+        if not is_linked(folder):
+            raise StoreGone(f'the folder of session "{folder.session.name}" was removed while an output was kept.')
+
+
+def is_linked(folder: SessionFolder) -> bool:
+    """Whether the open folder still has a name."""
+    return os.fstat(folder.descriptor).st_nlink > 0

@@ -1,0 +1,166 @@
+"""Sessions on disk: one folder each, found by name.
+
+    names/<sha256 of the name>     which session has that name; made by a hard link, so that one of two makers wins
+    session-<uuid>/session.json    what the session is; the folder holds its outputs
+
+A session's name comes from outside and is only ever hashed, never part of a path.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from holdall.policy import retention as rules
+from holdall.policy.retention import Retention
+from holdall.store import disk
+from holdall.store.ids import new_tag, new_uuid
+from holdall.store.protocol import SessionInfo
+from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.handles import is_uuid
+
+PREFIX = "session-"
+LONGEST_NAME = 200
+_FILE = "session.json"
+_VERSION = 1
+
+
+class Sessions:
+    """Reads and makes the session folders inside `root`, an open folder."""
+
+    def __init__(self, root: int, clock: Callable[[], float]) -> None:
+        self._root = root
+        self._clock = clock
+
+    def find(self, name: str) -> SessionInfo | None:
+        """By name, or by the name of its folder."""
+        _check_name(name)
+        if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
+            return self._load(name.removeprefix(PREFIX))
+        try:
+            owner = json.loads(disk.read_file(_claim(name), inside=self._names()))
+        except (FileNotFoundError, ValueError):
+            return self._search(name)
+        id = str(owner.get("session", ""))
+        found = self._load(id) if is_uuid(id) else None
+        return found if found is not None and found.name == name else self._search(name)
+
+    def make(self, name: str, retention: Retention, parent: str) -> SessionInfo:
+        """A new session, or the one that somebody else made in the meantime."""
+        _check_name(name)
+        info = SessionInfo(id=new_uuid(), name=name, created=self._clock(), retention=retention, parent=parent)
+        folder = disk.make_folder(PREFIX + info.id, inside=self._root)
+        try:
+            self._save(folder, info)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        os.fsync(self._root)
+        names = self._names()
+        claim = json.dumps({"session": info.id, "name": name}).encode()
+        try:
+            disk.write_new(_claim(name), claim, inside=names, token=new_tag(), replace=False)
+            os.fsync(names)
+            return info
+        except FileExistsError:
+            self._discard(info)
+            winner = self.find(name)
+            if winner is not None:
+                return winner
+        # The claim points to a session that is gone: ours takes its place.
+        disk.write_new(_claim(name), claim, inside=names, token=new_tag(), replace=True)
+        return self.make(name, retention, parent)
+
+    def keep_for(self, info: SessionInfo, retention: Retention) -> SessionInfo:
+        changed = replace(info, retention=retention)
+        folder = self.folder(info)
+        try:
+            self._save(folder, changed)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return changed
+
+    def all(self) -> list[SessionInfo]:
+        """Every session that can be read, newest first."""
+        names = [name for name in os.listdir(self._root) if name.startswith(PREFIX)]
+        found = [self._load(name.removeprefix(PREFIX)) for name in names if is_uuid(name.removeprefix(PREFIX))]
+        return sorted((one for one in found if one is not None), key=lambda one: (-one.created, one.id))
+
+    def folder(self, info: SessionInfo) -> int:
+        return disk.open_folder(PREFIX + info.id, inside=self._root)
+
+    def restore(self, info: SessionInfo) -> int:
+        """The folder of a session that was removed by hand, made anew and open."""
+        folder = disk.make_folder(PREFIX + info.id, inside=self._root)
+        self._save(folder, info)
+        os.fsync(folder)
+        return folder
+
+    def _names(self) -> int:
+        if not hasattr(self, "_names_folder"):
+            self._names_folder = disk.make_folder("names", inside=self._root)
+        return self._names_folder
+
+    def close(self) -> None:
+        if hasattr(self, "_names_folder"):
+            os.close(self._names_folder)
+            del self._names_folder
+
+    def _load(self, id: str) -> SessionInfo | None:
+        try:
+            folder = disk.open_folder(PREFIX + id, inside=self._root)
+        except (FileNotFoundError, StoreFault):
+            return None
+        try:
+            flat: dict[str, Any] = json.loads(disk.read_file(_FILE, inside=folder))
+            return SessionInfo(
+                id=id,
+                name=str(flat["name"]),
+                created=float(flat["created"]),
+                retention=rules.parse(flat["retention"]),
+                parent=str(flat["parent"]),
+            )
+        except (FileNotFoundError, KeyError, TypeError, ValueError):
+            return self._without_file(id, folder)
+        finally:
+            os.close(folder)
+
+    def _without_file(self, id: str, folder: int) -> SessionInfo | None:
+        """The outputs describe themselves: a session whose own file is lost still opens, under its folder's name."""
+        if not any(name.endswith(".record") for name in os.listdir(folder)):
+            return None
+        created = os.fstat(folder).st_mtime
+        return SessionInfo(id=id, name=PREFIX + id, created=created, retention=Retention(days=None))
+
+    def _search(self, name: str) -> SessionInfo | None:
+        """The slow way, for where the claim was lost: the oldest session of that name."""
+        return next((one for one in reversed(self.all()) if one.name == name), None)
+
+    def _save(self, folder: int, info: SessionInfo) -> None:
+        flat = {"format": _VERSION, "id": info.id, "name": info.name, "created": info.created,
+                "retention": str(info.retention), "parent": info.parent}  # fmt: skip
+        data = json.dumps(flat, indent=1).encode()
+        disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
+
+    def _discard(self, info: SessionInfo) -> None:
+        """Undo a session that lost the race. It holds nothing but its own file."""
+        with contextlib.suppress(OSError):
+            folder = self.folder(info)
+            os.unlink(_FILE, dir_fd=folder)
+            os.close(folder)
+            os.rmdir(PREFIX + info.id, dir_fd=self._root)
+
+
+def _claim(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise WrongUse(
+            f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."
+        )

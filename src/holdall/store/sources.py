@@ -1,0 +1,187 @@
+"""What tools return, as a stream of bytes. The rule for each form:
+
+    bytes, bytearray, memoryview   as they are
+    str                            UTF-8; lone surrogates become U+FFFD and are counted
+    None                           nothing: an empty output whose facts say that the tool returned nothing
+    an open file or pipe           its bytes, or its text as UTF-8
+    an iterator                    its parts in order, text and bytes mixed as they come
+    any other value                JSON (ensure_ascii off, keys in their order); in it, sets are lists, Decimal, UUID,
+                                   dates and paths are text, an Enum is its value, bytes are base64 text,
+                                   dataclasses are objects, and whatever else there is, is its `str`
+
+An asynchronous iterator is pumped by the bag. Nothing here reads more than a megabyte ahead.
+"""
+
+import base64
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import json
+import pathlib
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, cast
+
+from holdall.text.utf8 import encode
+
+CHUNK = 1024 * 1024
+_BYTES = (bytes, bytearray, memoryview)
+_AS_TEXT = (decimal.Decimal, uuid.UUID, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath,
+            fractions.Fraction, complex)  # fmt: skip
+
+
+class Source:
+    """An iterator over the bytes of one output; afterwards `notes` tells what had to be changed to get them."""
+
+    def __init__(self, value: object) -> None:
+        self._surrogates = 0
+        self._nothing = value is None
+        self._parts = self._open(value)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return joined(self._parts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        found: list[str] = []
+        if self._nothing:
+            found.append("the tool returned nothing (None)")
+        if self._surrogates:
+            found.append(f"{self._surrogates} lone surrogates were replaced by U+FFFD")
+        return tuple(found)
+
+    def _open(self, value: object) -> Iterator[bytes]:
+        if value is None:
+            return iter(())
+        if isinstance(value, str):
+            return self._text(str.__str__(value))
+        if isinstance(value, _BYTES):
+            view = memoryview(cast("bytes", value))
+            return _slices(view.cast("B") if view.nbytes else memoryview(b""))
+        if callable(getattr(value, "read", None)):
+            return self._file(value)
+        if isinstance(value, Iterator):
+            return self._iterated(cast("Iterator[object]", value))
+        return self._text("".join(json_text(value)))
+
+    def _text(self, text: str) -> Iterator[bytes]:
+        for start in range(0, len(text), CHUNK):
+            yield self._encoded(text[start : start + CHUNK])
+
+    def _encoded(self, text: str) -> bytes:
+        data, replaced = encode(text)
+        self._surrogates += replaced
+        return data
+
+    def _file(self, file: Any) -> Iterator[bytes]:
+        while part := file.read(CHUNK):
+            yield self._part(part)
+
+    def _iterated(self, parts: Iterator[object]) -> Iterator[bytes]:
+        for part in parts:
+            yield self._part(part)
+
+    def _part(self, part: object) -> bytes:
+        if isinstance(part, str):
+            return self._encoded(str.__str__(part))
+        if isinstance(part, _BYTES):
+            return bytes(cast("bytes", part))
+        return self._encoded("".join(json_text(part)))
+
+
+def joined(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in chunks of about CHUNK: many small parts cost as little as few large ones.
+
+    Where `parts` raises, what came before is given out first.
+    """
+    waiting: list[bytes] = []
+    size = 0
+    source = iter(parts)
+    while True:
+        try:
+            part = next(source, None)
+        except BaseException:
+            if waiting:
+                yield b"".join(waiting)
+            raise
+        if part is None:
+            break
+        waiting.append(part)
+        size += len(part)
+        if size >= CHUNK:
+            yield waiting[0] if len(waiting) == 1 else b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _slices(view: memoryview) -> Iterator[bytes]:
+    for start in range(0, len(view), CHUNK):
+        yield bytes(view[start : start + CHUNK])
+
+
+def json_text(value: object) -> Iterator[str]:
+    """JSON in pieces. Deep nesting is no matter: where the library's encoder gives up, ours walks with a stack."""
+    try:
+        yield json.dumps(value, ensure_ascii=False, default=plain, skipkeys=False)
+    except (RecursionError, TypeError):
+        # A TypeError is a mapping whose keys are not text: ours writes them as text.
+        yield from _walk(value)
+
+
+def plain(value: object) -> object:
+    """One step from a Python value towards JSON."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, AbstractSet):
+        return sorted(cast("AbstractSet[object]", value), key=repr)
+    if isinstance(value, _BYTES):
+        return base64.b64encode(cast("bytes", value)).decode("ascii")
+    if isinstance(value, _AS_TEXT):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if callable(getattr(value, "model_dump", None)):
+        return cast(Any, value).model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return list(cast("Iterable[object]", value))
+    return str(value)
+
+
+def _walk(value: object) -> Iterator[str]:
+    stack: list[Iterator[str | tuple[object]]] = [iter([(value,)])]
+    while stack:
+        step = next(stack[-1], None)
+        if step is None:
+            stack.pop()
+        elif isinstance(step, str):
+            yield step
+        else:
+            stack.append(_steps(step[0]))
+
+
+def _steps(value: object) -> Iterator[str | tuple[object]]:
+    """The pieces of one value: text to write, or a 1-tuple holding a value to descend into."""
+    if value is None or isinstance(value, bool | int | float | str):
+        yield json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, dict):
+        before = "{"
+        for key, member in cast("dict[object, object]", value).items():
+            yield f"{before}{json.dumps(key if isinstance(key, str) else str(key), ensure_ascii=False)}: "
+            yield (member,)
+            before = ", "
+        yield "}" if before != "{" else "{}"
+    elif isinstance(value, list | tuple):
+        before = "["
+        for member in cast("list[object]", value):
+            yield before
+            yield (member,)
+            before = ", "
+        yield "]" if before != "[" else "[]"
+    else:
+        yield (plain(value),)

@@ -1,0 +1,209 @@
+"""What keeps a store in order: expiry, left-overs, proof of every byte, totals.
+
+Nothing here runs by itself; `due` says when it is time again. A dry run reports the same and changes nothing.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdall.policy.measure import checksum
+from holdall.store import disk
+from holdall.store.directory import DirectoryStore
+from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store.protocol import Progress, SessionInfo
+from holdall.values.blocks import BLOCK
+from holdall.values.errors import HoldallError, OutputDamaged
+from holdall.values.facts import Facts
+
+MARK = ".last-gc"
+_EVERY_SECONDS = 86_400.0
+_ABANDONED_SECONDS = 3600.0  # a file without a record may still be on its way for this long
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What gc removed, or would remove."""
+
+    expired: tuple[tuple[str, Facts], ...] = ()  # session name, facts
+    leftovers: tuple[str, ...] = ()  # files that no record names
+    freed_bytes: int = 0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verify found of one output. An empty `problem` means that every byte is as it came."""
+
+    session: str
+    handle: str
+    bytes: int
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Stats:
+    """Totals over sessions. `stored_bytes` counts identical outputs once, `bytes` each time."""
+
+    sessions: int = 0
+    outputs: int = 0
+    expired: int = 0
+    bytes: int = 0
+    stored_bytes: int = 0
+    lines: int = 0
+    tokens: int = 0
+    by_kind: Counter[str] = field(default_factory=Counter[str])
+    by_tool: Counter[str] = field(default_factory=Counter[str])
+    by_state: Counter[str] = field(default_factory=Counter[str])
+
+
+def due(store: DirectoryStore) -> bool:
+    """Whether the last gc was a day ago or more."""
+    try:
+        return store.clock() - os.stat(os.path.join(store.home, MARK)).st_mtime >= _EVERY_SECONDS
+    except OSError:
+        return True
+
+
+def sweep(store: DirectoryStore, *, dry_run: bool = False) -> Sweep:
+    """Carry out retention and remove what killed writers left behind."""
+    now = store.clock()
+    if not dry_run:
+        _mark(store, now)
+    expired: list[tuple[str, Facts]] = []
+    leftovers: list[str] = []
+    freed = 0
+    for session in store.sessions():
+        folder, outputs, faults = store.survey(session)
+        over = [facts for facts in outputs if _is_over(session, facts, now)]
+        for facts in over:
+            expired.append((session.name, facts))
+            if not dry_run:
+                freed += store.expire(session, facts, f"kept for {session.retention}")
+        if dry_run:
+            freed += _would_free(outputs, over)
+        if not faults:  # an unreadable record may name any file: then nothing counts as left over
+            for name, size in _leftovers(folder, outputs, now):
+                leftovers.append(f"{session.name}/{name}")
+                freed += size
+                if not dry_run:
+                    _remove(folder, name)
+    return Sweep(tuple(expired), tuple(leftovers), freed, dry_run)
+
+
+def verify(
+    store: DirectoryStore, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+) -> Iterator[Verdict]:
+    """Read every stored byte again and compare every hash."""
+    done = 0
+    for session in store.sessions() if sessions is None else sessions:
+        folder, outputs, faults = store.survey(session)
+        for handle, fault in faults.items():
+            yield Verdict(session.name, handle, 0, str(fault))
+        for facts in outputs:
+            if facts.state in ("expired", "running"):
+                continue
+            try:
+                done = _prove(folder, facts, progress, done)
+            except (HoldallError, OSError) as problem:
+                yield Verdict(session.name, facts.handle, facts.measure.bytes, str(problem))
+            else:
+                yield Verdict(session.name, facts.handle, facts.measure.bytes)
+
+
+def stats(store: DirectoryStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+    total = Stats()
+    for session in store.sessions() if sessions is None else sessions:
+        total.sessions += 1
+        files: dict[str, int] = {}
+        for facts in store.outputs(session):
+            total.by_state[facts.state] += 1
+            if facts.state == "expired":
+                total.expired += 1
+                continue
+            total.outputs += 1
+            total.bytes += facts.measure.bytes
+            total.lines += facts.measure.lines
+            total.tokens += facts.measure.tokens
+            total.by_kind[facts.measure.kind] += 1
+            total.by_tool[facts.origin.tool or "(none)"] += 1
+            files[facts.file] = facts.measure.bytes
+        total.stored_bytes += sum(files.values())
+    return total
+
+
+def _is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
+    return facts.state not in ("expired", "running") and session.retention.expires_at(facts.created) <= now
+
+
+def _would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
+    going = {facts.handle for facts in over}
+    staying = {facts.file for facts in outputs if facts.handle not in going}
+    return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
+
+
+def _leftovers(folder: SessionFolder, outputs: Sequence[Facts], now: float) -> Iterator[tuple[str, int]]:
+    """Files of the session that no record names, that nobody writes, and that are not new."""
+    named = {facts.file for facts in outputs}
+    places = [("", folder.descriptor)]
+    if TERMINAL in os.listdir(folder.descriptor):
+        places.append((TERMINAL + "/", folder.terminal()))
+    for prefix, inside in places:
+        for name in os.listdir(inside):
+            is_ours = name.startswith(disk.INCOMING) or (len(name) > 36 and not name.startswith("."))
+            if not is_ours or name.endswith(".record") or prefix + name in named:
+                continue
+            with contextlib.suppress(OSError, HoldallError):
+                descriptor = disk.open_file(name, inside=inside)
+                try:
+                    about = os.fstat(descriptor)
+                    old = now - about.st_mtime >= _ABANDONED_SECONDS
+                    if old and not disk.is_held(descriptor):
+                        yield prefix + name, about.st_size
+                finally:
+                    os.close(descriptor)
+
+
+def _remove(folder: SessionFolder, name: str) -> None:
+    sub, _, plain = name.rpartition("/")
+    with contextlib.suppress(OSError):
+        os.unlink(plain, dir_fd=folder.terminal() if sub else folder.descriptor)
+
+
+def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done: int) -> int:
+    """Raises where one byte is not as it came. Returns the bytes read in all."""
+    loaded = folder.load(facts.handle)
+    if loaded is None:
+        raise OutputDamaged(facts.handle, "its record was removed while it was read")
+    _, table = loaded
+    descriptor = folder.open_bytes(facts)
+    digest = hashlib.sha256()
+    try:
+        here = os.fstat(descriptor).st_size
+        if here != facts.measure.bytes:
+            what = "truncated" if here < facts.measure.bytes else "grown"
+            raise OutputDamaged(facts.handle, f"its file has {here:,} bytes of {facts.measure.bytes:,} ({what})")
+        for index, proof in enumerate(table.checksums):
+            block = os.pread(descriptor, BLOCK, index * BLOCK)
+            digest.update(block)
+            if checksum(block) != proof:
+                start = index * BLOCK
+                raise OutputDamaged(facts.handle, f"checksum mismatch in bytes {start:,} to {start + len(block):,}")
+            done += len(block)
+            if progress is not None:
+                progress(done)
+    finally:
+        os.close(descriptor)
+    if digest.hexdigest() != facts.measure.sha256:
+        raise OutputDamaged(facts.handle, "sha256 mismatch")
+    return done
+
+
+def _mark(store: DirectoryStore, now: float) -> None:
+    path = os.path.join(store.home, MARK)
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(path, (now, now), follow_symlinks=False)

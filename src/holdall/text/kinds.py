@@ -1,0 +1,137 @@
+"""What kind of thing an output is, told from its beginning and its end.
+
+A guess from a sample, made once; the whole output is never read for it. The names are those of `values.facts.Kind`.
+"""
+
+import csv
+import json
+import re
+from collections import Counter
+
+from holdall.values.facts import Kind
+
+SAMPLE = 64 * 1024  # bytes of the beginning that are looked at
+TAIL = 1024  # bytes of the end that are looked at
+
+_HTML = re.compile(r"<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])", re.IGNORECASE | re.ASCII)
+_DIFF = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+|Index: )", re.MULTILINE | re.ASCII)
+_MARKDOWN = re.compile(
+    r"^(?:#{1,6} \S|\s*[-*+] \S|\s*\d+\. \S|```|\|.*\|\s*$|> )|\[[^\]\n]+\]\([^)\n]+\)", re.MULTILINE
+)
+_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_STAMP = re.compile(
+    r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d\d[:/.-]\d\d[:/.-]\d\d"
+    r"|\[?\d+\.\d{3,}s?\]?[ \t\[]|\d{10,13}[ .,])",
+    re.ASCII,
+)
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
+_DELIMITERS = (",", "\t", ";", "|")
+
+
+def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
+    """`head` and `tail` may overlap; `whole` says that `head` is all there is; `valid` that all of it is UTF-8."""
+    if _looks_binary(head, valid):
+        return "binary"
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    start = text.lstrip()
+    if not start:
+        return "text"
+    lines = text.split("\n")
+    if not whole and len(lines) > 1:
+        lines.pop()  # cut off in the middle
+    lines = [line for line in lines if line.strip()]
+    if start[0] in "{[":
+        if _is_ndjson(lines, whole):
+            return "ndjson"
+        if tail.rstrip()[-1:] == (b"}" if start[0] == "{" else b"]") and _begins_json(start):
+            return "json"
+    if _HTML.search(start[:4096]):
+        return "html"
+    if _DIFF.search(text) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines):
+        return "diff"
+    if delimiter_of(lines) is not None:
+        return "csv"
+    sample = lines[:200]
+    if sum(bool(_STAMP.match(line)) for line in sample) * 3 >= len(sample):
+        return "log"
+    if len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample):
+        return "log"
+    if _HEADING.search(text) and len(_MARKDOWN.findall(text)) * 8 >= len(lines):
+        return "markdown"
+    return "text"
+
+
+def delimiter_of(lines: list[str]) -> str | None:
+    """The sign that parts the same number of columns (two or more) on nearly every line, or None."""
+    rows = lines[:50]
+    if len(rows) < 2:
+        return None
+    for sign in _DELIMITERS:
+        try:
+            widths = Counter(len(row) for row in csv.reader(rows, delimiter=sign, strict=False))
+        except csv.Error:
+            continue
+        width, hits = widths.most_common(1)[0]
+        header = rows[0].split(sign)
+        plain_header = all(0 < len(name.strip()) <= 64 for name in header)
+        if width >= 2 and hits * 10 >= len(rows) * 9 and plain_header and len(header) == width:
+            return sign
+    return None
+
+
+def json_complaint(text: str) -> str | None:
+    """Why `text` is not strict JSON though most readers take it, or None."""
+    try:
+        json.loads(text, parse_constant=_refuse_constant)
+    except _NotStrictError as constant:
+        return f"not strict JSON: it has {constant}"
+    except RecursionError:
+        return None
+    except ValueError as problem:
+        return f"not valid JSON: {problem}"
+    return None
+
+
+class _NotStrictError(Exception):
+    pass
+
+
+def _refuse_constant(name: str) -> float:
+    raise _NotStrictError(name)
+
+
+def _looks_binary(head: bytes, valid: bool) -> bool:
+    if not head:
+        return False
+    if b"\x00" in head[:8192]:
+        return True
+    if valid:
+        return False
+    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary.
+    sample = head[:8192]
+    stray = sample.decode("utf-8", "replace").count("\ufffd") + sum(byte < 9 or 13 < byte < 27 for byte in sample)
+    return stray * 10 > len(sample)
+
+
+def _is_ndjson(lines: list[str], whole: bool) -> bool:
+    if len(lines) < 2:
+        # One line says nothing of the rest, unless the rest is known to start anew.
+        return False
+    for line in lines[:20]:
+        if line.lstrip()[:1] not in ("{", "["):
+            return False
+        try:
+            json.loads(line)
+        except RecursionError:
+            return False
+        except ValueError:
+            return False
+    return whole or len(lines) > 1
+
+
+def _begins_json(start: str) -> bool:
+    """Cheap: what follows the opening bracket can follow one."""
+    rest = start[1:].lstrip()
+    if not rest:
+        return True
+    return rest[0] in '"}' if start[0] == "{" else rest[0] in '"{[]-0123456789tfnNI'

@@ -1,0 +1,57 @@
+"""Numbers as people read them: grouped digits, sizes, ages, and sizes read back from settings."""
+
+import re
+
+from holdall.values.errors import BadRange
+
+_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4} | {
+    "k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3, "tib": 1024**4
+}  # fmt: skip
+_SIZE = re.compile(r"\s*(?P<number>[0-9]{1,15}(?:\.[0-9]{1,6})?)\s*(?P<unit>[a-zA-Z]{0,3})\s*", re.ASCII)
+
+
+def grouped(number: int) -> str:
+    return f"{number:,}"
+
+
+def size(number: float) -> str:
+    """`797.6 kB`: powers of ten, one decimal."""
+    if number < 1000:
+        return f"{int(number)} B"
+    for unit in ("kB", "MB", "GB"):
+        number /= 1000
+        if number < 999.95:
+            return f"{number:.1f} {unit}"
+    return f"{number / 1000:.1f} TB"
+
+
+def roughly(number: int) -> str:
+    """`303k`, for estimates: three digits and no more."""
+    if number < 1000:
+        return str(number)
+    for unit in ("k", "M"):
+        number_in_unit = number / 1000 if unit == "k" else number / 1_000_000
+        if number_in_unit < 999.5:
+            return f"{number_in_unit:.3g}{unit}"
+    return f"{number / 1_000_000_000:.3g}G"
+
+
+def age(seconds: float) -> str:
+    """`12m`: the largest unit only."""
+    for limit, divisor, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h")):
+        if seconds < limit:
+            return f"{int(max(0, seconds) // divisor)}{unit}"
+    return f"{int(seconds // 86400)}d"
+
+
+def plural(number: int, noun: str) -> str:
+    ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}{ending}"
+
+
+def parse_size(text: str) -> int:
+    """`50 KiB`, `2GB`, `1024`: a size in bytes."""
+    match = _SIZE.fullmatch(text)
+    if match is None or match["unit"].lower() not in _UNITS:
+        raise BadRange(f"{text[:40]!r} is not a size; write bytes, or a number with kB, MB, GB, KiB, MiB or GiB.")
+    return int(float(match["number"]) * _UNITS[match["unit"].lower()])

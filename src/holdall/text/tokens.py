@@ -1,0 +1,104 @@
+"""How many tokens a text has: exactly where a tokenizer is at hand, otherwise by an estimate that says so.
+
+A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
+that no input costs more than a fixed amount of work; the result is then an estimate too.
+"""
+
+import re
+from math import ceil
+from typing import Protocol
+
+PIECE = 256 * 1024  # a tokenizer never gets more at once: some are not linear on unbroken runs
+EXACT_UP_TO = 1024 * 1024
+ESTIMATE_UP_TO = 64 * 1024  # an estimate gains nothing from reading more than this before it samples
+_WINDOW = 8 * 1024
+_WINDOWS = 64
+_BLOCK = 64 * 1024
+
+
+class Tokenizer(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def count(self, text: str) -> int:
+        """Exact, in time linear in `text`, on any text."""
+        ...
+
+
+# Roughly what byte-pair vocabularies split at: words, runs of capitals, three digits, one sign that is not ASCII.
+_PIECE_OF_TEXT = re.compile(
+    r" ?[A-Z]?[a-z]+| ?[A-Z]+|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9\x80-\U0010ffff]{1,4}|\s{1,80}"
+)
+_LONG_WORD = re.compile(r"[a-z]{8,}|[A-Z]{4,}")
+
+
+class Estimate:
+    """Tokens by the words, numbers and signs of the text: within 0.8 to 1.4 of o200k on the outputs it was fitted to.
+
+    Languages with an alphabet other than the Latin come out up to four times too high, which is the safe side: an
+    output that is thought too large is kept and can be read, one that is thought too small floods the context.
+    """
+
+    name = "estimate"
+
+    def count(self, text: str) -> int:
+        pieces = sum(1 for _ in _PIECE_OF_TEXT.finditer(text))
+        longer = sum(_extra(word[0]) for word in _LONG_WORD.finditer(text))
+        return ceil(pieces + longer)
+
+
+def _extra(word: str) -> float:
+    """A long word is more than one token: about one more every five small letters, or 2.5 capitals."""
+    return (len(word) - 6) / 5 if word[0] >= "a" else (len(word) - 2) / 2.5
+
+
+def count_in_pieces(tokenizer: Tokenizer, text: str) -> int:
+    """The sum over pieces of at most PIECE chars, cut after a newline where there is one near."""
+    total = 0
+    at = 0
+    while at < len(text):
+        end = min(at + PIECE, len(text))
+        if end < len(text):
+            newline = text.rfind("\n", at + PIECE // 2, end)
+            end = newline + 1 if newline >= 0 else end
+        total += tokenizer.count(text[at:end])
+        at = end
+    return total
+
+
+class TokenMeter:
+    """Counts the tokens of a stream. Holds at most EXACT_UP_TO bytes at any time."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._exact = not isinstance(tokenizer, Estimate)
+        self._hold = EXACT_UP_TO if self._exact else ESTIMATE_UP_TO
+        self._keep = _WINDOWS if self._exact else _WINDOWS // 4
+        self._whole: list[bytes] | None = []
+        self._seen = 0
+        self._stride = 1
+        self._windows: list[bytes] = []
+
+    def feed(self, chunk: bytes | memoryview) -> None:
+        """Pieces of one block each: the sampling counts pieces, so equal ones make the strata equal."""
+        index = self._seen // _BLOCK
+        self._seen += len(chunk)
+        if self._whole is not None:
+            self._whole.append(bytes(chunk))
+            if self._seen > self._hold:
+                self._whole, kept = None, self._whole
+                self._windows = [piece[:_WINDOW] for piece in kept]
+        elif index % self._stride == 0:
+            self._windows.append(bytes(chunk[:_WINDOW]))
+        while len(self._windows) > self._keep:
+            self._windows = self._windows[::2]
+            self._stride *= 2
+
+    def finish(self) -> tuple[int, bool]:
+        """Tokens, and whether the number is exact."""
+        if self._whole is not None:
+            text = b"".join(self._whole).decode("utf-8", "replace")
+            return count_in_pieces(self._tokenizer, text), self._exact
+        sampled = sum(len(window) for window in self._windows)
+        tokens = sum(self._tokenizer.count(window.decode("utf-8", "ignore")) for window in self._windows)
+        return ceil(tokens * self._seen / max(1, sampled)), False

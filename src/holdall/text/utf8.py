@@ -1,0 +1,105 @@
+"""UTF-8 over pieces: how many characters end in a piece, and how a piece of a larger text is decoded.
+
+Invalid bytes become U+FFFD as Python's `errors="replace"` does it over the whole text, so a position counted
+piece by piece is the position in the whole. Nothing here changes stored bytes.
+"""
+
+import codecs
+import re
+from itertools import islice
+
+REPLACEMENT = "\ufffd"
+
+# One decoded character: a whole sequence, or the longest beginning of one, or a single stray byte. These are the
+# units that Python's decoder replaces by one U+FFFD each.
+_CHAR = re.compile(
+    rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]"
+    rb"|\xe0[\xa0-\xbf][\x80-\xbf]?|\xed[\x80-\x9f][\x80-\xbf]?|[\xe1-\xec\xee\xef][\x80-\xbf]{1,2}"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{0,2}|\xf4[\x80-\x8f][\x80-\xbf]{0,2}|[\xf1-\xf3][\x80-\xbf]{1,3}"
+    rb"|.",
+    re.DOTALL,
+)
+
+
+def pending_bytes(tail: bytes) -> int:
+    """How many bytes at the end of `tail` begin a character that is not finished yet (0 to 3).
+
+    The last three bytes decide: a lead byte always starts a new character, whatever stood before it.
+    """
+    for back in range(1, min(3, len(tail)) + 1):
+        byte = tail[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        if byte < 0xC2 or byte > 0xF4:
+            return 0
+        _, used = codecs.utf_8_decode(tail[-back:], "replace", False)
+        return back - used
+    return 0
+
+
+def straddling_bytes(before: bytes, after: bytes) -> int:
+    """How many bytes at the end of `before` belong to a character that goes on in `after`."""
+    pending = pending_bytes(before[-3:])
+    if not pending:
+        return 0
+    whole = _CHAR.match(before[-pending:] + after[:3])
+    return pending if whole and whole.end() > pending else 0
+
+
+def decode(data: bytes | memoryview) -> tuple[str, bool]:
+    """Text for `data`, and whether it stands for exactly these bytes."""
+    try:
+        return str(data, "utf-8"), True
+    except UnicodeDecodeError:
+        return str(data, "utf-8", "replace"), False
+
+
+class CharCounter:
+    """Counts the characters that end in each piece of a stream. `valid` turns False at the first bad byte."""
+
+    def __init__(self) -> None:
+        self.valid = True
+        self._pending = b""
+
+    def feed(self, piece: bytes | memoryview) -> int:
+        data = self._pending + bytes(piece) if self._pending else piece
+        try:
+            text, used = codecs.utf_8_decode(data, "strict", False)
+        except UnicodeDecodeError:
+            self.valid = False
+            text, used = codecs.utf_8_decode(data, "replace", False)
+        self._pending = bytes(data[used:])
+        return len(text)
+
+    def finish(self) -> int:
+        """The characters (one, or none) that a cut-off sequence at the very end stands for."""
+        if not self._pending:
+            return 0
+        self.valid = False
+        text, _ = codecs.utf_8_decode(self._pending, "replace", True)
+        self._pending = b""
+        return len(text)
+
+
+def encode(text: str) -> tuple[bytes, int]:
+    """The bytes of `text`, and how many lone surrogates had to be replaced to get them."""
+    try:
+        return text.encode("utf-8"), 0
+    except UnicodeEncodeError:
+        replaced = sum(1 for char in text if "\ud800" <= char <= "\udfff")
+        clean = "".join(REPLACEMENT if "\ud800" <= char <= "\udfff" else char for char in text)
+        return clean.encode("utf-8"), replaced
+
+
+def char_offset_to_byte(data: bytes, chars: int) -> int:
+    """The byte at which char number `chars` of `data` starts; len(data) where there are fewer."""
+    if data.isascii():
+        return min(chars, len(data))
+    text, exact = decode(data)
+    if chars >= len(text):
+        return len(data)
+    if exact:
+        return len(text[:chars].encode("utf-8"))
+    # A replacement character does not have the length of what it stands for: step over whole sequences.
+    nth = next(islice(_CHAR.finditer(data), chars, None))
+    return nth.start()

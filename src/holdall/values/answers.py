@@ -1,0 +1,187 @@
+"""What the verbs answer. Each answer states its range, the whole it is a part of, and how to go on.
+
+`to_json` of each class is the stable form that `--json` prints. The bytes themselves are kept beside the
+decoded text, so that a command can print exactly what is stored.
+"""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from holdall.values.facts import State
+from holdall.values.spans import Span, Totals
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A run of stored bytes, as read, tail and slice return it."""
+
+    handle: str
+    data: bytes
+    text: str
+    bytes: Span
+    chars: Span
+    lines: Span | None  # None where the passage is empty
+    total: Totals
+    state: State = "ready"
+    next: str = ""  # the range that follows, as the same verb takes it: "lines=201:400"; empty at the end
+    exact: bool = True  # False where the bytes are not valid UTF-8 and the text stands for them with U+FFFD
+    past_end: bool = False
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "handle": self.handle,
+            "text": self.text,
+            "bytes": self.bytes.as_list(),
+            "chars": self.chars.as_list(),
+            "lines": self.lines.as_list() if self.lines else None,
+            "total": self.total.as_dict(),
+            "state": self.state,
+            "next": self.next or None,
+            "past_end": self.past_end,
+            "exact": self.exact,
+            "notes": list(self.notes),
+        }
+        if not self.exact:
+            shown["base64"] = base64.b64encode(self.data).decode("ascii")
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One match: where it is, what it is, and the text around it.
+
+    `text` is the line that holds the match, or a window around the match where the line is long; `text_byte` is
+    where that text starts. `before` and `after` are whole context lines, cut likewise.
+    """
+
+    line: int
+    byte: int
+    end: int
+    char: int
+    text: str
+    text_byte: int
+    match: str
+    cut_left: bool = False
+    cut_right: bool = False
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "line": self.line,
+            "byte": self.byte,
+            "end": self.end,
+            "char": self.char,
+            "text": self.text,
+            "text_byte": self.text_byte,
+            "match": self.match,
+            "cut": [self.cut_left, self.cut_right],
+            "before": list(self.before),
+            "after": list(self.after),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One captured value and how often it occurs."""
+
+    value: str
+    count: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value, "count": self.count}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What grep answers. `total` counts every match, shown or not; `next` is the byte to go on from."""
+
+    handle: str
+    matches: tuple[Match, ...]
+    total: int
+    totals: Totals
+    groups: tuple[Group, ...] = ()
+    distinct: int = 0  # with `group`: how many different values there are
+    next: int | None = None
+    engine: str = "ripgrep"
+    unit: str = "matches"  # "lines" where the pattern can match nothing at all, as ^$ does
+    state: State = "ready"
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "handle": self.handle,
+            "matches": [match.to_json() for match in self.matches],
+            "total": self.total,
+            "unit": self.unit,
+            "groups": [group.to_json() for group in self.groups],
+            "distinct": self.distinct,
+            "next": self.next,
+            "output": self.totals.as_dict(),
+            "engine": self.engine,
+            "state": self.state,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What SQL answers. `total` counts every row of the result, shown or not."""
+
+    handle: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+    totals: Totals
+    next: int | None = None  # the row to go on from: the query's own OFFSET
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "handle": self.handle,
+            "columns": list(self.columns),
+            "types": list(self.types),
+            "rows": [list(row) for row in self.rows],
+            "total": self.total,
+            "next": self.next,
+            "output": self.totals.as_dict(),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One JSON value that a path names: its place, and its bytes exactly as they are stored."""
+
+    path: str
+    bytes: Span
+    text: str
+    cut: bool = False  # the value is longer than `text`; read the rest by its bytes
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "bytes": self.bytes.as_list(), "text": self.text, "cut": self.cut}
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """What a JSONPath or a JSON Pointer answers. `total` counts every value found, shown or not."""
+
+    handle: str
+    nodes: tuple[Node, ...]
+    total: int
+    totals: Totals
+    next: int | None = None  # how many values to skip to go on
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "handle": self.handle,
+            "nodes": [node.to_json() for node in self.nodes],
+            "total": self.total,
+            "next": self.next,
+            "output": self.totals.as_dict(),
+            "notes": list(self.notes),
+        }

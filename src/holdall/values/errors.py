@@ -1,0 +1,146 @@
+"""Every error that Holdall raises, for three readers: the caller, the model, the operator.
+
+    HoldallError
+    ├── WrongUse                the request cannot be carried out as it was written   (exit code 2)
+    │   ├── UnknownHandle       nothing is kept under that handle in this session
+    │   ├── AmbiguousCallId     several outputs share that call id
+    │   ├── BadRange            a range that is not one
+    │   ├── BadPattern          a pattern that no engine here can run in linear time
+    │   ├── BadQuery            SQL or a path that does not fit the data
+    │   ├── BadSetting          a setting of the wrong name, type or size
+    │   └── MissingExtra        an optional package is not installed
+    ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
+    │   └── AnchorNotFound      the text to slice around does not occur
+    └── StoreFault              the disk, or something upstream, refused               (exit code 3)
+        ├── StoreUnsafe         a folder that others could write to, or a link
+        ├── StoreGone           the folder of the store went away
+        ├── StoreFull           no space left
+        ├── QuotaReached        a limit that the user set
+        ├── OutputExpired       retention removed the bytes; the record says when
+        ├── OutputDamaged       the stored bytes are not the bytes that came
+        ├── OutputMissing       the file of an output was removed by hand
+        └── WorkerFault         a helper process died, or ran out of time or memory
+
+A message says what happened and what to do next. It never holds the content of an output.
+"""
+
+from collections.abc import Sequence
+
+
+class HoldallError(Exception):
+    """The root of the tree."""
+
+
+class WrongUse(HoldallError):
+    """The request cannot be carried out as it was written."""
+
+
+class NothingFound(HoldallError):
+    """The request was carried out; there is nothing to show."""
+
+
+class StoreFault(HoldallError):
+    """The disk, or something upstream, refused."""
+
+
+class UnknownHandle(WrongUse):
+    """A foreign handle, an expired guess and plain nonsense all get this same answer."""
+
+    def __init__(self, handle: str, *, session: str, known: Sequence[str] = ()) -> None:
+        self.handle = handle
+        self.session = session
+        shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+        super().__init__(
+            f'no output is kept under "{handle[:80]}" in session "{session}". '
+            f"Kept: {shown or 'nothing yet'}. (`holdall ls` lists them.)"
+        )
+
+
+class AmbiguousCallId(WrongUse):
+    def __init__(self, call_id: str, handles: Sequence[str]) -> None:
+        self.call_id = call_id
+        self.handles = tuple(handles)
+        super().__init__(
+            f'{len(handles)} outputs have the call id "{call_id[:80]}". '
+            f"Use one of their handles: {', '.join(handles[:8])}."
+        )
+
+
+class BadRange(WrongUse):
+    """A range that is not one; the message says what a range looks like."""
+
+
+class BadPattern(WrongUse):
+    """A pattern that cannot run in linear time or means different things in different engines."""
+
+
+class BadQuery(WrongUse):
+    """SQL, JSONPath or JSON Pointer that does not fit the data; the message names what does."""
+
+
+class BadSetting(WrongUse):
+    def __init__(self, key: str, value: object, rule: str, *, where: str = "") -> None:
+        self.key = key
+        self.value = value
+        self.rule = rule
+        place = f" in {where}" if where else ""
+        super().__init__(f"setting {key!r}{place} is {_short(value)}; {rule}")
+
+
+class MissingExtra(WrongUse):
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"{purpose} needs the package {package!r}. Install it with: pip install 'holdall[{extra}]'")
+
+
+class AnchorNotFound(NothingFound):
+    def __init__(self, message: str = "Anchor not found in content") -> None:
+        super().__init__(message)
+
+
+class StoreUnsafe(StoreFault):
+    """The folder is a link, belongs to somebody else, or can be written by others."""
+
+
+class StoreGone(StoreFault):
+    """The folder of the store was removed or replaced while it was in use."""
+
+
+class StoreFull(StoreFault):
+    """The disk is full; nothing of the refused output is visible."""
+
+
+class QuotaReached(StoreFault):
+    """A quota that the user set would be exceeded."""
+
+
+class OutputExpired(StoreFault):
+    def __init__(self, handle: str, when: str, rule: str) -> None:
+        self.handle = handle
+        super().__init__(f"output {handle} expired: its bytes were removed on {when} ({rule}).")
+
+
+class OutputDamaged(StoreFault):
+    def __init__(self, handle: str, detail: str) -> None:
+        self.handle = handle
+        self.detail = detail
+        super().__init__(
+            f"output {handle} is damaged: {detail}. The damaged bytes are not shown; "
+            "`holdall verify` lists what is damaged."
+        )
+
+
+class OutputMissing(StoreFault):
+    def __init__(self, handle: str) -> None:
+        self.handle = handle
+        super().__init__(f"the stored bytes of output {handle} are gone: its file was removed from the store by hand.")
+
+
+class WorkerFault(StoreFault):
+    """A helper process died, or ran out of time or memory; the message says which."""
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,89 @@
+"""What is known of an output: where it came from, what it measures, what became of it.
+
+These are the words of the record on disk. `to_json` and `from_json` are its only spelling.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, cast, get_args
+
+from holdall.values.handles import format_long
+
+Kind = Literal["json", "ndjson", "csv", "html", "markdown", "log", "diff", "text", "binary"]
+State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
+KINDS: tuple[str, ...] = get_args(Kind)
+STATES: tuple[str, ...] = get_args(State)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who made an output. Every field comes from outside and is data, never a path."""
+
+    tool: str = ""
+    server: str = ""
+    arguments: Any = None
+    call_id: str = ""
+    terminal: bool = False  # the output of a command: kept under terminal/ as a log
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What one pass over the bytes tells. `tokens` is an estimate unless `tokens_exact`."""
+
+    bytes: int = 0
+    chars: int = 0
+    lines: int = 0
+    longest_line: int = 0
+    tokens: int = 0
+    tokens_exact: bool = True
+    tokenizer: str = ""
+    sha256: str = ""
+    kind: Kind = "text"
+    utf8: bool = True
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything about one kept output but its bytes."""
+
+    handle: str
+    id: str
+    session: str
+    created: float
+    origin: Origin = field(default_factory=Origin)
+    measure: Measure = field(default_factory=Measure)
+    state: State = "ready"
+    ended: float | None = None
+    file: str = ""  # the name of its bytes inside the session's folder; identical outputs share one
+    error: str = ""  # why it is not whole, in one line
+    exit_code: int | None = None
+
+    @property
+    def long_handle(self) -> str:
+        return format_long(self.session, self.id)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.state == "ready"
+
+    def to_json(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {"handle": self.handle, "id": self.id, "session": self.session}
+        flat |= {f.name: getattr(self.origin, f.name) for f in fields(Origin)}
+        flat |= {f.name: getattr(self.measure, f.name) for f in fields(Measure)}
+        flat["notes"] = list(self.measure.notes)
+        for name in ("state", "created", "ended", "file", "error", "exit_code"):
+            flat[name] = getattr(self, name)
+        return flat
+
+    @staticmethod
+    def from_json(flat: dict[str, Any]) -> "Facts":
+        """Raises KeyError, TypeError or ValueError where `flat` is not what `to_json` wrote."""
+        if flat["kind"] not in KINDS or flat["state"] not in STATES:
+            raise ValueError("unknown kind or state")
+        origin = Origin(**{f.name: flat[f.name] for f in fields(Origin)})
+        measure = Measure(**{f.name: flat[f.name] for f in fields(Measure)})
+        measure = replace(measure, notes=tuple(cast("list[str]", flat["notes"])))
+        own = {
+            n: flat[n] for n in ("handle", "id", "session", "created", "state", "ended", "file", "error", "exit_code")
+        }
+        return Facts(origin=origin, measure=measure, **own)

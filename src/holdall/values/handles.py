@@ -1,0 +1,65 @@
+"""The grammar of handles.
+
+Three forms name an output: the short handle that a model sees (`k3f9`), the long one
+(`session-<uuid>/<uuid>`), and the call id that came from outside. Only the first two have a grammar; a call
+id is compared as a value and never becomes part of a path. Anything else is nobody's handle.
+
+This module makes no handles: randomness lives in the store.
+"""
+
+import re
+from dataclasses import dataclass
+
+# No vowels, so that no handle spells a word; no l, o, 0 or 1, so that none is misread.
+LETTERS = "bcdfghjkmnpqrstvwxyz"
+SIGNS = LETTERS + "23456789"
+SHORTEST, LONGEST = 4, 12
+
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_SHORT = re.compile(rf"[{LETTERS}][{SIGNS}]{{{SHORTEST - 1},{LONGEST - 1}}}", re.ASCII)
+_LONG = re.compile(rf"session-(?P<session>{_UUID})/(?P<id>{_UUID})", re.ASCII)
+_BARE = re.compile(_UUID, re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    session: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Neither form: at most a call id."""
+
+    text: str
+
+
+Reference = Short | Long | Foreign
+
+
+def parse(text: str, *, session: str) -> Reference:
+    """Read a handle as it was written: no case folding, no trimming. A bare UUID is one of `session`."""
+    if _SHORT.fullmatch(text):
+        return Short(text)
+    if match := _LONG.fullmatch(text):
+        return Long(match["session"], match["id"])
+    if _BARE.fullmatch(text):
+        return Long(session, text)
+    return Foreign(text)
+
+
+def format_long(session: str, id: str) -> str:
+    return f"session-{session}/{id}"
+
+
+def is_short(text: str) -> bool:
+    return _SHORT.fullmatch(text) is not None
+
+
+def is_uuid(text: str) -> bool:
+    return _BARE.fullmatch(text) is not None

@@ -1,0 +1,99 @@
+"""Every setting, once: its name, unit, default, range, what it is for, and the names it had elsewhere.
+
+Frozen and checked on the way in. Where a value comes from (a file, the environment, a flag) is the business of
+`config`; what it means is the business of whoever reads it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Literal, get_args
+
+from holdall.values.errors import BadSetting
+
+KIB = 1024
+MIB = 1024 * KIB
+
+Dialect = Literal["holdall", "extract", "refs", "async", "clamp", "legacy"]
+DIALECTS: tuple[str, ...] = get_args(Dialect)
+
+
+def _setting(
+    default: Any, about: str, *, least: float | None = None, most: float | None = None, also: tuple[str, ...] = ()
+) -> Any:
+    return field(default=default, metadata={"about": about, "least": least, "most": most, "also": also})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    dialect: Dialect = _setting("holdall", "which set of limits and texts a model sees")
+    max_inline_bytes: int | None = _setting(
+        None, "an output over this many bytes is kept, not shown; the dialect's own by default",
+        least=1, most=2**40, also=("toolResponseMaxBytes", "maxInlineBytes"),
+    )  # fmt: skip
+    max_inline_chars: int | None = _setting(
+        None, "the same in characters", least=1, most=2**40, also=("maxInlineChars",)
+    )
+    max_inline_lines: int | None = _setting(None, "the same in lines", least=1, most=2**40)
+    max_inline_tokens: int | None = _setting(
+        None, "the same in tokens", least=1, most=2**40, also=("asyncTokenThreshold",)
+    )
+    answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
+    answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
+    notice_max_tokens: int = _setting(500, "the most that a notice takes", least=50, most=100_000)
+    retention: str = _setting("30 days", "how long outputs are kept: a number of days, 'session' or 'keep'")
+    store_dir: str = _setting("", "the data folder; a folder of the user's own by default", also=("storeDir",))
+    quota_bytes: int | None = _setting(None, "refuse to keep more than this in the whole store", least=0, most=2**60)
+    session_quota_bytes: int | None = _setting(
+        None, "refuse to keep more than this in one session", least=0, most=2**60
+    )
+    grep_seconds: float = _setting(60.0, "the longest that one search may take", least=0.1, most=86_400)
+    query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400)
+    query_memory_bytes: int = _setting(1024 * MIB, "the memory that one query may use", least=64 * MIB, most=2**50)
+    query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            check(one, getattr(self, one.name), key=one.name)
+
+
+def by_name() -> Mapping[str, "Field[Any]"]:
+    """Every accepted spelling, our own and the documents', to its field."""
+    names: dict[str, Field[Any]] = {}
+    for one in fields(Settings):
+        names[one.name] = one
+        for other in one.metadata["also"]:
+            names[other] = one
+    return names
+
+
+def rule_of(one: "Field[Any]") -> str:
+    """What a value must be, in words."""
+    least, most = one.metadata["least"], one.metadata["most"]
+    if one.name == "dialect":
+        return "it must be one of " + ", ".join(DIALECTS)
+    if least is None:
+        return "it must be text"
+    noun = "a number" if isinstance(one.default, float) else "a whole number"
+    nothing = ", or left out" if one.default is None else ""
+    return f"it must be {noun} from {least:,} to {most:,}{nothing}"
+
+
+def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> None:
+    """Refuse a value of the wrong type or size, by name and with the rule. True is not a number, NaN is none either."""
+    if value is None and one.default is None:
+        return
+    least, most = one.metadata["least"], one.metadata["most"]
+    if least is None:
+        allowed = isinstance(value, str) and (one.name != "dialect" or value in DIALECTS)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        allowed = False
+    else:
+        whole = isinstance(value, int) or isinstance(one.default, float)
+        allowed = whole and math.isfinite(value) and least <= value <= most
+    if not allowed:
+        raise BadSetting(key, value, rule_of(one), where=where)
+
+
+def default_of(one: "Field[Any]") -> Any:
+    return None if one.default is MISSING else one.default

@@ -1,0 +1,1 @@
+"""Every byte that a model reads: notices, schemas, prompts. Built here and nowhere else."""

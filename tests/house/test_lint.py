@@ -1,0 +1,32 @@
+"""The gates that read the code: they run as tests, so that one command says whether all is well.
+
+Each is called as `./dev lint` calls it, with the settings of pyproject.toml and nothing else.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+
+
+def complaints(*command: str) -> str:
+    """What the tool printed when it was not content, or an empty string."""
+    done = subprocess.run([TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    return f"{done.stdout}{done.stderr}\n(exit code {done.returncode})" if done.returncode else ""
+
+
+def test_ruff_finds_nothing_to_complain_about() -> None:
+    assert not (found := complaints("ruff", "check", "--no-fix", "--output-format=concise", ".")), found
+
+
+def test_every_file_is_formatted_by_ruff() -> None:
+    assert not (found := complaints("ruff", "format", "--check", "--output-format=concise", ".")), found
+
+
+@pytest.mark.timeout(600)  # the whole repository in one go, on a machine that other tests keep busy
+def test_pyright_in_strict_mode_finds_no_error() -> None:
+    assert not (found := complaints("pyright")), found
