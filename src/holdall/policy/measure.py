@@ -136,7 +136,8 @@ class Measurer:
 def _longest_between(block: bytes, first: int, last: int, longest: int) -> int:
     """The longest line between two newlines, given one that is known to be at least `longest`."""
     if longest < 512:
-        return max(longest, max(map(len, block[first + 1 : last].split(b"\n"))))
+        inside = max(map(len, block[first + 1 : last].split(b"\n")))
+        return max(longest, inside)
     # Where lines are long, hop: a line that ends within `longest` bytes cannot be the longest.
     at = first + 1
     while at < last:

@@ -59,10 +59,9 @@ class Index:
 
     def handles(self, session: str, *, column: str, value: str) -> list[str]:
         """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records."""
-        found: list[str] = []
         with self._guarded() as database:
-            found = [handle for (handle,) in database.execute(_LOOK_UP[column], (session, value))]
-        return found
+            return [handle for (handle,) in database.execute(_LOOK_UP[column], (session, value))]
+        return []
 
     def is_complete(self, session: str) -> bool:
         """Whether every record of the session was here once; until then a miss means nothing."""
