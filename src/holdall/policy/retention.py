@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from holdall.values.errors import BadSetting
 
 DAY = 86_400.0
-_DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,4})?)\s*(?:d|days?)?", re.ASCII)
+_DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,2})?)\s*(?:d|days?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """`days` None and `session` False means: keep."""
+    """`days` None and `session` False means: keep. As text it reads back the same: `parse(str(rule)) == rule`."""
 
     days: float | None = 30.0
     session: bool = False
@@ -20,7 +20,7 @@ class Retention:
     def __str__(self) -> str:
         if self.session:
             return "session"
-        return "keep" if self.days is None else f"{self.days:g} days"
+        return "keep" if self.days is None else f"{repr(self.days).removesuffix('.0')} days"
 
     def expires_at(self, created: float) -> float:
         return math.inf if self.session or self.days is None else created + self.days * DAY

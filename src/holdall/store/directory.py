@@ -28,6 +28,7 @@ from holdall.store.live import LiveWriter, RunningReader, interrupted, is_runnin
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
 from holdall.store.root import Root
+from holdall.store.sources import storable
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.blocks import BlockTable
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
@@ -95,7 +96,8 @@ class DirectoryStore:
         notes: Callable[[], Sequence[str]] = tuple,
         progress: Progress | None = None,
     ) -> Facts:
-        with self._using("keeping an output", make=True):
+        counted = keeping.Counted(chunks)
+        with self._using("keeping an output", make=True, needed=counted.bytes):
             folder = self._root.folder(session, make=True)
             inside = folder.terminal() if origin.terminal else folder.descriptor
             id = new_uuid()
@@ -103,11 +105,11 @@ class DirectoryStore:
             descriptor = disk.create(temporary, inside=inside)
             try:
                 disk.hold(descriptor)
-                taken = ingest(chunks, descriptor, self.tokenizer, progress=progress, room=self._room(session))
+                taken = ingest(counted, descriptor, self.tokenizer, progress=progress, room=self._room(session))
                 facts = keeping.facts_of(id, session.id, origin, taken, notes(), self.clock())
                 with folder.lock():
                     file = keeping.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
-                    facts = folder.publish(replace(facts, file=file), taken.table)
+                    facts = keeping.publish(folder, replace(facts, file=file), taken.table)
                     self._root.catalogue.note(folder, facts)
             finally:
                 os.close(descriptor)
@@ -131,7 +133,7 @@ class DirectoryStore:
                     id=id,
                     session=session.id,
                     created=self.clock(),
-                    origin=origin,
+                    origin=replace(origin, arguments=storable(origin.arguments)),
                     state="running",
                     file=file,
                 )
@@ -143,7 +145,9 @@ class DirectoryStore:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=inside)
                 raise
-            return LiveWriter(folder, facts, descriptor, self.tokenizer, clock=self.clock, settle=self._settle)
+            return LiveWriter(
+                folder, facts, descriptor, self.tokenizer, clock=self.clock, settle=self._settle, where=self.home
+            )
 
     # Outputs: out
 
@@ -161,14 +165,14 @@ class DirectoryStore:
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
         with self._using("listing outputs"):
             folder = self._root.folder(session)
-            return [self._current(folder, facts) for facts in self._root.catalogue.all(folder)]
+            return [self._listed(folder, facts) for facts in self._root.catalogue.all(folder)]
 
     def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]:
         """For upkeep: the folder, its outputs, and the handles whose records cannot be read."""
         with self._using("listing outputs"):
             folder = self._root.folder(session)
             found, faults = self._root.catalogue.survey(folder)
-            return folder, [self._current(folder, facts) for facts in found], faults
+            return folder, [self._listed(folder, facts) for facts in found], faults
 
     def open(self, facts: Facts) -> OutputReader:
         with self._using("opening an output"):
@@ -177,12 +181,16 @@ class DirectoryStore:
             if current.state == "running":
                 if is_running(folder, current):
                     return RunningReader(folder.open_bytes(current), current)
-                self._current(folder, current)
-                current, table = self._loaded(folder, facts)
+                current, table = self._ended(folder, current)
             if current.state == "expired":
                 when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
                 raise OutputExpired(current.handle, when, current.error)
             return FileReader(folder.open_bytes(current), current, table)
+
+    def stamp(self, facts: Facts) -> str | None:
+        """Changes whenever the record does; None where it is gone."""
+        with self._using("looking at an output"):
+            return self._root.folder_by_id(facts.session).stamp(facts.handle)
 
     # Upkeep
 
@@ -199,8 +207,9 @@ class DirectoryStore:
                 stone = replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin)
                 folder.rewrite(stone, BlockTable())
                 self._root.catalogue.note(folder, stone)
-                shared = any(other.file == current.file for other in self._root.catalogue.all(folder))
-                if shared or not current.file:
+                others, unreadable = self._root.catalogue.survey(folder)
+                shared = any(other.file == current.file for other in others)
+                if shared or unreadable or not current.file:  # a record that cannot be read may name any file
                     return 0
                 folder.remove_bytes(current.file)
                 return current.measure.bytes
@@ -212,8 +221,8 @@ class DirectoryStore:
     # Inside
 
     @contextlib.contextmanager
-    def _using(self, doing: str, *, make: bool = False) -> Generator[None]:
-        with disk.explained(doing, self.home):
+    def _using(self, doing: str, *, make: bool = False, needed: Callable[[], int] | None = None) -> Generator[None]:
+        with disk.explained(doing, self.home, needed=needed):
             self._root.check(make=make)
             yield
 
@@ -242,17 +251,33 @@ class DirectoryStore:
         return loaded
 
     def _current(self, folder: SessionFolder, facts: Facts) -> Facts:
-        """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first."""
         if facts.state != "running" or is_running(folder, facts):
             return facts
-        with folder.lock():
-            current, _ = self._loaded(folder, facts)
+        return self._ended(folder, facts)[0]
+
+    def _ended(self, folder: SessionFolder, facts: Facts) -> tuple[Facts, BlockTable]:
+        """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first.
+
+        Where the folder cannot be written to, it is shown as interrupted all the same.
+        """
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(OSError):
+                held.enter_context(folder.lock())
+            current, table = self._loaded(folder, facts)
             if current.state != "running":
-                return current
+                return current, table
             final, table = interrupted(folder, current, self.tokenizer, self.clock())
-            folder.rewrite(final, table)
-            self._root.catalogue.note(folder, final)
-            return final
+            with contextlib.suppress(OSError):
+                folder.rewrite(final, table)
+                self._root.catalogue.note(folder, final)
+            return final, table
+
+    def _listed(self, folder: SessionFolder, facts: Facts) -> Facts:
+        """The same for lists: one output whose file is gone does not hide the others."""
+        try:
+            return self._current(folder, facts)
+        except StoreFault as fault:
+            return replace(facts, state="interrupted", error=str(fault))
 
     def _settle(self, folder: SessionFolder, facts: Facts, table: BlockTable) -> Facts:
         return keeping.settle(folder, self._root.catalogue, facts, table)

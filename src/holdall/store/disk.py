@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from holdall.text.numbers import size
 from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
@@ -39,7 +39,23 @@ def open_root(path: str) -> int:
             f"others can write to the data folder {path} (mode {mode:04o}). "
             f"Close it with: chmod 700 {path}. Or: {_ELSEWHERE[0].lower()}{_ELSEWHERE[1:]}"
         )
+    with explained("opening the data folder", path), os.scandir(root) as entries:
+        if next(entries, None) is None:  # just made, maybe by somebody who died before its name was durable
+            sync_above(path)
     return root
+
+
+def sync_above(path: str) -> None:
+    """Make the names that lead to a new folder durable, as far up as the disk goes and we may look."""
+    device = os.stat(path).st_dev
+    while path != (above := os.path.dirname(path)) and os.stat(above).st_dev == device:
+        with contextlib.suppress(PermissionError):
+            folder = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        path = above
 
 
 def open_folder(name: str, *, inside: int | None = None, shown: str = "") -> int:
@@ -63,9 +79,13 @@ def make_folder(name: str, *, inside: int) -> int:
         os.mkdir(name, 0o700, dir_fd=inside)
     except FileExistsError:
         return open_folder(name, inside=inside)
+    os.chmod(name, 0o700, dir_fd=inside)  # just made by us, so no link; without it the umask may keep us out
     folder = open_folder(name, inside=inside)
-    os.fchmod(folder, 0o700)
-    os.fsync(inside)
+    try:
+        os.fsync(inside)
+    except OSError:
+        os.close(folder)
+        raise
     return folder
 
 
@@ -116,7 +136,7 @@ def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool)
         # A hard link is the one way to give a name that fails where the name is taken, in one step.
         os.link(temporary, name, src_dir_fd=inside, dst_dir_fd=inside, follow_symlinks=False)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # gone with the rename; or left for gc, which is no reason to fail
             os.unlink(temporary, dir_fd=inside)
 
 
@@ -126,6 +146,7 @@ def locked(name: str, *, inside: int) -> Generator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, 0o600, dir_fd=inside)
     try:
+        os.fchmod(descriptor, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -147,20 +168,25 @@ def hold(descriptor: int) -> None:
 
 
 @contextlib.contextmanager
-def explained(doing: str, where: str) -> Generator[None]:
-    """Turn an OSError into the StoreFault that says what to do about it."""
+def explained(doing: str, where: str, *, needed: Callable[[], int] | None = None) -> Generator[None]:
+    """Turn an OSError into the StoreFault that says what to do about it.
+
+    `needed` tells how many bytes were to be kept, all or nothing.
+    """
     try:
         yield
     except OSError as problem:
-        raise fault_for(problem, doing, where) from problem
+        raise fault_for(problem, doing, where, needed=needed) from problem
 
 
-def fault_for(problem: OSError, doing: str, where: str) -> StoreFault:
+def fault_for(problem: OSError, doing: str, where: str, *, needed: Callable[[], int] | None = None) -> StoreFault:
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
     match problem.errno:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            asked = f" of {size(needed())} or more" if needed else ""
+            kept = "Nothing of it is kept. " if needed else ""
             return StoreFull(
-                f"no space left while {doing}: {_free(where)} free for {where}. Nothing of it is kept. "
+                f"no space left while {doing}{asked}: {_free(where)} free for {where}. {kept}"
                 f"Make room (`holdall gc --dry-run` shows what could go). {_ELSEWHERE}"
             )
         case errno.ENOENT | errno.ESTALE:

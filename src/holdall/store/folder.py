@@ -45,6 +45,9 @@ class SessionFolder:
         return self.descriptor, name
 
     def terminal(self) -> int:
+        if self._terminal is not None and os.fstat(self._terminal).st_nlink == 0:  # removed by hand
+            os.close(self._terminal)
+            self._terminal = None
         if self._terminal is None:
             self._terminal = disk.make_folder(TERMINAL, inside=self.descriptor)
         return self._terminal
@@ -60,10 +63,13 @@ class SessionFolder:
             named = replace(facts, handle=new_handle(attempt))
             data = record.encode(named, table)
             with contextlib.suppress(FileExistsError):
-                disk.write_new(
-                    named.handle + record.SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=False
-                )
-                os.fsync(self.descriptor)
+                name = named.handle + record.SUFFIX
+                disk.write_new(name, data, inside=self.descriptor, token=new_tag(), replace=False)
+                try:
+                    os.fsync(self.descriptor)
+                except OSError:  # nobody is given this handle, so nobody may see it
+                    os.unlink(name, dir_fd=self.descriptor)
+                    raise
                 return named
         raise StoreFault("no free handle was found in 64 tries.")
 
@@ -79,6 +85,9 @@ class SessionFolder:
             data = disk.read_file(handle + record.SUFFIX, inside=self.descriptor)
         except FileNotFoundError:
             return None
+        except OSError as problem:  # one unreadable record is no reason to refuse the others
+            reason = os.strerror(problem.errno) if problem.errno else str(problem)
+            raise StoreFault(f"the record of output {handle} cannot be read: {reason}.") from problem
         facts, table = record.decode(data, handle=handle)
         if facts.session != self.session.id:
             raise StoreFault(f"the record of {handle} belongs to another session; it is not read.")

@@ -60,7 +60,7 @@ class Index:
     def handles(self, session: str, *, column: str, value: str) -> list[str]:
         """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records."""
         with self._guarded() as database:
-            return [handle for (handle,) in database.execute(_LOOK_UP[column], (session, value))]
+            return [handle for (handle,) in database.execute(_LOOK_UP[column], (session, _storable(value)))]
         return []
 
     def is_complete(self, session: str) -> bool:
@@ -150,6 +150,6 @@ def _proof(text: str, stamp: str) -> int:
     return checksum(f"{stamp}\n{text}".encode()) >> 1  # SQLite's integers are signed
 
 
-def _storable(call_id: str) -> str:
+def _storable(value: str) -> str:
     """Text that SQLite can hold: a lone surrogate cannot be bound."""
-    return call_id.encode("utf-8", "backslashreplace").decode("utf-8")
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -3,14 +3,16 @@
 Everything here happens under the session's lock, after the bytes are durable and before anybody sees a handle.
 """
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdall.policy.measure import checksum
 from holdall.store.catalogue import Catalogue
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.ingest import Ingested
+from holdall.store.sources import storable
 from holdall.text.numbers import size
 from holdall.values.blocks import BLOCK, BlockTable
 from holdall.values.errors import QuotaReached, StoreFault
@@ -23,6 +25,22 @@ class Quota:
 
     store_bytes: int | None = None
     session_bytes: int | None = None
+
+
+class Counted:
+    """The same chunks, and how many bytes were asked to be kept by now."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+        self._bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self._bytes += len(chunk)
+            yield chunk
+
+    def bytes(self) -> int:
+        return self._bytes
 
 
 def facts_of(id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], now: float) -> Facts:
@@ -40,7 +58,7 @@ def facts_of(id: str, session: str, origin: Origin, taken: Ingested, notes: Sequ
         session=session,
         created=now,
         ended=now,
-        origin=origin,
+        origin=replace(origin, arguments=storable(origin.arguments)),
         measure=measure,
         state=state,
         error=error,
@@ -60,8 +78,23 @@ def place(
     target, name = folder.inside(file)
     os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=target)
     if target != folder.descriptor:
-        os.fsync(target)
+        try:
+            os.fsync(target)
+        except OSError:
+            os.unlink(name, dir_fd=target)
+            raise
     return file
+
+
+def publish(folder: SessionFolder, facts: Facts, table: BlockTable) -> Facts:
+    """A record for bytes that have their place. Where it is refused, bytes that are its own go again."""
+    try:
+        return folder.publish(facts, table)
+    except BaseException:
+        if facts.id in facts.file:
+            with contextlib.suppress(OSError):
+                folder.remove_bytes(facts.file)
+        raise
 
 
 def settle(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable) -> Facts:

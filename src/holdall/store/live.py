@@ -15,7 +15,7 @@ from holdall.store import disk
 from holdall.store.folder import SessionFolder
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.blocks import BLOCK, BlockTable
-from holdall.values.errors import OutputMissing
+from holdall.values.errors import OutputDamaged, OutputMissing
 from holdall.values.facts import Facts, State
 from holdall.values.spans import Totals
 
@@ -35,6 +35,7 @@ class LiveWriter:
         *,
         clock: Callable[[], float],
         settle: Callable[[SessionFolder, Facts, BlockTable], Facts],
+        where: str,
     ) -> None:
         self._folder = folder
         self._facts = facts
@@ -43,6 +44,7 @@ class LiveWriter:
         self._digest = hashlib.sha256()
         self._clock = clock
         self._settle = settle
+        self._where = where
         self._unsynced = 0
         self._synced_at = time.monotonic()
 
@@ -51,22 +53,29 @@ class LiveWriter:
         return self._facts.handle
 
     def write(self, chunk: bytes) -> None:
-        disk.write_all(self._descriptor, chunk)
-        self._digest.update(chunk)
-        self._measurer.feed(chunk)
-        self._unsynced += len(chunk)
+        view = memoryview(chunk)
+        while view:
+            with disk.explained("writing a running output", self._where):
+                taken = view[: os.write(self._descriptor, view)]
+            # Measured as it is taken: the part of a chunk for which a full disk had room is part of the output.
+            self._digest.update(taken)
+            self._measurer.feed(taken)
+            self._unsynced += len(taken)
+            view = view[len(taken) :]
         if self._unsynced >= _SYNC_BYTES or time.monotonic() - self._synced_at >= _SYNC_SECONDS:
-            os.fsync(self._descriptor)
+            with disk.explained("syncing a running output", self._where):
+                os.fsync(self._descriptor)
             self._unsynced, self._synced_at = 0, time.monotonic()
 
     def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
-        os.fsync(self._descriptor)
         measure, table = self._measurer.finish(self._digest.hexdigest())
         final = replace(
             self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
         )
-        with self._folder.lock():
-            self._facts = self._settle(self._folder, final, table)
+        with disk.explained("ending a running output", self._where):
+            os.fsync(self._descriptor)
+            with self._folder.lock():
+                self._facts = self._settle(self._folder, final, table)
         self.close()
         return self._facts
 
@@ -128,7 +137,7 @@ def is_running(folder: SessionFolder, facts: Facts) -> bool:
     """Whether somebody still writes it."""
     try:
         descriptor = folder.open_bytes(facts)
-    except OutputMissing:
+    except (OutputDamaged, OutputMissing):
         return False
     try:
         return disk.is_held(descriptor)

@@ -103,6 +103,10 @@ class OutputStore(Protocol):
 
     def open(self, facts: Facts) -> OutputReader: ...
 
+    def stamp(self, facts: Facts) -> str | None:
+        """Changes whenever the facts of the output do; None where it is gone."""
+        ...
+
     def end_session(self, session: SessionInfo) -> None:
         """Carry out the session's retention rule where it is `session`."""
         ...

@@ -19,12 +19,14 @@ from holdall.policy.retention import Retention
 from holdall.store import disk
 from holdall.store.ids import new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
-from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.errors import BadSetting, StoreFault, WrongUse
 from holdall.values.handles import is_uuid
 
 PREFIX = "session-"
+NAMES = "names"
 LONGEST_NAME = 200
 _FILE = "session.json"
+_LOCK = ".lock"
 _VERSION = 1
 
 
@@ -39,12 +41,14 @@ class Sessions:
         """By name, or by the name of its folder."""
         _check_name(name)
         if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
-            return self._load(name.removeprefix(PREFIX))
+            named = self._load(name.removeprefix(PREFIX))
+            if named is not None:
+                return named
         try:
             owner = json.loads(disk.read_file(_claim(name), inside=self._names()))
-        except (FileNotFoundError, ValueError):
+            id = str(owner["session"])
+        except (FileNotFoundError, KeyError, TypeError, ValueError):
             return self._search(name)
-        id = str(owner.get("session", ""))
         found = self._load(id) if is_uuid(id) else None
         return found if found is not None and found.name == name else self._search(name)
 
@@ -59,20 +63,24 @@ class Sessions:
         finally:
             os.close(folder)
         os.fsync(self._root)
-        names = self._names()
-        claim = json.dumps({"session": info.id, "name": name}).encode()
-        try:
-            disk.write_new(_claim(name), claim, inside=names, token=new_tag(), replace=False)
-            os.fsync(names)
-            return info
-        except FileExistsError:
+        owner = self._owner_of_name(info)
+        if owner.id != info.id:
             self._discard(info)
-            winner = self.find(name)
-            if winner is not None:
-                return winner
-        # The claim points to a session that is gone: ours takes its place.
-        disk.write_new(_claim(name), claim, inside=names, token=new_tag(), replace=True)
-        return self.make(name, retention, parent)
+        return owner
+
+    def _owner_of_name(self, info: SessionInfo) -> SessionInfo:
+        """Who has the name from now on: `info`, or whoever had it before."""
+        names = self._names()
+        try:
+            disk.write_new(_claim(info.name), _claiming(info), inside=names, token=new_tag(), replace=False)
+        except FileExistsError:
+            # The claim may point to a session that is gone. One at a time, so that one of several takes its place.
+            with disk.locked(_LOCK, inside=names):
+                owner = self.find(info.name) or info
+                disk.write_new(_claim(info.name), _claiming(owner), inside=names, token=new_tag(), replace=True)
+                info = owner
+        os.fsync(names)
+        return info
 
     def keep_for(self, info: SessionInfo, retention: Retention) -> SessionInfo:
         changed = replace(info, retention=retention)
@@ -87,8 +95,12 @@ class Sessions:
     def all(self) -> list[SessionInfo]:
         """Every session that can be read, newest first."""
         names = [name for name in os.listdir(self._root) if name.startswith(PREFIX)]
-        found = [self._load(name.removeprefix(PREFIX)) for name in names if is_uuid(name.removeprefix(PREFIX))]
-        return sorted((one for one in found if one is not None), key=lambda one: (-one.created, one.id))
+        found: list[SessionInfo] = []
+        for id in (name.removeprefix(PREFIX) for name in names):
+            with contextlib.suppress(StoreFault):
+                if is_uuid(id) and (one := self._load(id)) is not None:
+                    found.append(one)
+        return sorted(found, key=lambda one: (-one.created, one.id))
 
     def folder(self, info: SessionInfo) -> int:
         return disk.open_folder(PREFIX + info.id, inside=self._root)
@@ -102,7 +114,7 @@ class Sessions:
 
     def _names(self) -> int:
         if not hasattr(self, "_names_folder"):
-            self._names_folder = disk.make_folder("names", inside=self._root)
+            self._names_folder = disk.make_folder(NAMES, inside=self._root)
         return self._names_folder
 
     def close(self) -> None:
@@ -117,11 +129,16 @@ class Sessions:
             return None
         try:
             flat: dict[str, Any] = json.loads(disk.read_file(_FILE, inside=folder))
+            if flat["format"] != _VERSION:
+                raise StoreFault(
+                    f"{PREFIX}{id} was made by another version of Holdall (session format {flat['format']!r:.20}; "
+                    f"this one reads {_VERSION}). Nothing was changed; use the version that made it."
+                )
             return SessionInfo(
                 id=id,
                 name=str(flat["name"]),
                 created=float(flat["created"]),
-                retention=rules.parse(flat["retention"]),
+                retention=_rule(flat["retention"]),
                 parent=str(flat["parent"]),
             )
         except (FileNotFoundError, KeyError, TypeError, ValueError):
@@ -157,6 +174,18 @@ class Sessions:
 
 def _claim(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _claiming(info: SessionInfo) -> bytes:
+    return json.dumps({"session": info.id, "name": info.name}).encode()
+
+
+def _rule(value: object) -> Retention:
+    """A rule that cannot be read removes nothing."""
+    try:
+        return rules.parse(value)
+    except BadSetting:
+        return Retention(days=None)
 
 
 def _check_name(name: str) -> None:

@@ -26,6 +26,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 from holdall.text.utf8 import encode
+from holdall.values.errors import WrongUse
 
 CHUNK = 1024 * 1024
 _BYTES = (bytes, bytearray, memoryview)
@@ -60,7 +61,7 @@ class Source:
             return self._text(str.__str__(value))
         if isinstance(value, _BYTES):
             view = memoryview(cast("bytes", value))
-            return _slices(view.cast("B") if view.nbytes else memoryview(b""))
+            return _slices(view.cast("B") if view.nbytes and view.c_contiguous else memoryview(view.tobytes()))
         if callable(getattr(value, "read", None)):
             return self._file(value)
         if isinstance(value, Iterator):
@@ -77,8 +78,12 @@ class Source:
         return data
 
     def _file(self, file: Any) -> Iterator[bytes]:
-        while part := file.read(CHUNK):
-            yield self._part(part)
+        while part := cast("object", file.read(CHUNK)):
+            if not isinstance(part, (str, *_BYTES)):
+                raise WrongUse(f"read() of a {_type(file)} gave a {_type(part)}, not text or bytes.")
+            yield self._part(cast("object", part))
+        if part is None:  # not the end: what is still to come must not count as not there
+            raise WrongUse(f"read() of a {_type(file)} gave nothing yet; a file to be kept must be a blocking one.")
 
     def _iterated(self, parts: Iterator[object]) -> Iterator[bytes]:
         for part in parts:
@@ -109,8 +114,9 @@ def joined(parts: Iterable[bytes]) -> Iterator[bytes]:
             raise
         if part is None:
             break
-        waiting.append(part)
-        size += len(part)
+        if part:
+            waiting.append(part)
+            size += len(part)
         if size >= CHUNK:
             yield waiting[0] if len(waiting) == 1 else b"".join(waiting)
             waiting, size = [], 0
@@ -130,6 +136,8 @@ def json_text(value: object) -> Iterator[str]:
     except (RecursionError, TypeError):
         # A TypeError is a mapping whose keys are not text: ours writes them as text.
         yield from _walk(value)
+    except ValueError as problem:  # it holds itself, or a number that Python does not write
+        raise WrongUse(f"a {_type(value)} cannot be kept as JSON: {problem}.") from problem
 
 
 def plain(value: object) -> object:
@@ -139,7 +147,7 @@ def plain(value: object) -> object:
     if isinstance(value, AbstractSet):
         return sorted(cast("AbstractSet[object]", value), key=repr)
     if isinstance(value, _BYTES):
-        return base64.b64encode(cast("bytes", value)).decode("ascii")
+        return base64.b64encode(bytes(cast("bytes", value))).decode("ascii")
     if isinstance(value, _AS_TEXT):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -150,19 +158,60 @@ def plain(value: object) -> object:
         return dict(cast("Mapping[object, object]", value))
     if isinstance(value, Iterable) and not isinstance(value, str):
         return list(cast("Iterable[object]", value))
-    return str(value)
+    try:
+        return str(value)
+    except Exception:
+        return object.__repr__(value)  # an object that cannot say what it is
+
+
+def storable(arguments: object) -> Any:
+    """Arguments as a record holds them: plain JSON, or the text of what JSON cannot say. Nothing is refused here."""
+    try:
+        plainly: object = json.loads(json.dumps(arguments, default=plain))
+        return "".join(json_text(arguments)) if _is_deep(plainly) else plainly
+    except (RecursionError, TypeError, ValueError, WrongUse):
+        try:
+            return "".join(json_text(arguments))
+        except (ValueError, WrongUse) as problem:
+            return f"(not kept: {problem})"
+
+
+def _is_deep(value: object) -> bool:
+    """Too deep to be read back by any caller: how far JSON is read depends on the stack of who reads it."""
+    level: list[object] = [value]
+    for _ in range(100):
+        level = [inner for one in level for inner in _members(one)]
+        if not level:
+            return False
+    return True
+
+
+def _members(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
+
+
+def _type(value: object) -> str:
+    return type(value).__qualname__
 
 
 def _walk(value: object) -> Iterator[str]:
-    stack: list[Iterator[str | tuple[object]]] = [iter([(value,)])]
+    stack: list[tuple[int, Iterator[str | tuple[object]]]] = [(id(value), _steps(value))]
+    open_ones = {id(value)}
     while stack:
-        step = next(stack[-1], None)
+        own, steps = stack[-1]
+        step = next(steps, None)
         if step is None:
             stack.pop()
+            open_ones.discard(own)
         elif isinstance(step, str):
             yield step
+        elif id(step[0]) in open_ones:
+            raise ValueError("Circular reference detected")
         else:
-            stack.append(_steps(step[0]))
+            stack.append((id(step[0]), _steps(step[0])))
+            open_ones.add(id(step[0]))
 
 
 def _steps(value: object) -> Iterator[str | tuple[object]]:

@@ -15,6 +15,7 @@ from holdall.store import disk
 from holdall.store.directory import DirectoryStore
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.protocol import Progress, SessionInfo
+from holdall.store.sessions import NAMES, PREFIX
 from holdall.values.blocks import BLOCK
 from holdall.values.errors import HoldallError, OutputDamaged
 from holdall.values.facts import Facts
@@ -77,7 +78,7 @@ def sweep(store: DirectoryStore, *, dry_run: bool = False) -> Sweep:
     leftovers: list[str] = []
     freed = 0
     for session in store.sessions():
-        folder, outputs, faults = store.survey(session)
+        folder, outputs, _ = store.survey(session)
         over = [facts for facts in outputs if _is_over(session, facts, now)]
         for facts in over:
             expired.append((session.name, facts))
@@ -85,12 +86,14 @@ def sweep(store: DirectoryStore, *, dry_run: bool = False) -> Sweep:
                 freed += store.expire(session, facts, f"kept for {session.retention}")
         if dry_run:
             freed += _would_free(outputs, over)
-        if not faults:  # an unreadable record may name any file: then nothing counts as left over
-            for name, size in _leftovers(folder, outputs, now):
-                leftovers.append(f"{session.name}/{name}")
-                freed += size
-                if not dry_run:
-                    _remove(folder, name)
+        for name, size in _leftovers(store, session, folder, now):
+            leftovers.append(f"{session.name}/{name}")
+            freed += size
+            if not dry_run:
+                _remove(folder, name)
+    for name, size in _strays(store, now, dry_run=dry_run):
+        leftovers.append(name)
+        freed += size
     return Sweep(tuple(expired), tuple(leftovers), freed, dry_run)
 
 
@@ -145,26 +148,56 @@ def _would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
     return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
 
 
-def _leftovers(folder: SessionFolder, outputs: Sequence[Facts], now: float) -> Iterator[tuple[str, int]]:
-    """Files of the session that no record names, that nobody writes, and that are not new."""
-    named = {facts.file for facts in outputs}
+def _leftovers(
+    store: DirectoryStore, session: SessionInfo, folder: SessionFolder, now: float
+) -> Iterator[tuple[str, int]]:
+    """Files of the session that nobody writes, that are not new, and that no record names."""
     places = [("", folder.descriptor)]
     if TERMINAL in os.listdir(folder.descriptor):
         places.append((TERMINAL + "/", folder.terminal()))
-    for prefix, inside in places:
-        for name in os.listdir(inside):
-            is_ours = name.startswith(disk.INCOMING) or (len(name) > 36 and not name.startswith("."))
-            if not is_ours or name.endswith(".record") or prefix + name in named:
-                continue
-            with contextlib.suppress(OSError, HoldallError):
-                descriptor = disk.open_file(name, inside=inside)
-                try:
-                    about = os.fstat(descriptor)
-                    old = now - about.st_mtime >= _ABANDONED_SECONDS
-                    if old and not disk.is_held(descriptor):
-                        yield prefix + name, about.st_size
-                finally:
-                    os.close(descriptor)
+    found = {prefix + name: size for prefix, inside in places for name, size in _abandoned(inside, now)}
+    # The records are read after the files: whoever let go of a file in the meantime had written its record before.
+    _, outputs, faults = store.survey(session)
+    if not faults:  # an unreadable record may name any file: then nothing counts as left over
+        named = {facts.file for facts in outputs}
+        yield from ((name, size) for name, size in found.items() if name not in named)
+
+
+def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
+    for name in os.listdir(inside):
+        is_ours = name.startswith(disk.INCOMING) or (len(name) > 36 and not name.startswith("."))
+        if not is_ours or name.endswith(".record"):
+            continue
+        with contextlib.suppress(OSError, HoldallError):
+            descriptor = disk.open_file(name, inside=inside)
+            try:
+                about = os.fstat(descriptor)
+                old = now - about.st_mtime >= _ABANDONED_SECONDS
+                if old and not disk.is_held(descriptor):
+                    yield name, about.st_size
+            finally:
+                os.close(descriptor)
+
+
+def _strays(store: DirectoryStore, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+    """Temporary files outside of sessions: beside the names of sessions, and in folders that never became one."""
+    sessions = {PREFIX + session.id for session in store.sessions()}
+    for place in os.listdir(store.home):
+        if place in sessions or not place.startswith((NAMES, PREFIX)):
+            continue
+        with contextlib.suppress(OSError, HoldallError):
+            inside = disk.open_folder(os.path.join(store.home, place))
+            try:
+                old = now - os.fstat(inside).st_mtime >= _ABANDONED_SECONDS
+                for name, size in _abandoned(inside, now):
+                    if name.startswith(disk.INCOMING):
+                        yield f"{place}/{name}", size
+                        if not dry_run:
+                            os.unlink(name, dir_fd=inside)
+            finally:
+                os.close(inside)
+            if old and place != NAMES and not dry_run:
+                os.rmdir(os.path.join(store.home, place))  # fails where anything is in it
 
 
 def _remove(folder: SessionFolder, name: str) -> None:
@@ -205,5 +238,9 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
 def _mark(store: DirectoryStore, now: float) -> None:
     path = os.path.join(store.home, MARK)
     with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        os.utime(path, (now, now), follow_symlinks=False)
+        descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+            os.utime(descriptor, (now, now))
+        finally:
+            os.close(descriptor)

@@ -16,7 +16,10 @@ TAIL = 1024  # bytes of the end that are looked at
 _HTML = re.compile(r"<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])", re.IGNORECASE | re.ASCII)
 _DIFF = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+|Index: )", re.MULTILINE | re.ASCII)
 _MARKDOWN = re.compile(
-    r"^(?:#{1,6} \S|\s*[-*+] \S|\s*\d+\. \S|```|\|.*\|\s*$|> )|\[[^\]\n]+\]\([^)\n]+\)", re.MULTILINE
+    # No run without a bound and none over newlines: blank lines or open brackets would make it quadratic.
+    r"^(?:#{1,6} \S|[ \t]{0,16}[-*+] \S|[ \t]{0,16}\d{1,9}\. \S|```|\|.*\|[ \t]*$|> )"
+    r"|\[[^\]\n]{1,100}\]\([^)\n]{1,200}\)",
+    re.MULTILINE,
 )
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _STAMP = re.compile(
@@ -82,7 +85,7 @@ def delimiter_of(lines: list[str]) -> str | None:
 def json_complaint(text: str) -> str | None:
     """Why `text` is not strict JSON though most readers take it, or None."""
     try:
-        json.loads(text, parse_constant=_refuse_constant)
+        json.loads(text, parse_constant=_refuse_constant, parse_int=str)
     except _NotStrictError as constant:
         return f"not strict JSON: it has {constant}"
     except RecursionError:
@@ -121,7 +124,7 @@ def _is_ndjson(lines: list[str], whole: bool) -> bool:
         if line.lstrip()[:1] not in ("{", "["):
             return False
         try:
-            json.loads(line)
+            json.loads(line, parse_int=str)  # as text: Python refuses to read very long numbers
         except RecursionError:
             return False
         except ValueError:

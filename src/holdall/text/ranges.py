@@ -17,7 +17,7 @@ _HOW = "write A:B, A:, :B or -N: (the last N)"
 def parse(text: str, *, unit: str) -> Ask:
     """Read `10:20`, `10:`, `:20`, `-5:` or a single number. A single number means that one line, byte or char."""
     match = _RANGE.fullmatch(text)
-    if match is None or (match["start"] is None and match["colon"] is None):
+    if match is None or (match["colon"] is None and (match["start"] is None or match["end"] is not None)):
         raise BadRange(f"{text[:60]!r} is not a range of {unit}; {_HOW}.")
     start = None if match["start"] is None else int(match["start"])
     end = None if match["end"] is None else int(match["end"])

@@ -52,18 +52,38 @@ def _extra(word: str) -> float:
     return (len(word) - 6) / 5 if word[0] >= "a" else (len(word) - 2) / 2.5
 
 
+def last_resort(chars: int) -> int:
+    """Where no tokenizer answers: four characters a token."""
+    return ceil(chars / 4)
+
+
 def count_in_pieces(tokenizer: Tokenizer, text: str) -> int:
     """The sum over pieces of at most PIECE chars, cut after a newline where there is one near."""
-    total = 0
+    return _count_in_pieces(tokenizer, text)[0]
+
+
+def _count_in_pieces(tokenizer: Tokenizer, text: str) -> tuple[int, bool]:
+    """Tokens, and whether the tokenizer counted all of them."""
+    total, counted = 0, True
     at = 0
     while at < len(text):
         end = min(at + PIECE, len(text))
         if end < len(text):
             newline = text.rfind("\n", at + PIECE // 2, end)
             end = newline + 1 if newline >= 0 else end
-        total += tokenizer.count(text[at:end])
-        at = end
-    return total
+        tokens, answered = _count(tokenizer, text[at:end])
+        total, counted, at = total + tokens, counted and answered, end
+    return total, counted
+
+
+def _count(tokenizer: Tokenizer, text: str) -> tuple[int, bool]:
+    """A tokenizer that fails costs the exact number, never the output."""
+    try:
+        return tokenizer.count(text), True
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # tokenizers written in Rust panic with what is no Exception
+        return last_resort(len(text)), False
 
 
 class TokenMeter:
@@ -98,7 +118,8 @@ class TokenMeter:
         """Tokens, and whether the number is exact."""
         if self._whole is not None:
             text = b"".join(self._whole).decode("utf-8", "replace")
-            return count_in_pieces(self._tokenizer, text), self._exact
+            tokens, counted = _count_in_pieces(self._tokenizer, text)
+            return tokens, counted and self._exact
         sampled = sum(len(window) for window in self._windows)
-        tokens = sum(self._tokenizer.count(window.decode("utf-8", "ignore")) for window in self._windows)
+        tokens = sum(_count(self._tokenizer, window.decode("utf-8", "ignore"))[0] for window in self._windows)
         return ceil(tokens * self._seen / max(1, sampled)), False

@@ -142,5 +142,8 @@ class WorkerFault(StoreFault):
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        text = "a number that is too long to show"
     return text if len(text) <= 80 else text[:77] + "..."

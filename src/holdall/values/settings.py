@@ -4,7 +4,6 @@ Frozen and checked on the way in. Where a value comes from (a file, the environm
 `config`; what it means is the business of whoever reads it.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, get_args
@@ -41,7 +40,9 @@ class Settings:
     answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
     answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
     notice_max_tokens: int = _setting(500, "the most that a notice takes", least=50, most=100_000)
-    retention: str = _setting("30 days", "how long outputs are kept: a number of days, 'session' or 'keep'")
+    retention: str = _setting(
+        "30 days", "how long outputs are kept: a number of days, 'session' or 'keep'", also=("asyncToolTTL",)
+    )
     store_dir: str = _setting("", "the data folder; a folder of the user's own by default", also=("storeDir",))
     quota_bytes: int | None = _setting(None, "refuse to keep more than this in the whole store", least=0, most=2**60)
     session_quota_bytes: int | None = _setting(
@@ -90,7 +91,7 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
         allowed = False
     else:
         whole = isinstance(value, int) or isinstance(one.default, float)
-        allowed = whole and math.isfinite(value) and least <= value <= most
+        allowed = whole and least <= value <= most  # NaN and the infinities are in no range
     if not allowed:
         raise BadSetting(key, value, rule_of(one), where=where)
 

@@ -1,0 +1,17 @@
+"""`holdall`, and `python -m holdall`."""
+
+import sys
+
+
+def main() -> None:
+    if sys.platform == "win32":
+        print("holdall: Windows is not supported: the store needs advisory locks, hard links and descriptors of "
+              "folders. It runs on Linux, on macOS, and in WSL.", file=sys.stderr)  # fmt: skip
+        raise SystemExit(2)
+    from holdall.cli.app import app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

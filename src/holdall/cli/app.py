@@ -1,0 +1,297 @@
+"""Every command, its options and its help. What a command does is in `keep`, `fetch` and `care`.
+
+Those are imported only when their command runs: `holdall --help` costs little more than the import of typer.
+"""
+
+from typing import Annotated
+
+import typer
+
+from holdall.cli.options import Handle, Home, Json, Session, common, runs
+
+app = typer.Typer(
+    name="holdall",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help: rich would treble the time that it takes to show
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from holdall import __version__
+
+        print(f"holdall {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting for this command.")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Keep every tool output whole, and fetch exactly what you need of it.
+
+    Start with:  some-command | holdall put     or:  holdall exec -- some-command
+
+    It prints what a model would see, with a handle. Then read, grep, slice or query that handle. Content goes to
+    standard output as it is, everything about it to standard error. Exit codes: 0 done, 1 found nothing, 2 wrong
+    use, 3 a fault of the store.
+    """
+    del version
+    common.home, common.session, common.as_json, common.settings = home, session, as_json, tuple(settings or ())
+
+
+Tool = Annotated[str, typer.Option("--tool", help="Name of the tool that made the output.")]
+CallId = Annotated[str, typer.Option("--call-id", help="Id of the call; it works like a handle afterwards.")]
+
+
+@app.command()
+@runs
+async def put(
+    tool: Tool = "", call_id: CallId = "", home: Home = None, session: Session = None, as_json: Json = False
+) -> int:
+    """Keep standard input; print what a model would see.
+
+    Example:  curl -s https://example.com/big.json | holdall put --tool fetch
+    """
+    from holdall.cli import keep
+
+    return await keep.put(tool, call_id, home, session, as_json or common.as_json)
+
+
+@app.command(
+    name="exec",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@runs
+async def exec_(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The command and its arguments.")],
+    tool: Tool = "",
+    call_id: CallId = "",
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Run a command and keep its output; its exit code is ours.
+
+    On a terminal the output is shown as it comes; in a pipe you get what a model would see. Standard output and
+    standard error are kept as they came, in one stream. While it runs, `holdall tail -f HANDLE` follows it.
+
+    Example:  holdall exec -- make -j2
+    """
+    from holdall.cli import keep
+
+    return await keep.execute(command, tool, call_id, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def ls(
+    sessions: Annotated[bool, typer.Option("--sessions", help="List the sessions instead.")] = False,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """List the outputs that the session has kept, newest last."""
+    from holdall.cli import fetch
+
+    return await fetch.ls(sessions, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def show(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Show the facts of an output: what it is, where it came from, its hash."""
+    from holdall.cli import fetch
+
+    return await fetch.show(handle, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def cat(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Print the exact bytes of an output, all of them, each block checked."""
+    from holdall.cli import fetch
+
+    return await fetch.cat(handle, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def read(
+    handle: Handle,
+    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="From line A to line B, both.")] = None,
+    bytes: Annotated[str | None, typer.Option("--bytes", metavar="A:B", help="From byte A up to byte B.")] = None,
+    chars: Annotated[str | None, typer.Option("--chars", metavar="A:B", help="From char A up to char B.")] = None,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Read a range of an output; without one, as much of its beginning as one answer holds.
+
+    Lines count from 1 and include both ends, bytes and chars count from 0 and exclude the end. A: goes to the end,
+    :B starts at the beginning, negative numbers count from the end. A range is printed whole, however long it is.
+
+    Example:  holdall read k3f9 --lines 2860:2880      holdall read k3f9 --bytes=-500:
+    """
+    from holdall.cli import fetch
+
+    return await fetch.read(handle, lines, bytes, chars, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def tail(
+    handle: Handle,
+    number: Annotated[int, typer.Option("-n", "--lines", help="How many lines.")] = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on while it is being written.")] = False,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Print the last lines of an output; with -f, what is written to it until it ends."""
+    from holdall.cli import fetch
+
+    return await fetch.tail(handle, number, follow, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def grep(
+    handle: Handle,
+    pattern: Annotated[str, typer.Argument(help="Regular expression (no look-around, no back-references).")],
+    ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False,
+    fixed: Annotated[bool, typer.Option("-F", "--fixed", help="The pattern is plain text.")] = False,
+    context: Annotated[int, typer.Option("-C", "--context", metavar="N", help="N lines around each match.")] = 0,
+    most: Annotated[int, typer.Option("-m", "--max", metavar="N", help="Show at most N matches or values.")] = 100,
+    count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many matches there are.")] = False,
+    group: Annotated[
+        bool, typer.Option("--group", help="Print how often each captured value (or each match) occurs.")
+    ] = False,
+    start: Annotated[int, typer.Option("--from", metavar="BYTE", help="Go on from this byte.")] = 0,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.
+
+    A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
+    matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
+
+    Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
+    """
+    from holdall.cli import fetch
+
+    ask = fetch.GrepAsk(pattern, ignore_case, fixed, context, most, count, group, start)
+    return await fetch.grep(handle, ask, home, session, as_json or common.as_json)
+
+
+@app.command(name="slice")
+@runs
+async def slice_(
+    handle: Handle,
+    start: Annotated[int | None, typer.Option("--start", metavar="N", help="First character, from 0.")] = None,
+    length: Annotated[int | None, typer.Option("--length", metavar="N", help="How many characters.")] = None,
+    anchor: Annotated[str | None, typer.Option("--anchor", metavar="TEXT", help="Text to slice around.")] = None,
+    window: Annotated[int, typer.Option("--window", metavar="N", help="Characters around the anchor.")] = 1000,
+    match_index: Annotated[int, typer.Option("--match-index", metavar="N", help="Which occurrence, from 0.")] = 0,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Cut a piece out by characters: from a position, or around a text that stands in it.
+
+    Example:  holdall slice k3f9 --anchor 'OutOfMemory' --window 400
+    """
+    from holdall.cli import fetch
+
+    ask = fetch.SliceAsk(start, length, anchor, window, match_index)
+    return await fetch.slice(handle, ask, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def query(
+    handle: Handle,
+    sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="One SELECT over the table t.")] = None,
+    path: Annotated[str | None, typer.Option("--path", help="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Path of the array or object that is the table.")] = None,
+    most: Annotated[int | None, typer.Option("-m", "--max", metavar="N", help="Show at most N rows or values.")] = None,
+    skip: Annotated[int, typer.Option("--skip", metavar="N", help="With --path: leave out the first N values.")] = 0,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Ask an output by SQL, or by a path into its JSON.
+
+    JSON, NDJSON and CSV are the table t with their own columns; anything else is t(line_no, text). Nested arrays:
+    unnest(items), or --at '$.items'.
+
+    Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
+    """
+    from holdall.cli import fetch
+
+    ask = fetch.QueryAsk(sql, path, at, most, skip)
+    return await fetch.query(handle, ask, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone."""
+    from holdall.cli import care
+
+    return await care.gc(dry_run, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def verify(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Read every kept byte again, compare every hash, and name what is damaged.
+
+    All sessions; with --session only that one. Exit code 3 where something is damaged.
+    """
+    from holdall.cli import care
+
+    return await care.verify(home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def stats(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Totals: outputs, bytes, tokens, by kind and by tool. All sessions; with --session only that one."""
+    from holdall.cli import care
+
+    return await care.stats(home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def doctor(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Check that everything Holdall needs is there and works."""
+    from holdall.cli import care
+
+    return await care.doctor(home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def demo(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Keep a real output of ten megabytes, search it, query it, and read it back byte for byte."""
+    from holdall.cli import demo as tour
+
+    return await tour.demo(home, session, as_json or common.as_json)

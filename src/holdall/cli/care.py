@@ -1,0 +1,149 @@
+"""The commands that look after the store: gc, verify, stats, doctor."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+
+from holdall import __version__, config
+from holdall.bag import Care, Holdall
+from holdall.cli import show
+from holdall.cli.options import FAULT, common, open_bag
+from holdall.cli.progress import progress
+from holdall.text.escape import one_line
+from holdall.text.numbers import grouped, plural, size
+from holdall.values.errors import HoldallError
+
+
+async def gc(dry_run: bool, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        swept = await bag.care.sweep(dry_run=dry_run)
+    if as_json:
+        show.as_json(
+            {
+                "dry_run": swept.dry_run,
+                "expired": [{"session": name, "handle": facts.handle} for name, facts in swept.expired],
+                "leftovers": list(swept.leftovers),
+                "freed_bytes": swept.freed_bytes,
+            }
+        )
+        return 0
+    for name, facts in swept.expired:
+        print(f"{facts.handle}  {one_line(name, 40)}  {one_line(facts.origin.tool, 30)}  {size(facts.measure.bytes)}")
+    for name in swept.leftovers:
+        print(f"left over  {one_line(name, 120)}")
+    verb = "would free" if dry_run else "freed"
+    show.about(
+        f"{plural(len(swept.expired), 'expired output')}, {plural(len(swept.leftovers), 'left-over file')}: "
+        f"{verb} {size(swept.freed_bytes)}"
+    )
+    return 0
+
+
+async def verify(home: str | None, session: str | None, as_json: bool) -> int:
+    chosen = session or common.session
+    async with open_bag(home, session) as bag:
+        with progress("verifying") as tick:
+            verdicts = await bag.care.verify(only_this_session=chosen is not None, progress=tick)
+    damaged = [verdict for verdict in verdicts if verdict.problem]
+    if as_json:
+        rows = [{"session": v.session, "handle": v.handle, "problem": v.problem} for v in damaged]
+        show.as_json({"checked": len(verdicts), "bytes": sum(v.bytes for v in verdicts), "damaged": rows})
+    else:
+        for verdict in damaged:
+            print(f"{verdict.handle}  {one_line(verdict.session, 40)}  {one_line(verdict.problem, 300)}")
+        checked = f"{plural(len(verdicts), 'output')}, {size(sum(v.bytes for v in verdicts))} checked"
+        show.about(f"{checked}: {plural(len(damaged), 'damaged output') if damaged else 'every byte is as it came'}")
+    return FAULT if damaged else 0
+
+
+async def stats(home: str | None, session: str | None, as_json: bool) -> int:
+    chosen = session or common.session
+    async with open_bag(home, session) as bag:
+        total = await bag.care.stats(only_this_session=chosen is not None)
+    if as_json:
+        names = ("sessions", "outputs", "expired", "bytes", "stored_bytes", "lines", "tokens")
+        flat: dict[str, object] = {name: getattr(total, name) for name in names}
+        show.as_json(flat | {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state})
+        return 0
+    print(f"sessions       {grouped(total.sessions)}")
+    print(f"outputs kept   {grouped(total.outputs)}" + (f" (and {total.expired:,} expired)" if total.expired else ""))
+    print(f"bytes          {size(total.bytes)}, {size(total.stored_bytes)} on disk")
+    print(f"lines          {grouped(total.lines)}")
+    print(f"tokens         ~{grouped(total.tokens)}")
+    for name, counts in (("kinds", total.by_kind), ("tools", total.by_tool), ("states", total.by_state)):
+        shown = ", ".join(f"{one_line(key, 30)} {count:,}" for key, count in counts.most_common(8))
+        print(f"{name:<14} {shown or '-'}")
+    return 0
+
+
+async def doctor(home: str | None, session: str | None, as_json: bool) -> int:
+    """Each check by itself: one that fails does not hide the others."""
+    checks: list[tuple[str, Callable[[], str]]] = [
+        ("python", lambda: f"{sys.version.split()[0]}, holdall {__version__}"),
+        ("configuration", lambda: _configuration(home, session)),
+        ("store", lambda: _store(home, session)),
+        ("ripgrep", _ripgrep),
+        ("re2", lambda: metadata.version("google-re2")),
+        ("duckdb", lambda: metadata.version("duckdb")),
+        ("tokens", _tokens),
+    ]
+    found = [await asyncio.to_thread(_check, name, check) for name, check in checks]
+    if as_json:
+        rows = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in found]
+        show.as_json({"ok": all(ok for _, ok, _ in found), "checks": rows})
+    else:
+        for name, ok, detail in found:
+            sign = show.paint("ok  ", "green") if ok else show.paint("FAIL", "red")
+            print(f"{sign}  {name:<14} {one_line(detail, 300)}")
+    return 0 if all(ok for _, ok, _ in found) else FAULT
+
+
+def _check(name: str, check: Callable[[], str]) -> tuple[str, bool, str]:
+    try:
+        return name, True, check()
+    except (HoldallError, OSError, metadata.PackageNotFoundError, subprocess.SubprocessError) as problem:
+        return name, False, str(problem) or type(problem).__name__
+
+
+def _configuration(home: str | None, session: str | None) -> str:
+    found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
+    own = ", ".join(f"{name} from {where}" for name, where in found.sources.items())
+    there = "" if os.path.exists(found.file) else " (not there)"
+    return f"{found.file}{there}{'; ' + own if own else ''}"
+
+
+def _store(home: str | None, session: str | None) -> str:
+    """Really keep something and read it back, in a session of its own that leaves nothing behind."""
+    found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
+
+    async def try_it() -> None:
+        from dataclasses import replace
+
+        settings = replace(found.settings, retention="session")
+        async with Holdall.open(home=found.home, session="doctor", settings=settings) as bag:
+            kept = await bag.keep("holdall doctor\n", tool="doctor")
+            if (await bag.read(kept.handle)).text != "holdall doctor\n":
+                raise OSError("what was kept did not come back as it was")
+
+    asyncio.run(try_it())
+    free = shutil.disk_usage(found.home).free
+    return f"{found.home}, {size(free)} free, keeps and gives back"
+
+
+def _ripgrep() -> str:
+    path = Care.ripgrep()
+    if path is None:
+        return "not found: grep runs on RE2 instead"
+    ran = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=10)
+    return ran.stdout.split("\n", 1)[0]
+
+
+def _tokens() -> str:
+    try:
+        return f"rs-bpe {metadata.version('rs-bpe')}: exact counts (o200k)"
+    except metadata.PackageNotFoundError:
+        return "estimated; for exact counts: pip install 'holdall[tokens]'"

@@ -1,0 +1,218 @@
+"""The commands that show something of a kept output; one library call each."""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from holdall.bag import Holdall
+from holdall.cli import show as screen
+from holdall.cli.options import FOUND_NOTHING, WRONG_USE, complain, open_bag
+from holdall.text.escape import one_line
+from holdall.text.numbers import age, grouped, size
+from holdall.values.answers import Passage, Table
+from holdall.values.errors import WrongUse
+from holdall.values.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class GrepAsk:
+    pattern: str
+    ignore_case: bool
+    literal: bool
+    context: int
+    limit: int
+    count: bool
+    group: bool
+    start: int
+
+
+class SliceAsk(NamedTuple):
+    start: int | None
+    length: int | None
+    anchor: str | None
+    window: int
+    match_index: int
+
+
+class QueryAsk(NamedTuple):
+    sql: str | None
+    path: str | None
+    at: str | None
+    limit: int | None
+    skip: int
+
+
+async def ls(sessions: bool, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        if sessions:
+            return await _sessions(bag, as_json)
+        outputs = await bag.outputs()
+        if as_json:
+            screen.as_json({"session": bag.session.name, "outputs": [facts.to_json() for facts in outputs]})
+        elif outputs:
+            now = time.time()
+            names = ["HANDLE", "TOOL", "STATE", "KIND", "SIZE", "LINES", "AGE"]
+            screen.columns(names, [_row(facts, now) for facts in outputs], right=(4, 5, 6))
+        else:
+            screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
+        return 0 if outputs else FOUND_NOTHING
+
+
+def _row(facts: Facts, now: float) -> list[str]:
+    state = "kept" if facts.state == "ready" else facts.state
+    if facts.state == "running":
+        state = f"running {age(now - facts.created)}"
+    gone = facts.state in ("expired", "running")
+    return [
+        facts.handle,
+        one_line(facts.origin.tool, 30) or "-",
+        state,
+        "-" if gone else facts.measure.kind,
+        "-" if gone else size(facts.measure.bytes),
+        "-" if gone else grouped(facts.measure.lines),
+        age(now - facts.created),
+    ]
+
+
+async def _sessions(bag: Holdall, as_json: bool) -> int:
+    found = await bag.care.sessions()
+    if as_json:
+        rows = [
+            {"name": one.name, "id": one.id, "created": one.created, "retention": str(one.retention), "outputs": count}
+            for one, count in found
+        ]
+        screen.as_json({"sessions": rows})
+        return 0
+    now = time.time()
+    cells = [[one_line(one.name, 40), str(one.retention), grouped(n), age(now - one.created)] for one, n in found]
+    screen.columns(["SESSION", "RETENTION", "OUTPUTS", "AGE"], cells, right=(2, 3))
+    return 0
+
+
+async def show(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        facts = await bag.show(handle)
+        flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
+        if as_json:
+            screen.as_json(flat)
+            return 0
+        for name, value in flat.items():
+            if value not in ("", None, [], False):
+                print(f"{screen.paint(f'{name:<14}', 'dim')} {one_line(_fact(name, value), 2000)}")
+        return 0
+
+
+def _fact(name: str, value: Any) -> str:
+    if name in ("created", "ended"):
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return grouped(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+async def cat(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        if as_json:
+            screen.as_json((await bag.read(handle, bytes=":", bounded=False)).to_json())
+            return 0
+        last = b""
+        async for chunk in bag.stream(handle):
+            screen.content(chunk)
+            last = chunk
+        screen.end_line(last)
+        return 0
+
+
+async def read(
+    handle: str, lines: str | None, bytes: str | None, chars: str | None,
+    home: str | None, session: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    ranged = (lines, bytes, chars) != (None, None, None)
+    async with open_bag(home, session) as bag:
+        if as_json or not ranged:
+            passage = await bag.read(handle, lines=lines, bytes=bytes, chars=chars, bounded=not ranged)
+            return _passage(passage, as_json)
+        found = await bag.find(handle, lines=lines, bytes=bytes, chars=chars)
+        last = b""
+        if found.bytes.start < found.bytes.end:
+            async for chunk in bag.stream(handle, found.bytes):
+                screen.content(chunk)
+                last = chunk
+        screen.end_line(last)
+        screen.about(screen.range_of(found))
+        return FOUND_NOTHING if found.past_end else 0
+
+
+async def tail(handle: str, number: int, follow: bool, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        if not follow:
+            passage = await bag.tail(handle, number, bounded=False)
+            return _passage(passage, as_json, empty_is_fine=True)
+        if as_json:
+            raise WrongUse("tail -f goes on until the output ends; it has no --json.")
+        async for chunk in bag.follow(handle, number):
+            screen.content(chunk)
+        facts = await bag.show(handle)
+        if facts.state != "ready":
+            screen.about(f"{handle} {facts.state}{': ' + facts.error if facts.error else ''}")
+        return 0
+
+
+async def slice(handle: str, ask: SliceAsk, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        return _passage(await bag.slice(handle, **ask._asdict(), bounded=False), as_json, command="slice")
+
+
+def _passage(passage: Passage, as_json: bool, *, command: str = "read", empty_is_fine: bool = False) -> int:
+    if as_json:
+        screen.as_json(passage.to_json())
+    else:
+        screen.content(passage.data)
+        screen.end_line(passage.data)
+        screen.about(screen.range_of(passage, command))
+    return FOUND_NOTHING if passage.past_end and not empty_is_fine else 0
+
+
+async def grep(handle: str, ask: GrepAsk, home: str | None, session: str | None, as_json: bool) -> int:
+    async with open_bag(home, session) as bag:
+        found = await bag.grep(
+            handle, ask.pattern, ignore_case=ask.ignore_case, literal=ask.literal, context=ask.context,
+            limit=ask.limit, count=ask.count, group=ask.group, start=ask.start, bounded=False,
+        )  # fmt: skip
+    if as_json:
+        screen.as_json(found.to_json())
+    elif ask.count:
+        print(found.total)
+    else:
+        screen.groups(found) if ask.group else screen.matches(found)
+        screen.about(screen.found_in_all(found))
+    return 0 if found.total else FOUND_NOTHING
+
+
+async def query(handle: str, ask: QueryAsk, home: str | None, session: str | None, as_json: bool) -> int:
+    if (ask.sql is None) == (ask.path is None):
+        complain(WrongUse("give one SELECT, or --path with a JSONPath or JSON Pointer."), as_json=as_json)
+        return WRONG_USE
+    if ask.path is not None and ask.at is not None:
+        raise WrongUse("--at chooses the table for SQL; with --path write one path.")
+    async with open_bag(home, session) as bag:
+        found = await bag.query(
+            handle, ask.sql, path=ask.path, at=ask.at, limit=ask.limit, skip=ask.skip, bounded=False
+        )
+    if as_json:
+        screen.as_json(found.to_json())
+        return 0 if found.total else FOUND_NOTHING
+    if isinstance(found, Table):
+        screen.rows(found)
+        shown, noun = len(found.rows), "rows"
+        more = f"go on with OFFSET {found.next}"
+    else:
+        screen.nodes(found)
+        shown, noun = len(found.nodes), "values"
+        more = f"go on with --skip {found.next}"
+    parts = [f"{found.total:,} {noun}"]
+    if found.next is not None:
+        parts.append(f"{shown:,} shown; {more}")
+    screen.about(" · ".join([*parts, *found.notes]))
+    return 0 if found.total else FOUND_NOTHING

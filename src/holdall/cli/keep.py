@@ -1,0 +1,176 @@
+"""`put` and `exec`: keep what comes in, show what a model would see."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from holdall.bag import Holdall
+from holdall.cli import show
+from holdall.cli.options import FAULT, complain, open_bag
+from holdall.cli.progress import progress
+from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.facts import Facts, State
+
+_PIPE_BYTES = 1024 * 1024
+_NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
+
+
+async def put(tool: str, call_id: str, home: str | None, session: str | None, as_json: bool) -> int:
+    if sys.stdin.isatty():
+        raise WrongUse("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
+    _widen(sys.stdin.fileno())
+    async with open_bag(home, session) as bag:
+        with progress("keeping") as tick:
+            facts = await bag.keep(_Stdin(), tool=tool, call_id=call_id, progress=tick)
+        await _tell(bag, facts, as_json)
+        return FAULT if facts.state == "failed" else 0
+
+
+async def execute(
+    command: list[str], tool: str, call_id: str, home: str | None, session: str | None, as_json: bool
+) -> int:
+    """Run `command` with one pipe for both its streams, so that they are kept interleaved as they came."""
+    name = tool or os.path.basename(command[0])
+    async with open_bag(home, session) as bag:
+        try:
+            process = await asyncio.to_thread(_start, command)
+        except (OSError, ValueError) as problem:
+            return _cannot_start(command[0], problem)
+        try:
+            writer = await bag.begin(tool=name, arguments={"command": command}, call_id=call_id, terminal=True)
+        except StoreFault:
+            process.kill()
+            process.wait()
+            raise
+        live = show.is_terminal(sys.stdout) and not as_json
+        if show.is_terminal(sys.stderr):
+            show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
+        with _ignoring_interrupts():
+            fault = await asyncio.to_thread(_copy, process, writer.write, live)
+            code = await asyncio.to_thread(process.wait)
+        facts = await asyncio.to_thread(_finish, writer.finish, code, fault)
+        if facts is None:
+            return FAULT
+        if live:
+            size = f"{facts.measure.bytes:,} bytes, {facts.measure.lines:,} lines"
+            show.about(f"{_ended(code)} · kept as {facts.handle} · {size}")
+        else:
+            await _tell(bag, facts, as_json)
+            if code and not as_json:
+                show.about(_ended(code))
+        if fault is not None:
+            complain(fault, as_json=as_json)
+            return FAULT
+        return code if code >= 0 else _BY_SIGNAL - code
+
+
+def _start(command: list[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+
+
+async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
+    """What a model would see, on standard output; the handle for a person on standard error."""
+    fits = await bag.fits(facts.handle)
+    if as_json:
+        show.as_json(
+            {
+                "handle": facts.handle,
+                "long_handle": facts.long_handle,
+                "facts": facts.to_json(),
+                "inline": fits,
+                "notice": await bag.notice(facts.handle),
+            }
+        )
+        return
+    if fits:
+        whole = await bag.read(facts.handle, bytes=":", bounded=False)
+        show.content(whole.data)
+        show.end_line(whole.data)
+        show.about(f"kept as {facts.handle}")
+    else:
+        print(await bag.notice(facts.handle))
+    if facts.error:
+        show.about(f"{facts.handle} is not whole ({facts.state}): {facts.error}")
+
+
+class _Stdin:
+    """Standard input in large pieces, straight from its descriptor."""
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end, so that a slow pipe does not make many small pieces."""
+        parts: list[bytes] = []
+        while size > 0 and (part := os.read(sys.stdin.fileno(), size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+def _widen(descriptor: int) -> None:
+    """A pipe of a megabyte instead of 64 KiB: fewer turns between whoever writes and us."""
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # Linux only
+
+
+def _copy(process: "subprocess.Popen[bytes]", keep: Any, live: bool) -> StoreFault | OSError | None:
+    """All that the command writes, kept and, on a terminal, shown. A store that refuses does not stop the command."""
+    pipe = process.stdout
+    fault: StoreFault | OSError | None = None
+    if pipe is None:
+        return None
+    _widen(pipe.fileno())
+    while chunk := os.read(pipe.fileno(), _PIPE_BYTES):
+        if fault is None:
+            try:
+                keep(chunk)
+            except (StoreFault, OSError) as problem:
+                fault = problem
+        if live or fault is not None:
+            # What cannot be kept is at least not lost: it goes on to whoever reads us.
+            with contextlib.suppress(BrokenPipeError):
+                show.content(chunk)
+    return fault
+
+
+def _finish(finish: Any, code: int, fault: Exception | None) -> Facts | None:
+    state: State = "ready" if code == 0 and fault is None else "failed"
+    error = "" if code == 0 else _ended(code)
+    if fault is not None:
+        error = f"not all of it is kept: {fault}"
+    try:
+        facts: Facts = finish(state, error=error, exit_code=code if code >= 0 else _BY_SIGNAL - code)
+    except (StoreFault, OSError) as problem:
+        complain(problem, as_json=False)
+        return None
+    return facts
+
+
+def _cannot_start(command: str, problem: Exception) -> int:
+    missing = isinstance(problem, FileNotFoundError) and shutil.which(command) is None
+    reason = "there is no such command" if missing else (getattr(problem, "strerror", None) or str(problem))
+    complain(WrongUse(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=False)
+    return _NOT_FOUND if missing else _NOT_EXECUTABLE
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+@contextlib.contextmanager
+def _ignoring_interrupts() -> Any:
+    """Ctrl-C reaches the command by itself; we stay to keep what it wrote."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,109 @@
+"""The options that every command has, and how a command is run: open the session, do one thing, tell how it went.
+
+Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store or of something upstream. No error of ours
+ever shows a traceback.
+"""
+
+import functools
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+
+import typer
+
+if TYPE_CHECKING:
+    from holdall.bag import Holdall
+
+Home = Annotated[str | None, typer.Option("--home", help="Data folder (default: HOLDALL_HOME, or one of your own).")]
+Session = Annotated[
+    str | None, typer.Option("--session", "-s", help="Session by name (default: HOLDALL_SESSION, or 'cli').")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
+
+P = ParamSpec("P")
+
+FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
+
+
+@dataclass(slots=True)
+class Common:
+    """What was given before the name of the command; a command's own options win over these."""
+
+    home: str | None = None
+    session: str | None = None
+    as_json: bool = False
+    settings: tuple[str, ...] = ()
+
+
+common = Common()
+
+
+def complete_handle(incomplete: str) -> list[str]:
+    """For the shell: the handles of the session. Silent on any trouble: a completion must never be in the way."""
+    try:
+        from holdall import config
+        from holdall.bag import Holdall
+
+        found = config.load()
+        if not os.path.isdir(found.home):
+            return []
+        bag = Holdall.open(home=found.home, session=found.session, settings=found.settings)
+        return [one.handle for one in bag.store.outputs(bag.session) if one.handle.startswith(incomplete)]
+    except Exception:
+        return []
+
+
+Handle = Annotated[
+    str, typer.Argument(metavar="HANDLE", help="Handle or call id of a kept output.", autocompletion=complete_handle)
+]
+
+
+def runs(command: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
+    """A command as a coroutine that returns its exit code; its errors become one line and a code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        import asyncio
+
+        from holdall.values.errors import HoldallError, NothingFound, StoreFault
+
+        as_json = bool(kwargs.get("as_json")) or common.as_json
+        try:
+            code = asyncio.run(command(*args, **kwargs))
+            sys.stdout.flush()
+        except HoldallError as problem:
+            complain(problem, as_json=as_json)
+            is_fault = isinstance(problem, StoreFault)
+            code = FAULT if is_fault else FOUND_NOTHING if isinstance(problem, NothingFound) else WRONG_USE
+        except BrokenPipeError:
+            # Whoever read us has seen enough; what is left in the buffer has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        except KeyboardInterrupt:
+            code = 130
+        raise typer.Exit(code or 0)
+
+    run.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    return run
+
+
+def complain(problem: Exception, *, as_json: bool) -> None:
+    from holdall.text.escape import for_people
+
+    if as_json:
+        print(json.dumps({"error": type(problem).__name__, "message": str(problem)}), file=sys.stderr)
+    else:
+        print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
+
+
+def open_bag(home: str | None, session: str | None) -> "Holdall":
+    """The session that the options, the environment and the configuration file name, open."""
+    from holdall import config
+    from holdall.bag import Holdall
+
+    found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
+    return Holdall.open(home=found.home, session=found.session, settings=found.settings)

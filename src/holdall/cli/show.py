@@ -1,0 +1,158 @@
+"""How things look: bytes to a pipe as they are, to a terminal escaped; everything about them on standard error.
+
+Nothing here decides what is shown; it only prints.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from holdall.text.escape import for_people, one_line
+from holdall.text.numbers import grouped, plural
+from holdall.values.answers import Found, Match, Nodes, Passage, Table
+
+_CODES = {"dim": "2", "bold": "1", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+def is_terminal(stream: Any) -> bool:
+    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str, stream: Any = None) -> str:
+    """`text` in a colour where a person looks and has not asked for none."""
+    wanted = is_terminal(stream or sys.stdout) and "NO_COLOR" not in os.environ
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if wanted else text
+
+
+def content(data: bytes) -> None:
+    """Bytes of an output: exactly as they are, unless a person would see them raw on a terminal."""
+    if is_terminal(sys.stdout):
+        sys.stdout.write(for_people(data.decode("utf-8", "replace")))
+        sys.stdout.flush()
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def end_line(data: bytes) -> None:
+    """On a terminal, content that ends inside a line must not run into the prompt."""
+    if data and not data.endswith(b"\n") and is_terminal(sys.stdout):
+        sys.stdout.write(paint("⏎\n", "dim"))
+
+
+def about(text: str) -> None:
+    print(paint(for_people(text), "dim", sys.stderr), file=sys.stderr)
+
+
+def as_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8"))
+
+
+def range_of(passage: Passage, command: str = "read") -> str:
+    """`lines 1–50 of 7,121 · bytes 0–4,812 of 797,637 · next: holdall read k3f9 --lines 51:`"""
+    total = passage.total
+    if passage.past_end:
+        return (
+            f"nothing there: the output ends at line {grouped(total.lines)}, byte {grouped(total.bytes)}, "
+            f"char {grouped(total.chars)}"
+        )
+    lines = f"lines {_range(passage.lines.start, passage.lines.end)}" if passage.lines else "no lines"
+    parts = [
+        f"{lines} of {grouped(total.lines)}",
+        f"bytes {_range(passage.bytes.start, passage.bytes.end)} of {grouped(total.bytes)}",
+        f"chars {_range(passage.chars.start, passage.chars.end)} of {grouped(total.chars)}",
+    ]
+    if passage.next:
+        parts.append(f"next: holdall {command} {passage.handle} {flags_of(passage.next)}")
+    return " · ".join([*parts, *passage.notes])
+
+
+def flags_of(following: str) -> str:
+    """`lines=51:` as the command line takes it: `--lines 51:`."""
+    return " ".join("--" + part.replace("=", " ", 1) for part in following.split(" "))
+
+
+def matches(found: Found) -> None:
+    for match in found.matches:
+        for line in match.before:
+            print(paint(f"  {one_line(line, 10_000)}", "dim"))
+        where = f"{match.line}:{match.byte}:"
+        print(paint(where, "cyan") + _marked(match))
+        for line in match.after:
+            print(paint(f"  {one_line(line, 10_000)}", "dim"))
+
+
+def _marked(match: Match) -> str:
+    """The text around a match, the match itself in colour on a terminal; cut ends are marked."""
+    left, right = "…" if match.cut_left else "", "…" if match.cut_right else ""
+    if not is_terminal(sys.stdout):
+        return f"{left}{match.text}{right}"
+    before, sign, after = match.text.partition(match.match)
+    if not match.match or not sign:
+        return f"{left}{for_people(match.text)}{right}"
+    return f"{left}{for_people(before)}{paint(for_people(sign), 'red')}{for_people(after)}{right}"
+
+
+def groups(found: Found) -> None:
+    width = max((len(grouped(group.count)) for group in found.groups), default=1)
+    for group in found.groups:
+        value = one_line(group.value, 100_000) if is_terminal(sys.stdout) else group.value
+        print(f"{grouped(group.count):>{width}}  {value}")
+
+
+def found_in_all(found: Found) -> str:
+    noun = {"matches": "match", "lines": "matching line"}[found.unit]
+    where = (
+        f"{plural(found.total, noun)} in {plural(found.totals.bytes, 'byte')} ({plural(found.totals.lines, 'line')})"
+    )
+    parts = [where]
+    if found.groups:
+        parts.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
+    elif found.matches and found.next is not None:
+        parts.append(f"{len(found.matches):,} shown; go on with --from {found.next}")
+    return " · ".join([*parts, *found.notes])
+
+
+def rows(table: Table) -> None:
+    """Aligned for a person, tab-separated for a pipe. Column names are about the content: standard error."""
+    cells = [[_cell(value) for value in row] for row in table.rows]
+    if not is_terminal(sys.stdout):
+        print("\t".join(table.columns), file=sys.stderr)
+        for row in cells:
+            print("\t".join(cell.replace("\t", "\\t").replace("\n", "\\n") for cell in row))
+        return
+    columns(list(table.columns), [[one_line(cell, 80) for cell in row] for row in cells])
+
+
+def columns(names: Sequence[str], cells: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+    """A plain table: as wide as its widest cell."""
+    widths = [max(len(row[at]) for row in [names, *cells]) for at in range(len(names))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        return "  ".join(padded).rstrip()
+
+    print(paint(line(names), "bold"))
+    for row in cells:
+        print(line(row))
+
+
+def nodes(found: Nodes) -> None:
+    for node in found.nodes:
+        text = for_people(node.text) if is_terminal(sys.stdout) else node.text
+        print(text + ("…" if node.cut else ""))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _range(start: int, end: int) -> str:
+    return f"{start:,}–{end:,}"

@@ -1,0 +1,82 @@
+"""Outputs that are open: opened once, used by many calls, closed when nobody uses them.
+
+An open output is used again only while its record is the one that it was opened with; a running one is brought up to
+date first. Safe to use from several threads.
+"""
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from holdall.store.directory import DirectoryStore
+from holdall.store.live import RunningReader
+from holdall.store.protocol import OutputReader, SessionInfo
+
+_OPEN = 16
+
+
+@dataclass(slots=True)
+class _Entry:
+    reader: OutputReader
+    stamp: str | None
+    users: int = 0
+    dropped: bool = False
+
+
+class Readers:
+    def __init__(self, store: DirectoryStore, session: SessionInfo) -> None:
+        self._store = store
+        self._session = session
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def lease(self, reference: str) -> Generator[OutputReader]:
+        """The output under a handle or call id, open for as long as the block lasts."""
+        entry = self._take(reference)
+        try:
+            yield entry.reader
+        finally:
+            with self._lock:
+                entry.users -= 1
+                self._tidy(entry)
+
+    def close(self) -> None:
+        with self._lock:
+            for entry in self._entries.values():
+                entry.dropped = True
+                self._tidy(entry)
+            self._entries.clear()
+
+    def _take(self, reference: str) -> _Entry:
+        with self._lock:
+            known = self._entries.get(reference)
+            if known is not None and known.stamp == self._store.stamp(known.reader.facts):
+                if not isinstance(known.reader, RunningReader):
+                    known.users += 1
+                    self._entries.move_to_end(reference)
+                    return known
+                if known.users == 0 and self._store.resolve(self._session, reference).state == "running":
+                    known.reader.refresh()
+                    known.users += 1
+                    return known
+        facts = self._store.resolve(self._session, reference)
+        entry = _Entry(self._store.open(facts), self._store.stamp(facts), users=1)
+        with self._lock:
+            self._drop(reference)
+            self._entries[reference] = entry
+            while len(self._entries) > _OPEN:
+                self._drop(next(iter(self._entries)))
+        return entry
+
+    def _drop(self, reference: str) -> None:
+        entry = self._entries.pop(reference, None)
+        if entry is not None:
+            entry.dropped = True
+            self._tidy(entry)
+
+    def _tidy(self, entry: _Entry) -> None:
+        if entry.dropped and entry.users == 0:
+            entry.reader.close()

@@ -1,0 +1,251 @@
+"""Paths into JSON as people and models write them: JSONPath (RFC 9535) and JSON Pointer (RFC 6901).
+
+Only what one pass over the document can answer: names, indices from the front, slices that go forward, wildcards and
+`..`. The rest (filters, functions, indices from the end) is refused by name, with what to write instead. This module
+never sees a document.
+"""
+
+import re
+from dataclasses import dataclass
+
+from holdall.text.json_names import normalized_step
+from holdall.values.errors import BadQuery
+
+_LONGEST_PATH = 10_000  # characters; far more than anybody types, far less than what would slow the scan down
+_MOST_SEGMENTS = 500
+_LARGEST_INDEX = 2**53 - 1  # RFC 9535: what every JSON number can hold
+
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+")
+_DASHED = re.compile(r"[\w$@-]+")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}+(?![0-9])", re.ASCII)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.DOTALL) for quote in "'\""}
+_PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The members of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One element, counted from 0."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Every `step`-th element from `start` to before `stop`."""
+
+    start: int = 0
+    stop: int | None = None
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """Every member and every element."""
+
+
+Selector = Name | Index | Slice | Wildcard
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What to choose among the children of a value, or with `descendants` among all that is below it."""
+
+    selectors: tuple[Selector, ...]
+    descendants: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    text: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def is_singular(self) -> bool:
+        """It names one place: every segment one member or element. A pointer's `/0` may be either."""
+        return all(
+            not segment.descendants and all(isinstance(one, Name | Index) for one in segment.selectors)
+            for segment in self.segments
+        ) and (self.text[:1] != "$" or all(len(segment.selectors) == 1 for segment in self.segments))
+
+
+def parse_path(text: str) -> JsonPath:
+    """A JSON Pointer where `text` is empty or begins with / or #; a JSONPath where it begins with $."""
+    if len(text) > _LONGEST_PATH:
+        raise BadQuery(f"the path has {len(text):,} characters; at most {_LONGEST_PATH:,} are read.")
+    if text == "" or text[0] in "/#":
+        segments = tuple(_pointer_segments(text))
+    elif text[0] == "$":
+        segments = _Parser(text).segments()
+    else:
+        raise BadQuery(
+            f"{text[:60]!r} is not a path: write a JSONPath that begins with $ ($.items[0].name, $..name), "
+            "or a JSON Pointer that begins with / (/items/0/name)."
+        )
+    if len(segments) > _MOST_SEGMENTS:
+        raise BadQuery(f"the path has {len(segments):,} segments; at most {_MOST_SEGMENTS} are followed.")
+    return JsonPath(text, segments)
+
+
+def _pointer_segments(text: str) -> list[Segment]:
+    if text.startswith("#"):
+        text = _percent_decoded(text[1:])
+    if text and not text.startswith("/"):
+        raise BadQuery(f"{text[:60]!r} is not a JSON Pointer: after # it is empty or begins with /.")
+    return [_pointer_segment(token) for token in text.split("/")[1:]]
+
+
+def _pointer_segment(token: str) -> Segment:
+    if re.search(r"~(?![01])", token):
+        raise BadQuery(f"in the JSON Pointer, {token[:60]!r} has a ~ that is not ~0 (for ~) or ~1 (for /).")
+    name = Name(token.replace("~1", "/").replace("~0", "~"))
+    # The same token names a member of an object and an element of an array; the document decides.
+    if re.fullmatch("0|[1-9][0-9]{0,15}", token, re.ASCII):
+        return Segment((name, Index(int(token))))
+    return Segment((name,))
+
+
+def _percent_decoded(text: str) -> str:
+    raw = text.encode("utf-8")
+    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda match: bytes([int(match[1], 16)]), raw)
+    return raw.decode("utf-8", "replace")
+
+
+class _Parser:
+    """One JSONPath, read from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 1  # past the $
+
+    def segments(self) -> tuple[Segment, ...]:
+        found: list[Segment] = []
+        self._skip_space()
+        while self._at < len(self._text):
+            found.append(self._segment())
+            self._skip_space()
+        return tuple(found)
+
+    def _segment(self) -> Segment:
+        text = self._text
+        descendants = text.startswith("..", self._at)
+        if descendants:
+            self._at += 2
+        elif text[self._at] == ".":
+            self._at += 1
+        elif text[self._at] != "[":
+            raise self._wrong("a segment begins with . or [")
+        else:
+            return Segment(self._bracket())
+        if descendants and text.startswith("[", self._at):
+            return Segment(self._bracket(), descendants)
+        return Segment((self._shorthand(),), descendants)
+
+    def _shorthand(self) -> Selector:
+        if self._text.startswith("*", self._at):
+            self._at += 1
+            return Wildcard()
+        match = _SHORTHAND.match(self._text, self._at)
+        if match and self._text.startswith("(", match.end()):
+            raise self._wrong(f"functions such as {match[0]}() are not followed; use SQL for that: {_SQL_HINT}")
+        dashed = _DASHED.match(self._text, self._at)
+        if dashed and (match is None or dashed.end() > match.end()):
+            raise self._wrong(f"a name with such characters stands in brackets: {normalized_step(dashed[0])}")
+        if match is None:
+            raise self._wrong("a name or * is missing after the dot")
+        self._at = match.end()
+        return Name(match[0])
+
+    def _bracket(self) -> tuple[Selector, ...]:
+        found: list[Selector] = []
+        while True:
+            self._at += 1  # past [ or ,
+            self._skip_space()
+            found.append(self._selector())
+            self._skip_space()
+            sign = self._text[self._at : self._at + 1]
+            if sign == "]":
+                self._at += 1
+                return tuple(found)
+            if sign != ",":
+                raise self._wrong("expected , or ] here")
+
+    def _selector(self) -> Selector:
+        sign = self._text[self._at : self._at + 1]
+        if sign in ("'", '"'):
+            return Name(self._quoted(sign))
+        if sign == "*":
+            self._at += 1
+            return Wildcard()
+        if sign == "?":
+            raise self._wrong(f"filters are not followed; use SQL for that: {_SQL_HINT}")
+        if sign == "(":
+            raise self._wrong(f"scripts are not part of JSONPath; use SQL for that: {_SQL_HINT}")
+        return self._index_or_slice()
+
+    def _index_or_slice(self) -> Selector:
+        bounds = [self._bound()]
+        while self._text.startswith(":", self._at) and len(bounds) < 3:
+            self._at += 1
+            self._skip_space()
+            bounds.append(self._bound())
+        start, stop, step = (*bounds, None, None)[:3]
+        if len(bounds) == 1:
+            if start is None:
+                raise self._wrong("expected a name in quotes, an index, a slice or * here")
+            return Index(start)
+        return Slice(start or 0, stop, 1 if step is None else step)
+
+    def _bound(self) -> int | None:
+        match = _INTEGER.match(self._text, self._at)
+        if match is None:
+            if re.match("-?[0-9]", self._text[self._at : self._at + 2]):
+                raise self._wrong("an index has no leading zeros and is at most 2^53 - 1")
+            return None
+        if match[0][0] == "-":
+            raise self._wrong(
+                "a negative index or step counts from the end, which one pass cannot; use SQL for that: "
+                '--at with the array\'s path and "select t[-1] from (select list(t) as t from t)", '
+                "or count the elements first and use the index from the front"
+            )
+        if int(match[0]) > _LARGEST_INDEX:
+            raise self._wrong("an index has no leading zeros and is at most 2^53 - 1")
+        self._at = match.end()
+        self._skip_space()
+        return int(match[0])
+
+    def _quoted(self, quote: str) -> str:
+        match = _QUOTED[quote].match(self._text, self._at)
+        if match is None:
+            raise self._wrong(f"the name that begins here has no closing {quote}")
+        name = _ESCAPE.sub(lambda escape: self._unescaped(escape, quote), match[1])
+        self._at = match.end()
+        # Two \u escapes may be the halves of one character.
+        return name.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+    def _unescaped(self, escape: re.Match[str], quote: str) -> str:
+        if escape[1]:
+            return chr(int(escape[1], 16))
+        if escape[2] == quote:
+            return quote
+        if escape[2] not in _PLAIN_ESCAPES:
+            raise self._wrong(f"\\{escape[2]} is not an escape of JSONPath")
+        return _PLAIN_ESCAPES[escape[2]]
+
+    def _skip_space(self) -> None:
+        match = _SPACE.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+
+    def _wrong(self, why: str) -> BadQuery:
+        return BadQuery(f"in the path {self._text[:200]!r}, at character {self._at}: {why}.")
+
+
+_SQL_HINT = 'query with at=PATH OF THE ARRAY and sql="select … from t where …"'

@@ -1,0 +1,126 @@
+"""The disk after a power cut, built from the steps that a writer took.
+
+Two disks are built, because machines differ in what they lose:
+
+- `lazy`: nothing is on the disk that was not synced. A file holds what it held at its last fsync; a folder has the
+  names that it had at its own last fsync, so a file that was made, renamed, linked or removed after that was not.
+- `eager`: every name is on the disk at once, and of the bytes only what was synced: the file that has its name and
+  is empty.
+
+Inodes, not paths, say what is what: a synced file stays synced when its name moves. SQLite's file is left out, since
+it may be lost at any time.
+"""
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from holdall.store.index import NAME
+from tests.faults.harness import Event
+from tests.faults.hooks import Step
+
+Kind = Literal["lazy", "eager"]
+
+
+@dataclass(slots=True)
+class File:
+    now: bytearray = field(default_factory=bytearray)
+    synced: bytes = b""
+
+
+@dataclass(slots=True)
+class Folder:
+    now: dict[str, int] = field(default_factory=dict[str, int])
+    synced: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class Disk:
+    """Play the steps in their order; `write_to` at any point gives what a cut at that point would leave."""
+
+    def __init__(self, base: int, kind: Kind) -> None:
+        self._base = base  # the inode of the folder that was there before
+        self._kind = kind
+        self._nodes: dict[int, File | Folder] = {base: Folder()}
+
+    def play(self, step: Step) -> None:
+        match step.op:
+            case "create":
+                self._nodes[step.inode] = File()
+                self._names(step.folder)[step.name] = step.inode
+            case "mkdir":
+                self._nodes[step.inode] = Folder()
+                self._names(step.folder)[step.name] = step.inode
+            case "write":
+                node = self._nodes[step.inode]
+                assert isinstance(node, File)
+                data = step.bytes()
+                node.now[step.at : step.at + len(data)] = data
+            case "fsync":
+                self._sync(step.inode)
+            case "rename":
+                inode = self._names(step.folder).pop(step.name)
+                self._names(step.to_folder)[step.to_name] = inode
+            case "link":
+                self._names(step.to_folder)[step.to_name] = self._names(step.folder)[step.name]
+            case "remove":
+                del self._names(step.folder)[step.name]
+            case _:
+                raise AssertionError(f"what does {step.op} do to a disk?")
+
+    def picture(self) -> dict[str, Any]:
+        """The disk as nested data; equal disks are equal."""
+        return self._picture(self._base)
+
+    def _names(self, folder: int) -> dict[str, int]:
+        node = self._nodes[folder]
+        assert isinstance(node, Folder)
+        return node.now
+
+    def _sync(self, inode: int) -> None:
+        match self._nodes.get(inode):
+            case File() as file:
+                file.synced = bytes(file.now)
+            case Folder() as folder:
+                folder.synced = copy.copy(folder.now)
+            case None:
+                pass  # a folder above the one that was there before
+
+    def _picture(self, inode: int) -> dict[str, Any]:
+        node = self._nodes[inode]
+        assert isinstance(node, Folder)
+        names = node.synced if self._kind == "lazy" else node.now
+        shown: dict[str, Any] = {}
+        for name, inside in names.items():
+            below = self._nodes[inside]
+            if not name.startswith(NAME):
+                shown[name] = below.synced if isinstance(below, File) else self._picture(inside)
+        return shown
+
+
+def cuts(base: int, events: Iterable[Event], kind: Kind) -> Iterator[tuple[dict[str, Any], list[Event]]]:
+    """Every disk that a cut could leave, with what had been acknowledged before it. Equal neighbours come once."""
+    disk = Disk(base, kind)
+    told: list[Event] = []
+    last: tuple[dict[str, Any], int] | None = None
+    for event in events:
+        if event.kind == "step":
+            disk.play(Step(**event.fields))
+        else:
+            told.append(event)
+        picture = disk.picture()
+        if last != (picture, len(told)):
+            last = (picture, len(told))
+            yield picture, list(told)
+
+
+def write_to(folder: Path, picture: dict[str, Any]) -> None:
+    """Make the disk real."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name, inside in picture.items():
+        if isinstance(inside, bytes):
+            (folder / name).write_bytes(inside)
+            (folder / name).chmod(0o600)
+        else:
+            write_to(folder / name, inside)

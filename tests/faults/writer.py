@@ -1,0 +1,210 @@
+"""A program that keeps outputs of every kind and says on standard output what it was given a handle for.
+
+Each act says what it got as soon as the call has returned, and not before: what is printed was acknowledged. It is
+started once and reads tasks from standard input, one JSON line each. For each it forks a process of its own, which is
+the one that is killed, and answers with that process's status.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from holdall.policy.retention import Retention
+from holdall.store import live, upkeep
+from holdall.store.directory import DirectoryStore
+from holdall.store.protocol import OutputWriter, SessionInfo
+from holdall.values.errors import HoldallError
+from holdall.values.facts import Facts, Origin
+from tests.faults import broken
+from tests.faults.hooks import Fault, Hooks, say
+
+SESSION, SECOND = "a session", "another session"
+LIVE_PARTS = (b"first line\nsecond l", b"ine\n" * 500, "…und Schluß\n".encode())
+
+CONTENTS: dict[str, bytes] = {
+    "small": b"a small text\nof two lines\n",
+    "json": json.dumps([{"id": n, "name": f"naïve {n}", "on": n % 3 == 0} for n in range(7000)]).encode(),
+    "terminal": b"\x1b[31mfailed\x1b[0m\r\n" * 40 + bytes(range(256)),
+    "live": b"".join(LIVE_PARTS),
+    "live twin": b"a small text\nof two lines\n",
+    "unfinished": b"".join(LIVE_PARTS),
+    "second": b"in the other session\n",
+    "afterwards": b"and there is room again\n",
+}
+SECONDS_AT_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One process to start: what it does, where, and what goes wrong."""
+
+    home: str
+    report: str  # the file that becomes its standard output
+    acts: tuple[str, ...]
+    fault: Fault | None = None
+    broken: str = ""
+    record: bool = False
+
+    def to_line(self) -> str:
+        return json.dumps(dataclasses.asdict(self)) + "\n"
+
+    @staticmethod
+    def from_line(line: str) -> "Task":
+        flat: dict[str, Any] = json.loads(line)
+        flat["acts"] = tuple(flat["acts"])
+        flat["fault"] = Fault(**flat["fault"]) if flat["fault"] else None
+        return Task(**flat)
+
+
+class Writer:
+    """Each method is an act. A session is opened when an act first needs it."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._store: DirectoryStore | None = None
+        self._sessions: dict[str, SessionInfo] = {}
+        self._kept: dict[str, Facts] = {}
+        self._open: list[OutputWriter] = []  # held until the process ends
+
+    def store(self) -> DirectoryStore:
+        if self._store is None:
+            self._store = DirectoryStore(self._home)
+        return self._store
+
+    def session(self, name: str = SESSION) -> SessionInfo:
+        if name not in self._sessions:
+            info = self.store().open_session(name)
+            say("session", name=name, id=info.id)
+            self._sessions[name] = info
+        return self._sessions[name]
+
+    def put(self, label: str, *, session: str = SESSION, terminal: bool = False, content: str = "") -> None:
+        data = CONTENTS[content or label]
+        origin = Origin(tool="a tool", call_id=f"call {label}", terminal=terminal)
+        facts = self.store().put(self.session(session), _pieces(data), origin)
+        digest = hashlib.sha256(data).hexdigest()
+        say("kept", handle=facts.handle, label=content or label, session=session, sha256=digest)
+        self._kept[label] = facts
+
+    def live(self, label: str, *, finish: bool = True, terminal: bool = False) -> None:
+        data = CONTENTS[label]
+        writer = self.store().begin(self.session(), Origin(tool="a tool", call_id=f"call {label}", terminal=terminal))
+        self._open.append(writer)
+        say("running", handle=writer.handle, label=label, session=SESSION)
+        try:
+            done = 0
+            for part in LIVE_PARTS if data == CONTENTS["live"] else (data,):
+                writer.write(part)
+                done += len(part)
+                say("wrote", handle=writer.handle, bytes=done)
+        except HoldallError as problem:
+            _refused(label, problem)
+            writer.finish("failed", error="the disk refused")
+            return
+        if finish:
+            facts = writer.finish()
+            say("kept", handle=facts.handle, label=label, session=SESSION, sha256=hashlib.sha256(data).hexdigest())
+            self._kept[label] = facts
+
+    def expire(self, label: str) -> None:
+        if facts := self._kept.get(label):
+            say("expiring", handle=facts.handle)
+            self.store().expire(self.session(), facts, "for a test")
+            say("expired", handle=facts.handle)
+
+    def retention(self) -> None:
+        info = self.store().open_session(SESSION, retention=Retention(days=7))
+        say("session", name=SESSION, id=info.id)
+
+    def sweep(self) -> None:
+        upkeep.sweep(self.store())
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
+
+ACTS: dict[str, Callable[[Writer], None]] = {
+    "session": lambda writer: void(writer.session()),
+    "small": lambda writer: writer.put("small"),
+    "json": lambda writer: writer.put("json"),
+    "terminal": lambda writer: writer.put("terminal", terminal=True),
+    "twin": lambda writer: writer.put("twin", content="small"),
+    "live": lambda writer: writer.live("live"),
+    "live twin": lambda writer: writer.live("live twin"),
+    "expire json": lambda writer: writer.expire("json"),
+    "expire twin": lambda writer: writer.expire("twin"),
+    "second": lambda writer: writer.put("second", session=SECOND),
+    "retention": lambda writer: writer.retention(),
+    "sweep": lambda writer: writer.sweep(),
+    "unfinished": lambda writer: writer.live("unfinished", finish=False, terminal=True),
+}
+ALL = tuple(ACTS)
+
+
+def void(_: object) -> None:
+    """For acts whose result says itself what it is."""
+
+
+def run(task: Task) -> None:
+    """All acts of a task, in this process. A refused act is told and the next one is tried."""
+    live.__dict__["_SYNC_SECONDS"] = math.inf  # a slow machine must not add a step to those that were counted
+    hooks = Hooks(task.fault, record=task.record)
+    hooks.install()
+    broken.WRITERS[task.broken]()
+    writer = Writer(task.home)
+    for act in task.acts:
+        try:
+            ACTS[act](writer)
+        except HoldallError as problem:
+            _refused(act, problem)
+    steps = hooks.count
+    if task.fault is not None and task.fault.mode in ("full once", "short once", "full from here"):
+        hooks.lift()
+        writer.put("afterwards")
+    writer.close()
+    say("done", steps=steps)
+
+
+def serve() -> None:
+    for line in sys.stdin:
+        task = Task.from_line(line)
+        child = os.fork()
+        if child == 0:
+            _become(task)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become(task: Task) -> None:
+    signal.alarm(SECONDS_AT_MOST)
+    try:
+        report = os.open(task.report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(report, 1)
+        os.close(report)
+        run(task)
+    except BaseException as problem:
+        say("crashed", error=type(problem).__name__, message=str(problem))
+        sys.excepthook(type(problem), problem, problem.__traceback__)
+        os._exit(70)
+    os._exit(0)
+
+
+def _refused(act: str, problem: HoldallError) -> None:
+    say("refused", act=act, error=type(problem).__name__, message=str(problem))
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), 128 * 1024):
+        yield data[start : start + 128 * 1024]
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,87 @@
+"""The facts of an output: their spelling on disk says all of it, and a wrong one is told from a right one."""
+
+import dataclasses
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.values.facts import Facts, Kind, Measure, Origin, State
+from holdall.values.handles import format_long
+
+plain_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+counts = st.integers(min_value=0, max_value=2**60)
+times = st.floats(min_value=0, max_value=4e9)
+origins = st.builds(
+    Origin, tool=st.text(), server=st.text(), arguments=plain_json, call_id=st.text(), terminal=st.booleans()
+)
+measures = st.builds(
+    Measure,
+    bytes=counts,
+    chars=counts,
+    lines=counts,
+    longest_line=counts,
+    tokens=counts,
+    tokens_exact=st.booleans(),
+    tokenizer=st.text(),
+    sha256=st.text(),
+    kind=st.sampled_from(get_args(Kind)),
+    utf8=st.booleans(),
+    notes=st.lists(st.text()).map(tuple),
+)
+all_facts = st.builds(
+    Facts,
+    handle=st.text(),
+    id=st.text(),
+    session=st.text(),
+    created=times,
+    origin=origins,
+    measure=measures,
+    state=st.sampled_from(get_args(State)),
+    ended=st.none() | times,
+    file=st.text(),
+    error=st.text(),
+    exit_code=st.none() | st.integers(min_value=-255, max_value=255),
+)
+
+SOME = Facts(handle="k3f9", id="i", session="s", created=1.5)
+
+
+@given(all_facts)
+def test_facts_read_back_from_json_as_themselves(facts: Facts) -> None:
+    assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+
+
+@given(all_facts)
+def test_every_fact_is_in_the_json_under_its_own_name(facts: Facts) -> None:
+    names = {field.name for part in (Facts, Origin, Measure) for field in dataclasses.fields(part)}
+    assert set(facts.to_json()) == names - {"origin", "measure"}
+
+
+@pytest.mark.parametrize(("key", "value"), [("kind", "poem"), ("state", "asleep")])
+def test_a_kind_or_state_that_nobody_knows_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ValueError, match="unknown kind or state"):
+        Facts.from_json(SOME.to_json() | {key: value})
+
+
+@pytest.mark.parametrize("missing", sorted(SOME.to_json()))
+def test_facts_without_one_of_their_names_are_refused(missing: str) -> None:
+    flat: dict[str, Any] = SOME.to_json()
+    del flat[missing]
+    with pytest.raises(KeyError):
+        Facts.from_json(flat)
+
+
+def test_the_long_handle_is_made_of_session_and_id() -> None:
+    assert SOME.long_handle == format_long("s", "i") == "session-s/i"
+
+
+@pytest.mark.parametrize("state", get_args(State))
+def test_only_a_ready_output_is_whole(state: State) -> None:
+    assert dataclasses.replace(SOME, state=state).is_whole == (state == "ready")

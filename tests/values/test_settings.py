@@ -1,0 +1,151 @@
+"""Settings are checked on the way in: a complaint names the key, the value and the rule."""
+
+import contextlib
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from holdall.values.errors import BadSetting
+from holdall.values.settings import Settings, by_name, check, rule_of
+from tests.requirements import requirement
+
+FIELDS = {one.name: one for one in dataclasses.fields(Settings)}
+NUMBERS = [name for name, one in FIELDS.items() if one.metadata["least"] is not None]
+WHOLE_NUMBERS = [name for name in NUMBERS if not isinstance(FIELDS[name].default, float)]
+TEXTS = [name for name in FIELDS if name not in NUMBERS]
+
+
+def complaint(**given_settings: Any) -> str:
+    with pytest.raises(BadSetting) as refused:
+        Settings(**given_settings)
+    return str(refused.value)
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize(
+    "value",
+    [True, False, float("nan"), float("inf"), 1e999, -1e999, -1, 10**400, 10**5000, "5", b"5", [], {}],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_is_no_number_of_the_range_is_refused_by_name_and_rule(name: str, value: Any) -> None:
+    # CONFIG-002: the wrong type, NaN, a negative number, 1e999, true.
+    with pytest.raises(BadSetting) as refused:
+        Settings(**{name: value})
+    assert (refused.value.key, refused.value.rule) == (name, rule_of(FIELDS[name]))
+    assert refused.value.value is value
+    assert len(str(refused.value)) < 300
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize("name", WHOLE_NUMBERS)
+def test_a_whole_number_is_not_given_as_a_float(name: str) -> None:
+    assert complaint(**{name: 4096.0}).startswith(f"setting {name!r} is 4096.0; it must be a whole number from ")
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_ends_of_a_range_are_inside_it(name: str) -> None:
+    least, most = FIELDS[name].metadata["least"], FIELDS[name].metadata["most"]
+    for value in (least, most):
+        assert getattr(Settings(**{name: value}), name) == value
+    for value in (least - 1, most + 1):
+        assert rule_of(FIELDS[name]) in complaint(**{name: value})
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize("value", [5, None, True, b"x", ["x"]], ids=repr)
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_must_be_text_is_text(name: str, value: object) -> None:
+    assert rule_of(FIELDS[name]) in complaint(**{name: value})
+
+
+@requirement("settings:bad-value")
+def test_a_complaint_names_the_key_the_value_and_the_rule() -> None:
+    assert complaint(max_inline_bytes=True) == snapshot(
+        "setting 'max_inline_bytes' is True; it must be a whole number from 1 to 1,099,511,627,776, or left out"
+    )
+    assert complaint(grep_seconds=float("nan")) == snapshot(
+        "setting 'grep_seconds' is nan; it must be a number from 0.1 to 86,400"
+    )
+    assert complaint(query_seconds="soon") == snapshot(
+        "setting 'query_seconds' is 'soon'; it must be a number from 0.1 to 86,400"
+    )
+    assert complaint(answer_max_bytes=None) == snapshot(
+        "setting 'answer_max_bytes' is None; it must be a whole number from 256 to 1,073,741,824"
+    )
+    assert complaint(dialect="klingon") == snapshot(
+        "setting 'dialect' is 'klingon'; it must be one of holdall, extract, refs, async, clamp, legacy"
+    )
+    assert complaint(store_dir=5) == snapshot("setting 'store_dir' is 5; it must be text")
+    with pytest.raises(BadSetting) as refused:
+        check(FIELDS["answer_max_tokens"], -1, key="answerMaxTokens", where="config.toml")
+    assert str(refused.value) == snapshot(
+        "setting 'answerMaxTokens' in config.toml is -1; it must be a whole number from 64 to 1,073,741,824"
+    )
+
+
+@given(st.sampled_from(NUMBERS), st.integers() | st.floats() | st.booleans() | st.none() | st.text())
+def test_a_value_is_taken_as_it_is_or_refused(name: str, value: Any) -> None:
+    taken: Any = None
+    with contextlib.suppress(BadSetting):
+        taken = getattr(Settings(**{name: value}), name)
+    assert taken is None or taken is value
+
+
+def test_an_unset_limit_is_none_and_a_set_one_may_be_unset_again() -> None:
+    assert Settings().max_inline_bytes is None
+    assert dataclasses.replace(Settings(max_inline_bytes=5), max_inline_bytes=None) == Settings()
+
+
+def test_settings_do_not_change_once_they_are_made() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().dialect = "clamp"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@requirement("settings:answer-max-bytes", "settings:answer-max-tokens")
+def test_an_answer_has_at_most_16_kib_and_4000_tokens_unless_set() -> None:
+    assert (Settings().answer_max_bytes, Settings().answer_max_tokens) == (16 * 1024, 4000)
+
+
+def test_every_setting_has_its_default_its_rule_and_a_sentence() -> None:
+    assert {name: (one.default, rule_of(one)) for name, one in FIELDS.items()} == snapshot(
+        {
+            "dialect": ("holdall", "it must be one of holdall, extract, refs, async, clamp, legacy"),
+            "max_inline_bytes": (None, "it must be a whole number from 1 to 1,099,511,627,776, or left out"),
+            "max_inline_chars": (None, "it must be a whole number from 1 to 1,099,511,627,776, or left out"),
+            "max_inline_lines": (None, "it must be a whole number from 1 to 1,099,511,627,776, or left out"),
+            "max_inline_tokens": (None, "it must be a whole number from 1 to 1,099,511,627,776, or left out"),
+            "answer_max_bytes": (16384, "it must be a whole number from 256 to 1,073,741,824"),
+            "answer_max_tokens": (4000, "it must be a whole number from 64 to 1,073,741,824"),
+            "notice_max_tokens": (500, "it must be a whole number from 50 to 100,000"),
+            "retention": ("30 days", "it must be text"),
+            "store_dir": ("", "it must be text"),
+            "quota_bytes": (None, "it must be a whole number from 0 to 1,152,921,504,606,846,976, or left out"),
+            "session_quota_bytes": (None, "it must be a whole number from 0 to 1,152,921,504,606,846,976, or left out"),
+            "grep_seconds": (60.0, "it must be a number from 0.1 to 86,400"),
+            "query_seconds": (60.0, "it must be a number from 0.1 to 86,400"),
+            "query_memory_bytes": (1073741824, "it must be a whole number from 67,108,864 to 1,125,899,906,842,624"),
+            "query_max_rows": (1000, "it must be a whole number from 1 to 1,000,000"),
+        }
+    )
+    assert all(one.metadata["about"] for one in FIELDS.values())
+
+
+def test_the_names_of_the_documents_lead_to_our_own() -> None:
+    names = by_name()
+    assert {alias: one.name for alias, one in names.items() if alias != one.name} == snapshot(
+        {
+            "toolResponseMaxBytes": "max_inline_bytes",
+            "maxInlineBytes": "max_inline_bytes",
+            "maxInlineChars": "max_inline_chars",
+            "asyncTokenThreshold": "max_inline_tokens",
+            "asyncToolTTL": "retention",
+            "storeDir": "store_dir",
+        }
+    )
+    assert all(names[one.name].name == one.name for one in FIELDS.values())

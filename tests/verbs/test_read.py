@@ -1,0 +1,210 @@
+"""read: by lines, bytes and chars, bounded and whole, on any shape of output."""
+
+import base64
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.store.protocol import OutputReader
+from holdall.store.sources import Source
+from holdall.text.tokenizers import default_tokenizer
+from holdall.values.answers import Passage
+from holdall.values.errors import BadRange, WrongUse
+from holdall.values.spans import Span
+from holdall.verbs.bounds import Bounds
+from holdall.verbs.read import read
+from tests.requirements import requirement
+from tests.support import reader_of
+
+ANSWER = Bounds(16 * 1024, 4000, default_tokenizer())
+SHAPES = {
+    "log": b"".join(b"2026-01-01 line %d of a log\n" % number for number in range(20_000)),
+    "one line": base64.b64encode(os.urandom(300_000)),
+    "chinese": "漢字と絵文字😀です。".encode() * 8000,
+    "binary": os.urandom(200_000),
+    "no final newline": b"a\n" * 30_000 + b"end",
+    "crlf": b"windows line\r\n" * 20_000,
+    "blank lines": b"\n" * 100_000,
+}
+
+
+def pages(reader: OutputReader, first: Passage) -> list[Passage]:
+    """Follow `next` as it is given, to the end."""
+    found = [first]
+    while found[-1].next:
+        unit, _, wanted = found[-1].next.partition("=")
+        page = read(reader, bounds=ANSWER, **{unit: wanted})
+        assert page.bytes.start == found[-1].bytes.end
+        assert page.bytes.end > page.bytes.start
+        found.append(page)
+    return found
+
+
+@requirement(
+    "read:every-byte-reachable", "answer:how-to-go-on", "answer:max-bytes", "answer:max-tokens", "read:default-start"
+)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_paging_from_the_start_gives_every_byte_in_bounded_answers(shape: str) -> None:
+    data = SHAPES[shape]
+    reader = reader_of(data)
+    found = pages(reader, read(reader, bounds=ANSWER))
+    assert b"".join(page.data for page in found) == data
+    assert max(len(page.data) for page in found) <= 16 * 1024
+    assert all(default_tokenizer().count(page.text) <= 4000 for page in found[:3])
+
+
+@requirement("read:long-single-line", "read:long-line-continued")
+def test_a_single_line_of_ten_megabytes_is_paged_to_its_last_byte() -> None:
+    data = base64.b64encode(os.urandom(10 * 1024 * 1024 * 3 // 4))
+    reader = reader_of(data)
+    bounds = Bounds(512 * 1024)
+    page = read(reader, bounds=bounds)
+    assert page.next.startswith("bytes=")
+    got = bytearray(page.data)
+    while page.next:
+        page = read(reader, bytes=page.next.removeprefix("bytes="), bounds=bounds)
+        got += page.data
+    assert bytes(got) == data
+
+
+@requirement("read:deep-json")
+def test_json_of_a_hundred_thousand_levels_is_read_to_its_last_byte() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    data = b"".join(Source(deep))
+    assert data == b"[" * 100_001 + b"]" * 100_001
+    reader = reader_of(data)
+    assert b"".join(page.data for page in pages(reader, read(reader, bounds=ANSWER))) == data
+
+
+@requirement(
+    "read:lines",
+    "answer:line-range",
+    "answer:byte-range",
+    "answer:char-range",
+    "answer:totals",
+    "measure:line-ranges-inclusive",
+)
+def test_a_range_of_lines_includes_both_ends_and_states_all_three_ranges() -> None:
+    passage = read(reader_of("eins\nzwölf\ndrei\nvier".encode()), lines=(2, 3))
+    assert passage.text == "zwölf\ndrei\n"
+    assert (passage.lines, passage.bytes, passage.chars) == (Span(2, 3), Span(5, 17), Span(5, 16))
+    assert passage.total.as_dict() == {"bytes": 21, "chars": 20, "lines": 4}
+
+
+@requirement("read:bytes", "read:chars", "measure:offset-ranges-half-open", "measure:offsets-from-zero")
+def test_bytes_and_chars_count_from_zero_and_exclude_the_end() -> None:
+    reader = reader_of("aé漢😀z".encode())
+    assert read(reader, bytes=(1, 3)).text == "é"
+    assert read(reader, chars=(1, 4)).text == "é漢😀"
+    assert read(reader, chars="0:1").text == "a"
+
+
+@requirement("read:open-ends", "read:negative-ends")
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ({"lines": "2:"}, "2\n3\n"),
+        ({"lines": ":2"}, "1\n2\n"),
+        ({"lines": "-1:"}, "3\n"),
+        ({"lines": "-2:-1"}, "2\n3\n"),
+        ({"lines": ":-2"}, "1\n2\n"),
+        ({"lines": "-100:1"}, "1\n"),
+        ({"lines": "2"}, "2\n"),
+        ({"lines": ":"}, "1\n2\n3\n"),
+        ({"bytes": "-2:"}, "3\n"),
+        ({"bytes": ":-2"}, "1\n2\n"),
+        ({"bytes": "4"}, "3"),
+        ({"chars": "-3:-1"}, "\n3"),
+    ],
+)
+def test_open_and_negative_ends(wanted: dict[str, str], text: str) -> None:
+    assert read(reader_of(b"1\n2\n3\n"), **wanted).text == text
+
+
+@requirement("read:past-the-end")
+@pytest.mark.parametrize(
+    "wanted", [{"lines": "10:20"}, {"bytes": "6:"}, {"chars": "1000:2000"}, {"bytes": (10**30, None)}]
+)
+def test_a_range_past_the_end_is_empty_and_says_where_the_end_is(wanted: dict[str, object]) -> None:
+    passage = read(reader_of(b"1\n2\n3\n"), **wanted)
+    assert (passage.text, passage.past_end, passage.next) == ("", True, "")
+    assert passage.total.as_dict() == {"bytes": 6, "chars": 6, "lines": 3}
+    assert passage.bytes == Span(6, 6)
+
+
+def test_a_range_that_reaches_past_the_end_is_cut_there() -> None:
+    passage = read(reader_of(b"1\n2\n3\n"), lines="3:99")
+    assert (passage.text, passage.past_end) == ("3\n", False)
+
+
+@requirement("read:bad-range")
+@pytest.mark.parametrize(
+    "wanted",
+    ["", "a:b", "1:2:3", "1.5:2", "0:3", "5:2", "--3:", None.__class__, 3.0, [1], (1, 2, 3), (True, 2), ("1", 2)],
+)
+def test_what_is_not_a_range_is_refused_with_the_form_that_is_meant(wanted: object) -> None:
+    with pytest.raises(BadRange, match="A:B|line 0|ends before"):
+        read(reader_of(b"1\n2\n3\n"), lines=wanted)
+
+
+def test_two_ranges_at_once_are_refused() -> None:
+    with pytest.raises(WrongUse, match="one range, not lines and bytes"):
+        read(reader_of(b"x"), lines="1", bytes="0:1")
+
+
+@requirement("read:binary", "measure:model-reads-utf8")
+def test_binary_is_text_with_replacements_and_base64_of_the_exact_bytes() -> None:
+    data = bytes(range(256))
+    shown = read(reader_of(data), bytes="120:140").to_json()
+    assert shown["exact"] is False
+    assert base64.b64decode(shown["base64"]) == data[120:140]
+    assert shown["bytes"] == [120, 140]
+    shown["text"].encode("utf-8")
+
+
+@requirement("read:bytes-inside-a-char")
+def test_a_byte_range_inside_a_character_is_exact_in_data_and_valid_in_text() -> None:
+    passage = read(reader_of("漢字".encode()), bytes="1:4")
+    assert passage.data == "漢字".encode()[1:4]
+    assert passage.exact is False
+    assert "\ufffd" in passage.text
+
+
+@requirement("answer:no-own-handle")
+def test_a_bounded_answer_never_splits_a_character_and_needs_no_handle_of_its_own() -> None:
+    data = "漢".encode() * 10_000
+    reader = reader_of(data)
+    for page in pages(reader, read(reader, bounds=Bounds(1000))):
+        assert page.exact
+        assert page.handle == "t3st"
+
+
+@requirement("measure:newline-ends-line", "measure:crlf-once", "measure:lines-from-one")
+def test_only_a_newline_ends_a_line() -> None:
+    text = "a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g\rh\r\nsecond"
+    reader = reader_of(text.encode())
+    assert reader.totals.lines == 2
+    assert read(reader, lines="2").text == "second"
+    assert read(reader, lines="1").text.endswith("h\r\n")
+
+
+@given(st.binary(max_size=400), st.integers(-500, 500), st.integers(-500, 500))
+def test_bytes_are_what_python_would_slice(data: bytes, start: int, end: int) -> None:
+    expected = data[start:end]
+    try:
+        got = read(reader_of(data), bytes=(start, end)).data
+    except BadRange:
+        assert start > end and (start < 0) == (end < 0)
+        return
+    assert got == expected
+
+
+@given(st.text(max_size=300), st.integers(0, 320), st.integers(0, 320))
+def test_chars_are_what_python_would_slice(text: str, start: int, end: int) -> None:
+    data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    start, end = min(start, end), max(start, end)
+    assert read(reader_of(data.encode()), chars=(start, end)).text == data[start:end]
