@@ -67,12 +67,14 @@ def promises_in(events: Iterable[Event]) -> tuple[dict[str, str], dict[str, Prom
     return sessions, outputs
 
 
-def complaints(home: Path, events: Iterable[Event], *, power_cut: bool = False) -> list[str]:
+def complaints(home: Path, events: Iterable[Event], *, power_cut: bool = False, refused: bool = False) -> list[str]:
     """All that is wrong with the store in `home`, given what its writer was told. Changes the store.
 
     After a power cut the bytes of a running output may be fewer than were written; the record must be there.
+    A writer that was refused lives on and can clean up: then nothing else is visible and nothing is left over.
     """
-    return [*_Check(home, *promises_in(events), power_cut=power_cut).all()]
+    check = _Check(home, *promises_in(events), power_cut=power_cut)
+    return [*(check.nothing_else() if refused else ()), *check.all()]
 
 
 @contextlib.contextmanager
@@ -119,6 +121,9 @@ class _Check:
         self._outputs = outputs
         self._power_cut = power_cut
 
+    def nothing_else(self) -> Iterator[str]:
+        yield from self._stage("after the refusal", self._only_promised)
+
     def all(self) -> Iterator[str]:
         yield from self._stage("as it was found", self._everything)
         for path in self._home.glob(f"{NAME}*"):
@@ -150,6 +155,16 @@ class _Check:
         for verdict in upkeep.verify(store):
             if verdict.problem:
                 yield f"verify: {verdict.problem}"
+
+    def _only_promised(self, store: DirectoryStore) -> Iterator[str]:
+        outputs = listed(store)
+        if surplus := sorted({facts.handle for facts in outputs} - self._outputs.keys()):
+            yield f"{', '.join(surplus)} was refused and is visible"
+        # An output whose change was refused by the last sync keeps its old bytes: the old record may come back.
+        unsettled = any(one.may_be_expired > one.is_expired or not one.whole for one in self._outputs.values())
+        for path in left_over(self._home, outputs):
+            if INCOMING in path or not unsettled:
+                yield f"{path} is left over"
 
     def _promised(self, store: DirectoryStore, handle: str, promise: Promise) -> Iterator[str]:
         session = store.find_session(promise.session)

@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.faults.hooks import Fault
 from tests.faults.writer import ALL, Task
@@ -17,6 +17,8 @@ from tests.faults.writer import ALL, Task
 ROOT = Path(__file__).parents[2]
 FULL = bool(os.environ.get("HOLDALL_TEST_FULL"))
 KILLED = -signal.SIGKILL
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,11 @@ class Report:
         return [event for event in self.events if event.kind == kind]
 
     @property
-    def steps(self) -> int:
-        """How many steps the acts took. Only a writer that came to its end can tell."""
+    def steps(self) -> list[str]:
+        """The steps that the acts took, by name. Only a writer that came to its end can tell."""
         done = self.of("done")
-        assert self.status == 0 and len(done) == 1, self
-        return done[0].number("steps")
+        assert self.status == 0, self
+        return done[0].fields["steps"]
 
     @property
     def fired(self) -> Event | None:
@@ -70,12 +72,12 @@ class Writers:
         record: bool = False,
     ) -> Report:
         task = Task(str(home), str(self._report), acts, fault, broken, record)
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(task.to_line())
         self._process.stdin.flush()
         status = int(self._process.stdout.readline())
-        lines = [json.loads(line) for line in self._report.read_bytes().splitlines()]
-        return Report(status, tuple(Event(kind, fields) for kind, fields in lines))
+        return Report(status, events_in(self._report.read_bytes()))
 
 
 @contextlib.contextmanager
@@ -100,5 +102,10 @@ def ended(process: "subprocess.Popen[str]") -> None:
         process.kill()
 
 
-def without_steps(report: Report) -> Report:
-    return replace(report, events=tuple(event for event in report.events if event.kind != "step"))
+def events_in(lines: bytes) -> tuple[Event, ...]:
+    return tuple(Event(*json.loads(line)) for line in lines.splitlines())
+
+
+def share(numbers: Sequence[T], every: int) -> Sequence[T]:
+    """All of them when everything is to run, else each `every`-th."""
+    return numbers if FULL else numbers[::every]

@@ -59,10 +59,10 @@ def say(kind: str, **fields: Any) -> None:
 
 
 class Hooks:
-    """One disturbed process. `count` is the number of steps so far."""
+    """One disturbed process. `taken` names its steps so far."""
 
     def __init__(self, fault: Fault | None, *, record: bool) -> None:
-        self.count = 0
+        self.taken: list[str] = []
         self._fault = fault
         self._record = record
         self._short = False  # the last write was cut short by us: the next step finds the disk full
@@ -72,6 +72,10 @@ class Hooks:
         for name in STEPS:
             setattr(os, name, self._wrapped(name, getattr(os, name)))
 
+    @property
+    def count(self) -> int:
+        return len(self.taken)
+
     def lift(self) -> None:
         """The disk has room again."""
         self._lifted = True
@@ -80,7 +84,7 @@ class Hooks:
         def step(*args: Any, **options: Any) -> Any:
             if name == "open" and not args[1] & os.O_CREAT:
                 return original(*args, **options)
-            self.count += 1
+            self.taken.append(name)
             told = self._before(name, args, options)
             result = self._disturbed(name, original, args, options)
             if self._record:
@@ -144,9 +148,10 @@ class Hooks:
                 taken = Step("fsync", inode=_fstat(args[0]).st_ino)
             case "open":
                 folder, plain, existed = told
-                if existed:
+                if existed and not args[1] & os.O_TRUNC:
                     return
-                taken = Step("create", inode=_fstat(result).st_ino, folder=folder, name=plain)
+                op = "truncate" if existed else "create"
+                taken = Step(op, inode=_fstat(result).st_ino, folder=folder, name=plain)
             case "mkdir":
                 folder, plain = _place(args[0], options.get("dir_fd"))
                 inode = _stat(args[0], dir_fd=options.get("dir_fd")).st_ino

@@ -11,7 +11,6 @@ Inodes, not paths, say what is what: a synced file stays synced when its name mo
 it may be lost at any time.
 """
 
-import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,36 +31,35 @@ class File:
 
 @dataclass(slots=True)
 class Folder:
-    now: dict[str, int] = field(default_factory=dict[str, int])
-    synced: dict[str, int] = field(default_factory=dict[str, int])
+    now: dict[str, "File | Folder"] = field(default_factory=dict[str, "File | Folder"])
+    synced: dict[str, "File | Folder"] = field(default_factory=dict[str, "File | Folder"])
 
 
 class Disk:
-    """Play the steps in their order; `write_to` at any point gives what a cut at that point would leave."""
+    """Play the steps in their order; `picture` at any point is what a cut at that point would leave."""
 
     def __init__(self, base: int, kind: Kind) -> None:
-        self._base = base  # the inode of the folder that was there before
         self._kind = kind
-        self._nodes: dict[int, File | Folder] = {base: Folder()}
+        self._base = Folder()  # the folder that was there before, with the inode `base`
+        # A number is used again once its file is gone, so names lead to files and not to numbers.
+        self._by_inode: dict[int, File | Folder] = {base: self._base}
 
     def play(self, step: Step) -> None:
         match step.op:
             case "create":
-                self._nodes[step.inode] = File()
-                self._names(step.folder)[step.name] = step.inode
+                self._by_inode[step.inode] = self._names(step.folder)[step.name] = File()
             case "mkdir":
-                self._nodes[step.inode] = Folder()
-                self._names(step.folder)[step.name] = step.inode
+                self._by_inode[step.inode] = self._names(step.folder)[step.name] = Folder()
+            case "truncate":
+                self._file(step.inode).now.clear()
             case "write":
-                node = self._nodes[step.inode]
-                assert isinstance(node, File)
                 data = step.bytes()
-                node.now[step.at : step.at + len(data)] = data
+                self._file(step.inode).now[step.at : step.at + len(data)] = data
             case "fsync":
                 self._sync(step.inode)
             case "rename":
-                inode = self._names(step.folder).pop(step.name)
-                self._names(step.to_folder)[step.to_name] = inode
+                node = self._names(step.folder).pop(step.name)
+                self._names(step.to_folder)[step.to_name] = node
             case "link":
                 self._names(step.to_folder)[step.to_name] = self._names(step.folder)[step.name]
             case "remove":
@@ -73,30 +71,32 @@ class Disk:
         """The disk as nested data; equal disks are equal."""
         return self._picture(self._base)
 
-    def _names(self, folder: int) -> dict[str, int]:
-        node = self._nodes[folder]
+    def _file(self, inode: int) -> File:
+        node = self._by_inode[inode]
+        assert isinstance(node, File)
+        return node
+
+    def _names(self, folder: int) -> dict[str, File | Folder]:
+        node = self._by_inode[folder]
         assert isinstance(node, Folder)
         return node.now
 
     def _sync(self, inode: int) -> None:
-        match self._nodes.get(inode):
+        match self._by_inode.get(inode):
             case File() as file:
                 file.synced = bytes(file.now)
             case Folder() as folder:
-                folder.synced = copy.copy(folder.now)
+                folder.synced = dict(folder.now)
             case None:
                 pass  # a folder above the one that was there before
 
-    def _picture(self, inode: int) -> dict[str, Any]:
-        node = self._nodes[inode]
-        assert isinstance(node, Folder)
-        names = node.synced if self._kind == "lazy" else node.now
-        shown: dict[str, Any] = {}
-        for name, inside in names.items():
-            below = self._nodes[inside]
-            if not name.startswith(NAME):
-                shown[name] = below.synced if isinstance(below, File) else self._picture(inside)
-        return shown
+    def _picture(self, folder: Folder) -> dict[str, Any]:
+        names = folder.synced if self._kind == "lazy" else folder.now
+        return {
+            name: node.synced if isinstance(node, File) else self._picture(node)
+            for name, node in names.items()
+            if not name.startswith(NAME)
+        }
 
 
 def cuts(base: int, events: Iterable[Event], kind: Kind) -> Iterator[tuple[dict[str, Any], list[Event]]]:

@@ -12,10 +12,13 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from holdall.policy.measure import checksum
 from holdall.values.facts import Facts
+
+T = TypeVar("T")
 
 NAME = "index.sqlite"
 _VERSION = 1
@@ -49,44 +52,46 @@ class Index:
     def rows(self, session: str) -> dict[str, tuple[str, Facts]]:
         """Handle to (stamp, facts) for every row that proves itself."""
         found: dict[str, tuple[str, Facts]] = {}
-        with self._guarded() as database:
+
+        def look(database: sqlite3.Connection) -> None:
             query = "SELECT handle, stamp, facts, proof FROM outputs WHERE session = ?"
             for handle, stamp, text, proof in database.execute(query, (session,)):
                 with contextlib.suppress(KeyError, TypeError, ValueError):
                     if proof == _proof(text, stamp):
                         found[handle] = (stamp, Facts.from_json(json.loads(text)))
+
+        self._try(look, None)
         return found
 
     def handles(self, session: str, *, column: str, value: str) -> list[str]:
         """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records."""
-        with self._guarded() as database:
-            return [handle for (handle,) in database.execute(_LOOK_UP[column], (session, _storable(value)))]
-        return []
+
+        def look(database: sqlite3.Connection) -> list[str]:
+            found = database.execute(_LOOK_UP[column], (session, _storable(value)))
+            return [handle for (handle,) in found if isinstance(handle, str)]  # a damaged one may be anything
+
+        return self._try(look, [])
 
     def is_complete(self, session: str) -> bool:
         """Whether every record of the session was here once; until then a miss means nothing."""
-        with self._guarded() as database:
-            query = "SELECT 1 FROM complete WHERE session = ?"
-            return database.execute(query, (session,)).fetchone() is not None
-        return False
+        query = "SELECT 1 FROM complete WHERE session = ?"
+        return self._try(lambda database: database.execute(query, (session,)).fetchone() is not None, False)
 
     def mark_complete(self, session: str) -> None:
-        with self._guarded() as database, database:
-            database.execute("INSERT OR IGNORE INTO complete VALUES (?)", (session,))
+        self._change("INSERT OR IGNORE INTO complete VALUES (?)", [(session,)])
 
     def save(self, entries: list[tuple[str, Facts]]) -> None:
         """(stamp, facts) of records that were just written or read."""
-        with self._guarded() as database, database:
-            for stamp, facts in entries:
-                text = json.dumps(facts.to_json(), default=str)
-                row = (facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
-                       facts.measure.sha256, text, _proof(text, stamp))  # fmt: skip
-                database.execute("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        rows: list[tuple[object, ...]] = []
+        for stamp, facts in entries:
+            text = json.dumps(facts.to_json(), default=str)
+            rows.append((facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
+                         facts.measure.sha256, text, _proof(text, stamp)))  # fmt: skip
+        self._change("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def forget(self, session: str, handles: list[str]) -> None:
-        with self._guarded() as database, database:
-            pairs = [(session, handle) for handle in handles]
-            database.executemany("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
+        pairs = [(session, handle) for handle in handles]
+        self._change("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -94,11 +99,17 @@ class Index:
                 self._connection.close()
             self._connection = None
 
-    @contextlib.contextmanager
-    def _guarded(self) -> Generator[sqlite3.Connection]:
-        """The connection; whatever goes wrong inside costs this one use of the cache and nothing else."""
+    def _change(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        def change(database: sqlite3.Connection) -> None:
+            with database:
+                database.executemany(statement, rows)
+
+        self._try(change, None)
+
+    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """Whatever goes wrong costs this one use of the cache and nothing else."""
         try:
-            yield self._connected()
+            return work(self._connected())
         except sqlite3.OperationalError:
             self.close()  # busy, read-only or no space: do without
         except sqlite3.Error:
@@ -106,6 +117,7 @@ class Index:
             self._set_aside()
         except OSError:
             self.close()
+        return otherwise
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is not None and os.path.exists(self._path):

@@ -71,6 +71,11 @@ def due(store: DirectoryStore) -> bool:
 
 def sweep(store: DirectoryStore, *, dry_run: bool = False) -> Sweep:
     """Carry out retention and remove what killed writers left behind."""
+    with disk.explained("removing what is over", store.home):
+        return _sweep(store, dry_run=dry_run)
+
+
+def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
     now = store.clock()
     if not dry_run:
         _mark(store, now)

@@ -28,6 +28,9 @@ _STAMP = re.compile(
     re.ASCII,
 )
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
+_FIRST_ELEMENT = re.compile(
+    r'\s*(?:["{[]|\]\s*\Z|\Z|(?:-?[0-9][-+.0-9eE]*|true|false|null|NaN|-?Infinity)\s*(?:,|\]\s*\Z|\Z))', re.ASCII
+)
 _DELIMITERS = (",", "\t", ";", "|")
 
 
@@ -133,8 +136,7 @@ def _is_ndjson(lines: list[str], whole: bool) -> bool:
 
 
 def _begins_json(start: str) -> bool:
-    """Cheap: what follows the opening bracket can follow one."""
-    rest = start[1:].lstrip()
-    if not rest:
-        return True
-    return rest[0] in '"}' if start[0] == "{" else rest[0] in '"{[]-0123456789tfnNI'
+    """Cheap: what follows the opening bracket can follow one. `[12:00:01] up [ok]` is a log, not an array."""
+    if start[0] == "[":
+        return _FIRST_ELEMENT.match(start, 1) is not None
+    return start[1:].lstrip()[:1] in ("", '"', "}")

@@ -33,7 +33,8 @@ def roughly(number: int) -> str:
         number_in_unit = number / 1000 if unit == "k" else number / 1_000_000
         if number_in_unit < 999.5:
             return f"{number_in_unit:.3g}{unit}"
-    return f"{number / 1_000_000_000:.3g}G"
+    billions = number / 1_000_000_000
+    return f"{billions:.3g}G" if billions < 999.5 else f"{billions:.0f}G"
 
 
 def age(seconds: float) -> str:

@@ -62,7 +62,7 @@ def _bound(value: object, unit: str) -> int | None:
 def resolve_lines(wanted: Ask, total: int) -> Span | None:
     """First and last line, both included; None where the range holds no line of the output."""
     if wanted.start == 0 or wanted.end == 0:
-        raise BadRange(f"lines are numbered from 1; {wanted} has line 0. {_HOW.capitalize()}.")
+        raise BadRange(f"lines are numbered from 1, and {wanted} has line 0; {_HOW}.")
     first = 1 if wanted.start is None else wanted.start if wanted.start > 0 else max(1, total + 1 + wanted.start)
     last = total if wanted.end is None else wanted.end if wanted.end > 0 else total + 1 + wanted.end
     _refuse_backwards(wanted, first, last, "lines")

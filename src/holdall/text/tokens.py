@@ -5,6 +5,7 @@ that no input costs more than a fixed amount of work; the result is then an esti
 """
 
 import re
+from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
 
@@ -120,6 +121,15 @@ class TokenMeter:
             text = b"".join(self._whole).decode("utf-8", "replace")
             tokens, counted = _count_in_pieces(self._tokenizer, text)
             return tokens, counted and self._exact
-        sampled = sum(len(window) for window in self._windows)
-        tokens = sum(_count(self._tokenizer, window.decode("utf-8", "ignore"))[0] for window in self._windows)
-        return ceil(tokens * self._seen / max(1, sampled)), False
+        return ceil(sum(self._shares())), False
+
+    def _shares(self) -> Iterator[float]:
+        """Tokens by window. Each stands for what is nearest to it, on both sides: the windows stand at the start of
+        their stretches, and would otherwise give a text that begins densely too many."""
+        spacing = self._stride * _BLOCK
+        last = len(self._windows) - 1
+        for index, window in enumerate(self._windows):
+            tokens, _ = _count(self._tokenizer, window.decode("utf-8", "ignore"))
+            start = max(0, index * spacing - spacing // 2)
+            end = index * spacing + spacing // 2 if index < last else self._seen
+            yield tokens / max(1, len(window)) * (end - start)

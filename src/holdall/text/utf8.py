@@ -72,7 +72,7 @@ class CharCounter:
         return len(text)
 
     def finish(self) -> int:
-        """The characters (one, or none) that a cut-off sequence at the very end stands for."""
+        """The characters that a cut-off sequence at the very end stands for: none, one, or two for half a surrogate."""
         if not self._pending:
             return 0
         self.valid = False

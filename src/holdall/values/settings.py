@@ -25,7 +25,7 @@ def _setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    dialect: Dialect = _setting("holdall", "which set of limits and texts a model sees")
+    dialect: Dialect = _setting("holdall", "whose limits decide what is shown as it is")
     max_inline_bytes: int | None = _setting(
         None, "an output over this many bytes is kept, not shown; the dialect's own by default",
         least=1, most=2**40, also=("toolResponseMaxBytes", "maxInlineBytes"),
@@ -39,7 +39,6 @@ class Settings:
     )
     answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
     answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
-    notice_max_tokens: int = _setting(500, "the most that a notice takes", least=50, most=100_000)
     retention: str = _setting(
         "30 days", "how long outputs are kept: a number of days, 'session' or 'keep'", also=("asyncToolTTL",)
     )

@@ -8,7 +8,7 @@ knows where ripgrep can be trusted with its own. Nothing here runs a pattern.
 from dataclasses import dataclass
 
 from holdall.text.pattern.charset import single
-from holdall.text.pattern.parse import MAX_REPEAT, literal, parse
+from holdall.text.pattern.parse import MAX_REPEAT, parse, read_literal
 from holdall.text.pattern.shortcuts import trusted
 from holdall.text.pattern.spell import by_lines_for_ripgrep, for_re2, for_ripgrep
 from holdall.text.pattern.tree import Capture, Chars, Choice, Edge, Node, Repeat, Sequence, can_be_empty, captures, repeats, steps
@@ -35,11 +35,11 @@ class Pattern:
     takes_return: bool  # where a match ends in \\r at the end of a line, that is the line's end and not the match's
 
 
-def translate(pattern: str, *, literal_text: bool = False, ignore_case: bool = False) -> Pattern:
+def translate(pattern: str, *, literal: bool = False, ignore_case: bool = False) -> Pattern:
     """Read `pattern`, or refuse it with BadPattern and a hint."""
     _refuse_unreadable(pattern)
-    if literal_text:
-        tree, names_return = literal(pattern, ignore_case=ignore_case), True
+    if literal:
+        tree, names_return = read_literal(pattern, ignore_case=ignore_case), True
     else:
         tree, names_return = parse(pattern, ignore_case=ignore_case)
     if repeats(tree) > MAX_REPEAT:

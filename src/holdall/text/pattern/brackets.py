@@ -21,13 +21,13 @@ def bracket_class(cursor: Cursor, *, ignore_case: bool) -> Ranges:
     negated = cursor.took("^")
     folding: list[tuple[int, int]] = []  # what case folding applies to
     fixed: list[tuple[int, int]] = []
-    while not cursor.took("]") or cursor.at == start + 2 + negated:
-        if cursor.at == start + 2 + negated and cursor.text[cursor.at - 1] == "]":
-            cursor.at -= 1  # a bracket that comes first is a character
+    first = True  # a bracket that comes first is a character
+    while first or not cursor.took("]"):
         if cursor.done:
             raise cursor.refusal("this class is not closed", r"Write \[ for the character [.", start=start)
         ranges, folds = _item(cursor)
         (folding if folds else fixed).extend(ranges)
+        first = False
     named = [*folding, *fixed]
     if not negated and any(low <= _RETURN <= high for low, high in folding):
         cursor.names_return = True
@@ -74,7 +74,6 @@ def _escaped(cursor: Cursor) -> int:
     code = character_after_backslash(cursor)
     if code is None:
         refuse_escape(cursor, in_class=True)
-        raise AssertionError("refuse_escape always raises")
     return code
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+from holdall.text.escape import one_line
 from holdall.values.errors import BadPattern
 
 
@@ -40,9 +41,8 @@ class Cursor:
 
     def refusal(self, what: str, instead: str, *, start: int) -> BadPattern:
         """`what` is wrong with the part from `start` on to here; `instead` says what to write."""
-        part = self.text[start : self.at]
-        shown = part if len(part) <= 30 else part[:29] + "…"
-        return BadPattern(f"{what}: {shown!r} at character {start + 1} of the pattern. {instead}")
+        shown = one_line(self.text[start : self.at], 30)
+        return BadPattern(f"{what}: '{shown}' at character {start + 1} of the pattern. {instead}")
 
 
 def newline_refusal(at: int) -> BadPattern:

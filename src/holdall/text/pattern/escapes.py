@@ -4,6 +4,7 @@ r"""What stands after a backslash: a character, a class, an edge, or something t
 """
 
 import re
+from typing import NoReturn
 
 from holdall.text.pattern import charset
 from holdall.text.pattern.charset import NEWLINE, Ranges
@@ -70,7 +71,7 @@ def class_after_backslash(cursor: Cursor) -> tuple[Ranges, bool] | None:
     return None
 
 
-def refuse_escape(cursor: Cursor, *, in_class: bool) -> None:
+def refuse_escape(cursor: Cursor, *, in_class: bool) -> NoReturn:
     """Raise for what no other function here knows. The cursor stands after the backslash."""
     start = cursor.at - 1
     if cursor.done:

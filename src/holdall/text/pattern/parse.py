@@ -41,7 +41,7 @@ def parse(text: str, *, ignore_case: bool) -> tuple[Node, bool]:
     return tree, parser.cursor.names_return
 
 
-def literal(text: str, *, ignore_case: bool) -> Node:
+def read_literal(text: str, *, ignore_case: bool) -> Node:
     """Every character means itself."""
     if "\n" in text:
         raise newline_refusal(text.index("\n"))
@@ -115,7 +115,6 @@ class _Parser:
         code = character_after_backslash(cursor)
         if code is None:
             refuse_escape(cursor, in_class=False)
-            raise AssertionError("refuse_escape always raises")
         return self._plain(code, flags, start)
 
     def _group(self, flags: Flags, depth: int, start: int) -> Node:
@@ -134,6 +133,7 @@ class _Parser:
             hint = {
                 "x": "Write the pattern without spaces and comments.",
                 "m": "^ and $ are always about the line.",
+                "R": "Write the part out again.",
             }.get(unknown, "Known are i (ignore case), U (lazy first), and m and s, which change nothing here.")
             raise self.cursor.refusal(f"the flag {unknown} is not supported", hint, start=found.start())
         return replace(

@@ -13,20 +13,20 @@ What is known of the two ways:
 - The first needs alternatives or optional parts, and is not taken where the second is.
 """
 
-from math import prod
+from collections.abc import Iterable
 
-from holdall.text.pattern.charset import Ranges, has, size
-from holdall.text.pattern.tree import Capture, Chars, Choice, Edge, Node, Repeat, Sequence
+from holdall.text.pattern.charset import Ranges, size
+from holdall.text.pattern.tree import Capture, Chars, Choice, Edge, Node, Repeat, Sequence, can_be_empty
 
 _RUN = 3  # a literal that is long enough to be looked for at once
-_MAX_BEGINNINGS = 32  # of that length, all alternatives together
+_MANY = 33  # so many of them are not looked for at once any more
 _MAX_LITERALS = 200
 _SMALL_CLASS = 10  # a class of up to ten characters is taken as ten literals
 
 
 def trusted(tree: Node) -> bool:
     options = tree.options if isinstance(tree, Choice) else (tree,)
-    if sum(_beginnings(option) for option in options) <= _MAX_BEGINNINGS:
+    if _beginnings(_flat(tree)) < _MANY:
         return True
     if len(options) > 1:
         return len(options) <= _MAX_LITERALS and all(_is_literal(option) for option in options)
@@ -49,63 +49,106 @@ def _flat(node: Node) -> list[Node]:
             return [node]
 
 
-def _beginnings(option: Node) -> int:
+def _beginnings(items: list[Node], wanted: int = _RUN) -> int:
     """How many literals of three characters every match begins with one of; very many where that is not so."""
-    beginning = _flat(option)[:_RUN]
-    sizes = [size(item.ranges) for item in beginning if isinstance(item, Chars)]
-    return prod(sizes) if len(sizes) == _RUN else _MAX_BEGINNINGS + 1
+    if not wanted:
+        return 1
+    match items:
+        case [Chars(ranges), *rest]:
+            return size(ranges) * _beginnings(rest, wanted - 1) if size(ranges) < _MANY else _MANY
+        case [Choice(options), *rest]:
+            return sum(_beginnings([*_flat(option), *rest], wanted) for option in options[:_MANY])
+        case [Repeat(item, low, high), *rest] if low == high:
+            return _beginnings([*_flat(item) * min(low, _RUN), *rest], wanted)
+        case _:
+            return _MANY
 
 
 def _is_literal(option: Node) -> bool:
     parts = option.items if isinstance(option, Sequence) else (option,)
-    return bool(parts) and all(isinstance(part, Chars) and size(part.ranges) == 1 for part in parts)
+    return bool(parts) and all(_is_single(part) for part in parts)
 
 
 def _finds_leftmost(items: list[Node]) -> bool:
     """Whether no literal in `items` can also stand in the part before it, or that part always has one length."""
-    seen: set[tuple[Node, ...]] = set()
+    seen: set[tuple[Node, Node]] = set()
     before: list[Ranges] = []
     one_length = True
     for at, item in enumerate(items):
-        # A part that begins as an earlier one did is looked for in the same way, and the earlier one comes first.
-        start = tuple(items[at : at + 2])
-        last = at == len(items) - 1
-        if not one_length and (last or start not in seen) and _gives_literal(item, items, at):
+        if not one_length and _gives_literal(items, at) and not _came_before(items, at, seen):
             first = _first(items[at:])
-            if first is None or any(_overlap(first, ranges) for ranges in before):
+            if any(_overlap(first, ranges) for ranges in before):
                 return False
-        seen.add(start)
         one_length = one_length and _length(item) is not None
+        if at == len(items) - 1 and not one_length and not _ends_plainly(item, before):
+            return False
         before.extend(_alphabet(item))
     return True
 
 
-def _gives_literal(item: Node, items: list[Node], at: int) -> bool:
-    """Whether a literal may be looked for that begins with `item`."""
-    if isinstance(item, Chars) and at and size(item.ranges) == 1:
-        previous = items[at - 1]  # inside a run of single characters only its first counts
-        return not (isinstance(previous, Chars) and size(previous.ranges) == 1)
+def _ends_plainly(last: Node, before: list[Ranges]) -> bool:
+    """Whether no two matches of different length can end in one literal that begins inside of `last`."""
+    match last:
+        case Chars(ranges) | Repeat(Chars(ranges)):
+            return not any(_beyond_ascii(ranges) and _beyond_ascii(other) for other in before)
+        case _:
+            return False
+
+
+def _came_before(items: list[Node], at: int, seen: set[tuple[Node, Node]]) -> bool:
+    """Whether an earlier part begins in the same way: ripgrep then looks for that one, or for neither.
+
+    As in [0-9]+\\.[0-9]+\\.[0-9]+. Two parts are enough to tell where the second is a class with a variable count.
+    """
+    if at + 1 == len(items) or not (_is_single(items[at]) and _is_variable_class(items[at + 1])):
+        return False
+    pair = (items[at], items[at + 1])
+    known = pair in seen
+    seen.add(pair)
+    return known
+
+
+def _gives_literal(items: list[Node], at: int) -> bool:
+    """Whether a literal may be looked for that begins with part `at`."""
+    item = items[at]
+    if _is_single(item):
+        return not (at and _is_single(items[at - 1]))  # of a run of single characters only the first counts
     if isinstance(item, Chars):
         return size(item.ranges) <= _SMALL_CLASS
-    if isinstance(item, Repeat) and isinstance(item.item, Chars) and item.low != item.high:
-        # Of a class with a variable count one character is certain, and for more than three nobody looks.
-        return size(item.item.ranges) <= 3 or any(high > 0x7F for _, high in item.item.ranges)
-    return True
+    # Of a class with a variable count one character is certain, and for one out of four nobody looks.
+    return not _is_variable_class(item)
 
 
-def _first(items: list[Node]) -> Ranges | None:
-    """The characters that a match of `items` may begin with; None where that is not plain."""
+def _is_single(node: Node) -> bool:
+    return isinstance(node, Chars) and size(node.ranges) == 1
+
+
+def _is_variable_class(node: Node) -> bool:
+    return (
+        isinstance(node, Repeat)
+        and node.low != node.high
+        and isinstance(node.item, Chars)
+        and size(node.item.ranges) > 3
+    )
+
+
+def _first(items: Iterable[Node]) -> Ranges:
+    """The characters that a match of `items` may begin with."""
     found: list[tuple[int, int]] = []
     for item in items:
         match item:
             case Chars(ranges):
-                return (*found, *ranges)
-            case Repeat(Chars(ranges), low):
                 found.extend(ranges)
-                if low:
-                    return tuple(found)
-            case _:
-                return None
+            case Repeat(inner) | Capture(inner):
+                found.extend(_first([inner]))
+            case Sequence(parts):
+                found.extend(_first(parts))
+            case Choice(options):
+                found.extend(pair for option in options for pair in _first([option]))
+            case Edge():
+                pass
+        if not can_be_empty(item):
+            break
     return tuple(found)
 
 
@@ -123,10 +166,13 @@ def _alphabet(node: Node) -> list[Ranges]:
 
 def _overlap(left: Ranges, right: Ranges) -> bool:
     """Outside of ASCII characters share bytes, and literals are bytes: there any two sets may overlap."""
-    if any(high > 0x7F for _, high in left) and any(high > 0x7F for _, high in right):
+    if _beyond_ascii(left) and _beyond_ascii(right):
         return True
-    ordered = tuple(sorted(right))
-    return any(has(ordered, code) for low, high in left for code in range(low, min(high, 0x7F) + 1))
+    return any(low <= top and bottom <= high for low, high in left for bottom, top in right)
+
+
+def _beyond_ascii(ranges: Ranges) -> bool:
+    return any(high > 0x7F for _, high in ranges)
 
 
 def _length(node: Node) -> int | None:
@@ -166,6 +212,6 @@ def _has_union(node: Node) -> bool:
 def _longest_run(items: list[Node]) -> int:
     longest = run = 0
     for item in items:
-        run = run + 1 if isinstance(item, Chars) and size(item.ranges) == 1 else 0
+        run = run + 1 if _is_single(item) else 0
         longest = max(longest, run)
     return longest

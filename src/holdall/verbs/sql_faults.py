@@ -1,0 +1,50 @@
+"""What DuckDB complains about, told for the one who wrote the SQL: whose fault it is, in few words, without paths.
+
+This module never decides what to do about a fault.
+"""
+
+import re
+from typing import Literal
+
+Blame = Literal["query", "source", "memory"]
+"""The SQL; the data, which cannot be read as the table that it was taken for; or the limit on memory."""
+
+_LONGEST = 700
+_MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
+_SOURCE = re.compile(
+    r"CSV Error|sniffing file|CSV Parser|JSON transform error|Malformed JSON|maximum_object_size|in struct auto-detected"
+    r"|JSON exceeds maximum recursion|Invalid unicode|not utf-8|in file \\?\"|max_line_size|buffer_size"
+)
+# Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
+_ADVICE = re.compile(
+    r"\n+LINE \d+:.*|\n+(?:Possible |Try |See also|Database is launched|Unused blocks|The search space|Column .* is being"
+    r"|  file = |Original Line).*|\n+\* .*",
+    re.DOTALL,
+)
+_MACHINE = re.compile(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
+_COLUMN = re.compile(r"not found in FROM clause|Could not find key|does not exist|No function matches|not found")
+
+
+def blame(name: str, message: str, path: str) -> Blame:
+    """`name` is that of the exception, `path` the one by which DuckDB knows the data."""
+    if name in _MEMORY:
+        return "memory"
+    if name in ("ParserException", "BinderException", "CatalogException", "PermissionException"):
+        return "query" if name != "BinderException" or not _SOURCE.search(message) else "source"
+    return "source" if path in message or _SOURCE.search(message) else "query"
+
+
+def misses_a_column(name: str, message: str) -> bool:
+    """The SQL names something that the table does not have, so far as it is known."""
+    return name == "BinderException" and bool(_COLUMN.search(message))
+
+
+def in_few_words(name: str, message: str, path: str) -> str:
+    """The message without paths, advice and echoes."""
+    if name == "PermissionException":
+        return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
+    if name != "ParserException":
+        message = _ADVICE.sub("", message)
+    message = _MACHINE.sub("the output", message.replace(path, "the output"))
+    message = re.sub(r"\s*\n\s*", "; ", message.strip()) if name != "ParserException" else message.strip()
+    return message if len(message) <= _LONGEST else message[:_LONGEST] + "…"

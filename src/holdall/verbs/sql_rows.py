@@ -1,0 +1,141 @@
+"""From a result of DuckDB to rows that JSON can hold, no more of them than asked for.
+
+Whole numbers, floats, text, truth values, null, lists and objects stay what they are. Everything else becomes text, in
+DuckDB's own spelling: decimals, dates, times (in UTC), intervals, UUIDs, blobs (`\\xAA`). A float that is not a number
+becomes "NaN", "Infinity" or "-Infinity". A JSON column is given as its text, exactly.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from holdall.text.excerpt import beginning
+
+_BATCH = 256
+_PLAIN = frozenset(
+    {
+        "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
+        "uhugeint", "float", "double", "varchar", "enum", "null",
+    }
+)  # fmt: skip
+_NOT_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
+QUOTE = '"'
+_LEAST_CELL = 16  # bytes of a cell that stay when a row is cut
+
+
+@dataclass(slots=True)
+class Rows:
+    columns: list[str]
+    types: list[str]
+    rows: list[list[Any]] = field(default_factory=list[list[Any]])
+    more: bool = False  # there are further rows
+    cut_cells: int = 0  # of the one row, which was longer than the answer may be
+
+
+def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | None) -> Rows:
+    """Run the statement, and fetch from its beginning."""
+    described = duck.execute(f"describe {statement}").fetchall()
+    found = Rows([row[0] for row in described], [row[1] for row in described])
+    duck.execute(_castable(duck, statement, found.types))
+    room = math.inf if max_bytes is None else max_bytes
+    while True:
+        batch: list[tuple[Any, ...]] = duck.fetchmany(min(_BATCH, max_rows + 1 - len(found.rows)))
+        if not batch:
+            return found
+        for values in batch:
+            if len(found.rows) == max_rows:
+                found.more = True
+                return found
+            row = [_plain(value) for value in values]
+            size = _size(row)
+            if size > room and not found.rows:
+                row, found.cut_cells = _cut(row, int(room))
+                size = _size(row)
+            elif size > room:
+                found.more = True
+                return found
+            found.rows.append(row)
+            room -= size
+
+
+def count_rows(duck: Any, statement: str) -> int:
+    return duck.execute(f"select count(*) from (\n{statement}\n)").fetchone()[0]
+
+
+def fair_cap(sizes: Sequence[int], room: int) -> int:
+    """The largest cap with which things of these sizes fit into the room, when each longer one is cut to it."""
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > room:
+            return room // left
+        room -= size
+        left -= 1
+    return max(sizes, default=0)
+
+
+def _castable(duck: Any, statement: str, types: Sequence[str]) -> str:
+    """The statement, or around it one that turns into text what Python or JSON has no place for."""
+    kinds = [duck.dtype(name) for name in types]
+    if all(map(_is_plain, kinds)):
+        return statement
+    names = [f"c{number}" for number in range(len(kinds))]
+    casts = ", ".join(f"{name}::{_plain_type(kind)}" for name, kind in zip(names, kinds, strict=True))
+    return f"select {casts} from (\n{statement}\n) as result({', '.join(names)})"
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether Python gets from a value of this type what JSON can hold."""
+    if kind.id in ("list", "array"):
+        return _is_plain(kind.children[0][1])
+    if kind.id in ("struct", "map"):
+        return all(_is_plain(member) for _, member in kind.children)
+    return kind.id in _PLAIN
+
+
+def _plain_type(kind: Any) -> str:
+    """The nearest type that is plain."""
+    if kind.id == "list":
+        return f"{_plain_type(kind.children[0][1])}[]"
+    if kind.id == "array":
+        return f"{_plain_type(kind.children[0][1])}[{kind.children[1][1]}]"
+    if kind.id == "struct":
+        members = (f'"{name.replace(QUOTE, QUOTE * 2)}" {_plain_type(member)}' for name, member in kind.children)
+        return f"STRUCT({', '.join(members)})"
+    if kind.id == "map":
+        return f"MAP({_plain_type(kind.children[0][1])}, {_plain_type(kind.children[1][1])})"
+    return str(kind) if kind.id in _PLAIN and kind.id != "null" else "VARCHAR"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _NOT_NUMBERS.get(value, "NaN")
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("Sequence[Any]", value)]
+    if isinstance(value, dict):
+        return {_name(name): _plain(one) for name, one in cast("dict[Any, Any]", value).items()}
+    return value
+
+
+def _name(key: Any) -> str:
+    """JSON knows only text as names; a MAP may have any value."""
+    return key if isinstance(key, str) else json.dumps(_plain(key), ensure_ascii=False, default=str)
+
+
+def _size(row: list[Any]) -> int:
+    return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _cut(row: list[Any], room: int) -> tuple[list[Any], int]:
+    """The row with its long cells shortened to fit, each ending in `…`; and how many those are."""
+    texts = [cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in row]
+    data = [text.encode("utf-8", "surrogatepass") for text in texts]
+    sizes = [len(cell) + 8 for cell in data]  # quotes, comma, mark
+    cap = max(_LEAST_CELL, fair_cap(sizes, room * 3 // 4))  # the rest is for signs that JSON escapes
+    long = [size > cap for size in sizes]
+    cells = [
+        beginning(cell, cap).text + "…" if is_long else value
+        for value, cell, is_long in zip(row, data, long, strict=True)
+    ]
+    return cells, sum(long)

@@ -1,0 +1,169 @@
+"""How the output becomes the table `t`: ways to read it, to be tried in order until one can.
+
+Each way is a SELECT over one of DuckDB's readers. A later way reads what an earlier one cannot, with less of it typed;
+it says so in a note. No way leaves out a row: what none can read is an error.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+_SAMPLE = 20480  # records that DuckDB looks at to tell the columns
+_WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
+_LEAST_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
+_LEAST_LINE = 2_000_000  # DuckDB's own limit for one line
+_FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured"}
+_RENAMED = re.compile(r"(.+)_[0-9]+", re.DOTALL)
+
+Columns = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows) or object (one row)."""
+
+    form: str
+    path: str
+    identity: tuple[int, ...] = ()  # the same for the same bytes
+    size: int = 0
+    longest_line: int = 0
+    object_size: int = 0
+    delimiter: str = ","
+    prefixed: bool = False  # each line begins with a letter that is not part of it, so that none is empty
+    escaped: bool = False  # \\r, \\x1f and \\x1e are written as \\x1er, \\x1eu and \\x1ee
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`select` makes the SELECT; looking for the columns costs time, and may raise DuckDB's errors."""
+
+    select: Callable[[], str]
+    note: str = ""
+    sampled: bool = False  # it may lack columns that a later way has
+
+
+def ways(duck: Any, shape: Shape, known: dict[tuple[object, ...], Columns]) -> Iterator[Way]:
+    """`known` keeps the columns of what was looked at before."""
+    if shape.form == "lines":
+        yield Way(partial(_lines, shape))
+    elif shape.form == "csv":
+        yield from _csv_ways(shape)
+    else:
+        yield from _json_ways(duck, shape, known)
+
+
+def columns_of(duck: Any, select: str) -> Columns:
+    return [(row[0], row[1]) for row in duck.execute(f"describe {select}").fetchall()]
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+# ── Lines ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lines(shape: Shape) -> str:
+    """Read as CSV of one column, with a delimiter that does not occur. Lines are numbered as they are read."""
+    longest = max(_LEAST_LINE, shape.longest_line + 1024)
+    text = "substring(text, 2)" if shape.prefixed else "text"
+    if shape.escaped:
+        # The escaped escape comes last: what it leaves must not be taken for an escape.
+        for mark, code in (("r", 13), ("u", 31), ("e", 30)):
+            text = f"replace({text}, chr(30) || '{mark}', chr({code}))"
+    return (
+        f"select row_number() over () as line_no, {text} as text from read_csv({quoted(shape.path)}, "
+        "columns={'text': 'VARCHAR'}, delim='\x1f', nullstr='\x1e', quote='', escape='', comment='', header=false, "
+        f"auto_detect=false, strict_mode=true, max_line_size={longest}, buffer_size={max(2 * longest, 32_000_000)})"
+    )
+
+
+# ── CSV ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _csv_ways(shape: Shape) -> Iterator[Way]:
+    # Left to itself DuckDB leaves out lines that it takes for comments or for a preface.
+    longest = max(_LEAST_LINE, 2 * shape.longest_line)
+    common = f"{quoted(shape.path)}, delim={quoted(shape.delimiter)}, comment='', skip=0, max_line_size={longest}"
+    reads = "select * from read_csv({})".format
+    quotes = "quote='\"', escape='\"'"
+    yield Way(partial(reads, f"{common}, {quotes}"))
+    yield Way(partial(reads, common), "Quotes are not used here as CSV has it; DuckDB's guess is followed.")
+    yield Way(
+        partial(reads, f"{common}, {quotes}, all_varchar=true, null_padding=true, parallel=false"),
+        "Every column is text, because the types or the number of values differ between rows: "
+        "use try_cast(column as double) and the like. Values that are missing at the end of a row are null.",
+    )
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json_ways(duck: Any, shape: Shape, known: dict[tuple[object, ...], Columns]) -> Iterator[Way]:
+    whole = shape.size <= _WHOLE_SAMPLE
+    sample = -1 if whole else _SAMPLE
+    yield Way(partial(_with_known_columns, duck, shape, sample, known), sampled=not whole)
+    yield Way(partial(_with_found_columns, duck, shape, sample), sampled=not whole)
+    if not whole:
+        yield Way(partial(_with_found_columns, duck, shape, -1))
+    yield Way(
+        partial(_one_column, shape),
+        "The values do not fit into columns, so t has the one column value, of type JSON: "
+        "value->>'$.name' is a member as text, value->'$.items' a part as JSON.",
+    )
+
+
+def _read_json(shape: Shape, sample: int, more: str = "") -> str:
+    return (
+        f"read_json({quoted(shape.path)}, format='{_FORMATS[shape.form]}', sample_size={sample}, "
+        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)}{more})"
+    )
+
+
+def _with_known_columns(duck: Any, shape: Shape, sample: int, known: dict[tuple[object, ...], Columns]) -> str:
+    """Columns written out are not looked for again by every statement over t."""
+    key = (*shape.identity, shape.form, sample)
+    columns = known.get(key)
+    if columns is None:
+        if len(known) > 100:
+            known.clear()
+        columns = known[key] = columns_of(duck, f"from {_read_json(shape, sample)}")
+    if _is_one_value(duck, shape, sample, columns):
+        return f"select json as value from {_read_json(shape, sample)}"
+    if _has_renamed(columns):
+        return f"select * from {_read_json(shape, sample)}"
+    listed = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in columns)
+    return f"select * from {_read_json(shape, sample, f', columns={{{listed}}}')}"
+
+
+def _with_found_columns(duck: Any, shape: Shape, sample: int) -> str:
+    """Where the types alone do not tell how to read them, such as dates that begin with the day."""
+    reader = _read_json(shape, sample)
+    one_value = _is_one_value(duck, shape, sample, columns_of(duck, f"from {reader}"))
+    return f"select {'json as value' if one_value else '*'} from {reader}"
+
+
+def _one_column(shape: Shape) -> str:
+    return (
+        f"select json as value from read_json_objects({quoted(shape.path)}, format='{_FORMATS[shape.form]}', "
+        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)})"
+    )
+
+
+def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> bool:
+    """DuckDB calls the column `json` where the values are no objects; unless they are, with a member of that name."""
+    if [name for name, _ in columns] != ["json"]:
+        return False
+    try:
+        return [name for name, _ in columns_of(duck, f"from {_read_json(shape, sample, ', records=true')}")] != ["json"]
+    except Exception:  # noqa: BLE001 -- whatever DuckDB says to this question, the values are not records
+        return True
+
+
+def _has_renamed(columns: Columns) -> bool:
+    """Whether names that differ only in case were made different: such columns are found by position alone."""
+    folded = {name.casefold() for name, _ in columns}
+    stems = (_RENAMED.fullmatch(name.casefold()) for name, _ in columns)
+    return any(stem is not None and stem[1] in folded for stem in stems)

@@ -1,0 +1,230 @@
+"""The one object, as an agent's own loop uses it."""
+
+import asyncio
+import contextlib
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import holdall
+from holdall import Holdall, Inline, Keep, Nodes, OutputExpired, Settings, Table, UnknownHandle
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+LOG = "".join(f"2026-01-01 00:00:{n % 60:02} {'ERROR' if n % 500 == 3 else 'INFO'} job {n}\n" for n in range(3000))
+
+
+@requirement("api:exported-names", "api:open", "api:open-home", "api:keep-and-fetch", "api:without-runtime", "session:created-on-first-use")
+async def test_what_is_kept_comes_back_whole_under_its_handle(tmp_path: Path) -> None:
+    async with Holdall.open(session="s1", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
+        kept = await bag.keep(LOG, tool="fetch", arguments={"url": "x"}, call_id="c1")
+    async with Holdall.open(session="s1", home=str(tmp_path / "h")) as bag:
+        assert b"".join([chunk async for chunk in bag.stream(kept.handle)]) == LOG.encode()
+        facts = await bag.show("c1")
+        assert (facts.origin.tool, facts.origin.arguments) == ("fetch", {"url": "x"})
+
+
+@requirement("api:read", "api:tail", "api:grep", "api:slice", "api:query")
+async def test_the_verbs_are_methods(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        handle = (await bag.keep(LOG)).handle
+        assert (await bag.read(handle, lines=(4, 4))).text == "2026-01-01 00:00:03 ERROR job 3\n"
+        assert (await bag.tail(handle, 1)).text.endswith("job 2999\n")
+        assert (await bag.grep(handle, "ERROR")).total == 6
+        assert "job 3" in (await bag.slice(handle, anchor="ERROR", window=40)).text
+        table = await bag.query(handle, "select count(*) from t where text like '%ERROR%'")
+        assert isinstance(table, Table)
+        assert table.rows == ((6,),)
+        nodes = await bag.query((await bag.keep({"a": [1, 2]})).handle, path="$.a[*]")
+        assert isinstance(nodes, Nodes)
+        assert [node.text for node in nodes.nodes] == ["1", "2"]
+
+
+@requirement("answer:max-bytes", "answer:max-tokens")
+async def test_every_answer_of_the_library_is_bounded_unless_asked_otherwise(tmp_path: Path) -> None:
+    settings = Settings(answer_max_bytes=2000, answer_max_tokens=300)
+    async with Holdall.open(home=str(tmp_path / "h"), settings=settings) as bag:
+        handle = (await bag.keep(LOG)).handle
+        assert len((await bag.read(handle)).data) <= 2000
+        assert len((await bag.tail(handle, 1000)).data) <= 2000
+        assert len((await bag.slice(handle, start=0)).data) <= 2000
+        found = await bag.grep(handle, "job")
+        assert sum(len(match.text) for match in found.matches) <= 2000
+        assert found.total == 3000
+        assert (await bag.read(handle, bytes=":", bounded=False)).text == LOG
+
+
+@requirement("store:source-async-text-iterator", "store:source-async-bytes-iterator")
+async def test_asynchronous_iterators_of_text_and_bytes_are_kept_in_order(tmp_path: Path) -> None:
+    async def text() -> AsyncIterator[str]:
+        for part in ("zw", "öl", "f"):
+            await asyncio.sleep(0)
+            yield part
+
+    async def data() -> AsyncIterator[bytes]:
+        for number in range(300):
+            yield b"%d\n" % number * 1000
+
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        kept = await bag.keep(text())
+        assert (await bag.read(kept.handle)).text == "zwölf"
+        kept = await bag.keep(data())
+        expected = b"".join(b"%d\n" % number * 1000 for number in range(300))
+        assert b"".join([chunk async for chunk in bag.stream(kept.handle)]) == expected
+
+
+async def test_an_asynchronous_iterator_that_raises_midway_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"a" * 1000
+        raise ValueError("mid")
+
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        kept = await bag.keep(broken())
+        assert (kept.state, kept.error, kept.measure.bytes) == ("failed", "ValueError: mid", 1000)
+        assert (await bag.read(kept.handle)).notes == ("failed: ValueError: mid",)
+
+
+@requirement("store:source-cancelled-midway")
+async def test_a_cancelled_iterator_is_kept_as_far_as_it_came_and_leaves_no_temporary_file(tmp_path: Path) -> None:
+    waiting = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"a" * 1000
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        task = asyncio.create_task(bag.keep(endless(), call_id="c"))
+        await waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        facts = await bag.show("c")
+        assert (facts.state, facts.measure.bytes) == ("cancelled", 1000)
+        assert list((tmp_path / "h").rglob(".incoming-*")) == []
+
+
+async def test_many_calls_at_once_keep_and_fetch_without_getting_in_each_others_way(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        kept = await asyncio.gather(*(bag.keep(f"output {n}\n" * 2000, call_id=f"c{n}") for n in range(24)))
+        assert len({facts.handle for facts in kept}) == 24
+        read = await asyncio.gather(*(bag.read(f"c{n}", lines=(2000, 2000)) for n in range(24)))
+        assert [passage.text for passage in read] == [f"output {n}\n" for n in range(24)]
+
+
+@requirement("store:running-record-first", "async:same-handle-whole")
+async def test_a_running_output_is_read_while_it_grows_and_is_whole_at_its_end(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        writer = await bag.begin(tool="make", terminal=True)
+        writer.write(b"one\n")
+        assert (await bag.read(writer.handle)).text == "one\n"
+        writer.write("zw\u00f6lf".encode()[:3])
+        part = await bag.read(writer.handle, lines="2:")
+        assert (part.state, part.data) == ("running", b"zw\xc3")
+        writer.write(b"\xb6lf\n")
+        assert (await bag.grep(writer.handle, "zwölf")).total == 1
+        facts = writer.finish(exit_code=0)
+        assert (await bag.read(writer.handle)).text == "one\nzwölf\n"
+        assert (facts.state, facts.measure.lines) == ("ready", 2)
+
+
+async def test_a_followed_output_ends_when_its_writer_does(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        writer = await bag.begin(tool="make")
+        writer.write(b"one\ntwo\n")
+        following = bag.follow(writer.handle, 1)
+        assert await anext(following) == b"two\n"
+        writer.write(b"three\n")
+        assert await anext(following) == b"three\n"
+        writer.write(b"four\n")
+        writer.finish()
+        assert b"".join([chunk async for chunk in following]) == b"four\n"
+
+
+@requirement("store:retention-session-success", "store:retention-session-failure")
+@pytest.mark.parametrize("failing", [False, True])
+async def test_outputs_kept_for_their_session_go_when_it_ends_however_it_ends(tmp_path: Path, failing: bool) -> None:
+    settings = Settings(retention="session")
+    home = str(tmp_path / "h")
+    with contextlib.suppress(RuntimeError):
+        async with Holdall.open(session="s", home=home, settings=settings) as bag:
+            handle = (await bag.keep("secret" * 1000)).handle
+            if failing:
+                raise RuntimeError
+    async with Holdall.open(session="s", home=home) as bag:
+        with pytest.raises(OutputExpired, match="kept for its session, which has ended"):
+            await bag.read(handle)
+    assert not any(b"secret" in path.read_bytes() for path in Path(home).rglob("*.txt"))
+
+
+async def test_a_foreign_handle_and_an_unknown_one_get_the_same_answer(tmp_path: Path) -> None:
+    home = str(tmp_path / "h")
+    async with Holdall.open(session="one", home=home) as one, Holdall.open(session="two", home=home) as two:
+        foreign = await one.keep("theirs")
+        answers: list[str] = []
+        for handle in (foreign.handle, foreign.long_handle, "zzzz", foreign.long_handle[:-1] + "0"):
+            with pytest.raises(UnknownHandle) as raised:
+                await two.read(handle)
+            answers.append(str(raised.value).replace(handle, "X"))
+        assert len(set(answers)) == 1
+
+
+@requirement("api:open-tokenizer", "measure:session-tokenizer")
+async def test_the_tokenizer_that_is_handed_in_counts(tmp_path: Path) -> None:
+    class Words:
+        name = "words"
+
+        def count(self, text: str) -> int:
+            return len(text.split())
+
+    async with Holdall.open(home=str(tmp_path / "h"), tokenizer=Words()) as bag:
+        kept = await bag.keep("one two three")
+        assert (kept.measure.tokens, kept.measure.tokens_exact, kept.measure.tokenizer) == (3, True, "words")
+        assert bag.decide("one " * 2000) == Inline()
+        assert bag.decide("one " * 10_001) == Keep("tokens")
+
+
+async def test_an_open_file_and_a_value_are_kept_like_everything_else(tmp_path: Path) -> None:
+    async with Holdall.open(home=str(tmp_path / "h")) as bag:
+        assert (await bag.keep(io.BytesIO(b"from a file"))).measure.bytes == 11
+        assert (await bag.keep([{"a": 1}])).measure.kind == "json"
+
+
+async def test_an_output_that_changes_under_an_open_reader_is_noticed(tmp_path: Path) -> None:
+    home = str(tmp_path / "h")
+    async with Holdall.open(session="s", home=home) as bag:
+        handle = (await bag.keep("x" * 1000)).handle
+        await bag.read(handle)
+        async with Holdall.open(session="s", home=home) as other:
+            other.store.expire(other.session, await other.show(handle), "by hand")
+        with pytest.raises(OutputExpired):
+            await bag.read(handle)
+
+
+@requirement("store:gc-at-open")
+async def test_opening_sweeps_once_a_day(tmp_path: Path) -> None:
+    home, now = str(tmp_path / "h"), [1_000_000_000.0]
+    settings = Settings(retention="1 days")
+
+    def clock() -> float:
+        return now[0]
+
+    async with Holdall.open(session="s", home=home, settings=settings, clock=clock) as bag:
+        handle = (await bag.keep("old")).handle
+    now[0] += 86_400 / 2
+    async with Holdall.open(session="s", home=home, clock=clock) as bag:
+        assert (await bag.read(handle)).text == "old"
+    now[0] += 86_400
+    async with Holdall.open(session="s", home=home, clock=clock) as bag:
+        with pytest.raises(OutputExpired, match="kept for 1 days"):
+            await bag.read(handle)
+
+
+def test_the_public_names_are_all_there_and_importing_the_package_costs_nothing() -> None:
+    assert all(hasattr(holdall, name) for name in holdall.__all__)
+    assert set(holdall.__all__) <= set(dir(holdall))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = holdall.nonsense  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]

@@ -1,0 +1,194 @@
+"""gc, verify, stats, doctor, start-up and completion, run for real."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import PROGRAM, Program
+from tests.requirements import requirement
+
+COMMANDS = ["put", "exec", "ls", "show", "cat", "read", "tail", "grep", "slice", "query", "gc", "verify", "stats", "doctor", "demo"]
+
+
+@requirement("cli:gc", "store:gc-dry-run", "store:tombstone", "settings:retention")
+def test_gc_removes_what_has_expired_and_a_dry_run_only_says_so(holdall: Program) -> None:
+    handle = _put_for_no_time(holdall)
+    dry = holdall("gc", "--dry-run")
+    assert dry.text.startswith(f"{handle}  short  t  3 B")
+    assert dry.err == "1 expired output, 0 left-over files: would free 3 B\n"
+    assert holdall("cat", handle, "-s", "short").out == b"old"
+    assert holdall("gc").err == "1 expired output, 0 left-over files: freed 3 B\n"
+    gone = holdall("cat", handle, "-s", "short")
+    assert gone.code == 3
+    assert gone.err.startswith(f"holdall: output {handle} expired: its bytes were removed on 2")
+    assert gone.err.endswith("(kept for 0 days).\n")
+    assert holdall("ls", "-s", "short").text.split("\n")[1].split()[:3] == [handle, "t", "expired"]
+
+
+def _put_for_no_time(holdall: Program) -> str:
+    ran = holdall("--set", "retention=0", "put", "--json", "-s", "short", "--tool", "t", stdin=b"old")
+    return str(ran.json["handle"])
+
+
+@requirement("cli:verify", "cli:exit-3", "store:verify-all")
+def test_verify_names_what_is_damaged(holdall: Program) -> None:
+    good, bad = holdall.put(b"good" * 1000), holdall.put(b"bad" * 1000)
+    assert holdall("verify").err == "2 outputs, 7.0 kB checked: every byte is as it came\n"
+    path = _file_of(holdall, bad)
+    path.write_bytes(b"B" + path.read_bytes()[1:])
+    ran = holdall("verify")
+    assert ran.code == 3
+    assert ran.text.startswith(f"{bad}  cli  output {bad} is damaged: checksum mismatch in bytes 0 to 3,000.")
+    assert good not in ran.text
+    shown = holdall("cat", bad)
+    assert (shown.code, shown.out) == (3, b"")
+    assert "damaged" in shown.err
+    assert holdall("verify", "--json").json["damaged"][0]["handle"] == bad
+
+
+def _file_of(holdall: Program, handle: str) -> Path:
+    facts = holdall("show", handle, "--json").json
+    return holdall.home / f"session-{facts['session']}" / facts["file"]
+
+
+@requirement("cli:stats", "watch:outputs-kept", "watch:bytes-kept")
+def test_stats_counts_what_is_kept(holdall: Program) -> None:
+    for data in (b"one\n", b"one\n", b'{"a": 1}'):
+        holdall.put(data, "--tool", "t")
+    told = holdall("stats", "--json").json
+    assert {name: told[name] for name in ("sessions", "outputs", "bytes", "stored_bytes", "lines")} == {
+        "sessions": 1, "outputs": 3, "bytes": 16, "stored_bytes": 12, "lines": 3,
+    }  # fmt: skip
+    assert told["by_kind"] == {"text": 2, "json": 1}
+    assert "outputs kept   3\n" in holdall("stats").text
+
+
+@requirement("cli:doctor")
+def test_doctor_checks_everything_and_names_what_is_wrong(holdall: Program) -> None:
+    ran = holdall("doctor")
+    assert ran.code == 0, ran.text
+    assert [line.split()[1] for line in ran.text.splitlines()] == [
+        "python", "configuration", "store", "ripgrep", "re2", "duckdb", "tokens",
+    ]  # fmt: skip
+    wrong = holdall("doctor", "--json", env={"HOLDALL_ANSWER_MAX_BYTES": "many"})
+    assert wrong.code == 3
+    failed = {check["name"]: check["detail"] for check in wrong.json["checks"] if not check["ok"]}
+    assert set(failed) == {"configuration", "store"}
+    assert "'answer_max_bytes'" in failed["configuration"]
+
+
+@requirement("cli:json-everywhere")
+@pytest.mark.parametrize("command", [("ls",), ("stats",), ("verify",), ("gc",), ("doctor",), ("ls", "--sessions")])
+def test_json_is_all_that_stands_on_standard_output(holdall: Program, command: tuple[str, ...]) -> None:
+    holdall.put(b"x")
+    assert isinstance(holdall(*command, "--json").json, dict)
+
+
+def test_an_error_is_json_too_where_json_was_asked_for(holdall: Program) -> None:
+    ran = holdall("read", "zzzz", "--json")
+    assert (ran.code, ran.out) == (2, b"")
+    assert '"error": "UnknownHandle"' in ran.err
+
+
+@requirement("cli:completion")
+def test_shell_completion_knows_the_commands_and_the_handles(holdall: Program) -> None:
+    handle = holdall.put(b"x")
+    words = _complete(holdall, "holdall ")
+    assert set(COMMANDS) <= set(words)
+    assert handle in _complete(holdall, "holdall cat ")
+
+
+def _complete(holdall: Program, line: str) -> list[str]:
+    env = {"_HOLDALL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    return holdall(env=env).text.split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_teaches_in_its_help(holdall: Program, command: str) -> None:
+    ran = holdall(command, "--help")
+    assert ran.code == 0
+    assert len(ran.text.splitlines()) > 8
+    assert "--json" in ran.text
+
+
+def test_help_imports_nothing_that_it_does_not_need() -> None:
+    program = "import sys; sys.argv = ['holdall', '--help']\ntry:\n import holdall.__main__ as m; m.main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    loaded = set(ran.stderr.split())
+    assert not loaded & {"asyncio", "sqlite3", "duckdb", "re2", "stringzilla", "rich.console", "holdall.bag", "holdall.store"}
+
+
+@requirement("store:windows")
+def test_on_windows_it_says_what_is_not_supported() -> None:
+    program = "import sys; sys.platform = 'win32'; import holdall.__main__ as m; m.main()"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("holdall: Windows is not supported: the store needs advisory locks")
+
+
+@requirement("store:folders-0700", "store:files-0600")
+@pytest.mark.parametrize("mask", [0, 0o777])
+def test_modes_do_not_depend_on_the_umask(holdall: Program, mask: int) -> None:
+    command = f"umask {mask:04o}; echo x | {PROGRAM} put"
+    subprocess.run(["bash", "-c", command], env=holdall.environment(), check=True, capture_output=True, timeout=30)
+    for path in [holdall.home, *holdall.home.rglob("*")]:
+        if path.name not in ("index.sqlite-journal",):
+            assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/self", "relative/path", "~", "$HOME"])
+def test_a_home_that_cannot_be_one_is_refused_with_the_rule(holdall: Program, home: str) -> None:
+    ran = holdall("ls", env={"HOLDALL_HOME": home})
+    assert ran.code == 2
+    assert ran.err.startswith(f"holdall: setting 'HOLDALL_HOME' is '{home}'; it must be a")
+
+
+def test_a_home_folder_that_does_not_exist_is_named(holdall: Program) -> None:
+    ran = holdall("ls", env={"HOME": "/nonexistent", "HOLDALL_HOME": None})
+    assert ran.code == 2
+    assert ran.err == (
+        "holdall: setting 'HOME' is '/nonexistent'; there is no such folder; set HOLDALL_HOME to the folder to keep outputs in\n"
+    )
+
+
+@requirement("store:per-user-folder", "store:no-predictable-path")
+def test_without_any_setting_outputs_are_kept_in_the_users_own_data_folder(holdall: Program, tmp_path: Path) -> None:
+    assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": None, "HOME": str(tmp_path)}).code == 0
+    assert list(tmp_path.rglob("session-*/session.json"))
+
+
+def test_a_temporary_folder_with_a_strange_name_is_no_matter(holdall: Program, tmp_path: Path) -> None:
+    strange = tmp_path / "a b\nc"
+    strange.mkdir()
+    assert holdall("put", stdin=b"x" * 100_000, env={"TMPDIR": str(strange)}).code == 0
+
+
+def test_a_home_that_others_can_write_to_is_refused(holdall: Program, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    os.chmod(shared, 0o777)
+    ran = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared)})
+    assert ran.code == 3
+    assert "others can write to the data folder" in ran.err
+    assert "(mode 0777)" in ran.err
+    assert list(shared.iterdir()) == []
+
+
+@requirement("store:symlink-confined")
+def test_a_home_that_is_a_link_is_refused_and_nothing_is_written_through_it(holdall: Program, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (tmp_path / "link").symlink_to(target)
+    ran = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(tmp_path / "link")})
+    assert ran.code == 2
+    assert "not a link; name the folder that it leads to" in ran.err
+    assert list(target.iterdir()) == []
+
+
+def test_an_argument_of_two_megabytes_is_refused_by_name_or_taken_as_data(holdall: Program) -> None:
+    ran = holdall("read", "x" * 100_000)
+    assert ran.code == 2
+    assert len(ran.err) < 400

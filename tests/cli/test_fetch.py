@@ -1,0 +1,206 @@
+"""The commands that show something of a kept output, run for real: what goes to which stream, and the exit codes."""
+
+import hashlib
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+from tests.cli.program import PROGRAM, Program
+from tests.requirements import requirement
+
+LOG = b"".join(b"2026-01-01 00:00:%02d %s job %d\n" % (n % 60, b"ERROR" if n % 1000 == 7 else b"INFO", n) for n in range(5000))
+ITEMS = json.dumps({"items": [{"id": n, "name": f"n{n}", "tags": ["a", "b"]} for n in range(3000)]}).encode()
+
+
+@requirement("cli:cat", "cli:content-to-stdout", "api:keep-and-fetch")
+def test_cat_gives_the_exact_bytes(holdall: Program) -> None:
+    data = bytes(range(256)) * 1000
+    ran = holdall("cat", holdall.put(data))
+    assert (ran.code, ran.out, ran.err) == (0, data, "")
+
+
+@requirement("cli:read-lines", "cli:about-to-stderr", "cli:exit-0", "cli:plain-pipes")
+def test_read_by_lines_prints_them_and_says_where_they_are(holdall: Program) -> None:
+    ran = holdall("read", holdall.put(LOG), "--lines", "8:9")
+    assert ran.text == "2026-01-01 00:00:07 ERROR job 7\n2026-01-01 00:00:08 INFO job 8\n"
+    assert ran.err == "lines 8–9 of 5,000 · bytes 210–273 of 161,895 · chars 210–273 of 161,895\n"
+    assert ran.code == 0
+
+
+@requirement("cli:read-bytes", "cli:read-chars")
+def test_read_by_bytes_and_by_chars(holdall: Program) -> None:
+    handle = holdall.put("zwölf Bücher".encode())
+    assert holdall("read", handle, "--bytes", "2:4").out == "ö".encode()
+    assert holdall("read", handle, "--chars", "2:3").out == "ö".encode()
+    assert holdall("read", handle, "--chars=-6:").text == "Bücher"
+
+
+@requirement("cli:explicit-range-whole")
+def test_an_explicit_range_is_printed_whole_and_no_range_is_a_page(holdall: Program) -> None:
+    handle = holdall.put(LOG)
+    assert holdall("read", handle, "--bytes", "0:").out == LOG
+    page = holdall("read", handle)
+    assert LOG.startswith(page.out)
+    assert 0 < len(page.out) <= 16 * 1024
+    assert f"next: holdall read {handle} --lines " in page.err
+
+
+@requirement("cli:json-read", "cli:json-tail", "cli:json-slice", "cli:json-everywhere")
+@pytest.mark.parametrize("command", [("read", "--lines", "2:3"), ("tail", "-n", "2"), ("slice", "--start", "5", "--length", "9")])
+def test_passages_have_a_stable_json_form(holdall: Program, command: tuple[str, ...]) -> None:
+    handle = holdall.put(LOG)
+    told = holdall(command[0], handle, *command[1:], "--json").json
+    assert {"text", "bytes", "lines", "total"} <= set(told)
+    start, end = told["bytes"]
+    assert LOG[start:end].decode() == told["text"]
+    assert told["total"] == {"bytes": len(LOG), "chars": len(LOG), "lines": 5000}
+
+
+@requirement("cli:tail-n")
+def test_tail_prints_the_last_lines(holdall: Program) -> None:
+    assert holdall("tail", "-n", "2", holdall.put(b"1\n2\n3\n")).out == b"2\n3\n"
+
+
+@requirement("cli:grep", "cli:grep-max", "cli:json-grep")
+def test_grep_prints_line_byte_and_text_and_its_json_has_them_all(holdall: Program) -> None:
+    handle = holdall.put(LOG)
+    ran = holdall("grep", handle, "ERROR job (1007|2007)")
+    assert ran.text == "1008:32250:2026-01-01 00:00:47 ERROR job 1007\n2008:64257:2026-01-01 00:00:27 ERROR job 2007\n"
+    assert ran.err.startswith("2 matches in 161,895 bytes (5,000 lines)")
+    told = holdall("grep", handle, "ERROR", "-m", "2", "--json").json
+    assert told["total"] == 5
+    assert len(told["matches"]) == 2
+    for match in told["matches"]:
+        assert LOG[match["byte"] :].startswith(b"ERROR")
+        assert {"line", "byte", "char", "text"} <= set(match)
+    some = holdall("grep", handle, "ERROR", "-m", "2")
+    assert f"2 shown; go on with --from {told['next']}" in some.err
+    rest = holdall("grep", handle, "ERROR", "--from", str(told["next"]))
+    assert len(rest.text.splitlines()) == 3
+
+
+@requirement("cli:grep-i", "cli:grep-fixed", "cli:grep-context", "cli:grep-count", "cli:grep-group")
+def test_grep_and_its_flags(holdall: Program) -> None:
+    handle = holdall.put(b"one\nTwo (x)\nthree\nTWO (y)\n")
+    assert holdall("grep", handle, "two", "-i", "--count").out == b"2\n"
+    assert holdall("grep", handle, "(x)", "-F").text == "2:8:Two (x)\n"
+    assert holdall("grep", handle, "three", "-C", "1").text == "  Two (x)\n3:12:three\n  TWO (y)\n"
+    assert holdall("grep", handle, r"\((\w)\)|one", "--group", "-m", "1", "--json").json["distinct"] == 3
+    assert holdall("grep", holdall.put(b"b a b\na b\n"), r"\w", "--group").text == "3  b\n2  a\n"
+
+
+@requirement("cli:exit-1", "grep:nothing-found")
+def test_nothing_found_is_exit_code_one_and_says_what_was_searched(holdall: Program) -> None:
+    handle = holdall.put(LOG)
+    ran = holdall("grep", handle, "FATAL")
+    assert (ran.code, ran.out) == (1, b"")
+    assert ran.err.startswith("0 matches in 161,895 bytes (5,000 lines)")
+    assert holdall("slice", handle, "--anchor", "nowhere").code == 1
+    past = holdall("read", handle, "--lines", "9000:")
+    assert (past.code, past.out) == (1, b"")
+    assert past.err == "nothing there: the output ends at line 5,000, byte 161,895, char 161,895\n"
+
+
+@requirement("cli:slice-start", "cli:slice-anchor")
+def test_slice_by_position_and_around_an_anchor(holdall: Program) -> None:
+    handle = holdall.put("aé漢😀z aé漢😀z".encode())
+    assert holdall("slice", handle, "--start", "1", "--length", "3").text == "é漢😀"
+    assert holdall("slice", handle, "--anchor", "漢", "--window", "2", "--match-index", "1").text == "é漢😀"
+
+
+@requirement("cli:query-sql", "cli:query-path", "cli:query-at")
+def test_query_by_sql_by_path_and_at_an_array(holdall: Program) -> None:
+    handle = holdall.put(ITEMS)
+    assert holdall("query", handle, "select len(items) from t").out == b"3000\n"
+    at = holdall("query", handle, "select id, name from t where id < 2 order by id", "--at", "$.items")
+    assert at.text == "0\tn0\n1\tn1\n"
+    assert at.err.startswith("id\tname\n2 rows")
+    assert holdall("query", handle, "--path", "$.items[2].name").text == '"n2"\n'
+    assert holdall("query", handle, "--path", "/items/2/tags").text == '["a", "b"]\n'
+    assert holdall("query", handle, "--path", "$.nothing").code == 1
+    assert holdall("query", handle).code == 2
+
+
+@requirement("cli:ls", "cli:show", "session:listed")
+def test_ls_and_show(holdall: Program) -> None:
+    assert holdall("ls").code == 1
+    handle = holdall.put(LOG, "--tool", "fetch")
+    assert holdall("ls").text.split("\n")[1].split()[:5] == [handle, "fetch", "kept", "log", "161.9"]
+    shown = holdall("show", handle)
+    assert f"sha256         {hashlib.sha256(LOG).hexdigest()}\n" in shown.text
+    assert holdall("show", handle, "--json").json["lines"] == 5000
+    assert [one["name"] for one in holdall("ls", "--sessions", "--json").json["sessions"]] == ["cli"]
+
+
+@requirement("cli:exit-2", "cli:no-traceback", "store:foreign-as-unknown")
+@pytest.mark.parametrize("handle", ["zzzz", "../../../etc/passwd", "session-00000000-0000-0000-0000-000000000000/00000000-0000-0000-0000-000000000000"])
+def test_an_unknown_handle_is_named_with_what_there_is(holdall: Program, handle: str) -> None:
+    kept = holdall.put(b"x")
+    ran = holdall("read", handle)
+    assert (ran.code, ran.out) == (2, b"")
+    assert ran.err == f'holdall: no output is kept under "{handle[:80]}" in session "cli". Kept: {kept}. (`holdall ls` lists them.)\n'
+
+
+@requirement("cli:session-flag", "cli:session-environment", "store:inside-session")
+def test_a_session_holds_its_own_outputs_only(holdall: Program) -> None:
+    handle = holdall.put(b"mine", "--session", "one")
+    assert holdall("cat", handle, "--session", "one").out == b"mine"
+    assert holdall("cat", handle, env={"HOLDALL_SESSION": "one"}).out == b"mine"
+    assert holdall("cat", handle, "--session", "two").code == 2
+    assert holdall("--session", "one", "cat", handle).out == b"mine"
+
+
+@requirement("cli:home-flag", "cli:home-environment", "settings:flag-over-environment")
+def test_home_is_what_the_flag_says_else_the_environment(holdall: Program) -> None:
+    other = str(holdall.home.parent / "other")
+    told = holdall("put", "--json", "--home", other, stdin=b"there").json
+    assert holdall("cat", told["handle"]).code == 2
+    assert holdall("cat", told["handle"], "--home", other).out == b"there"
+    assert holdall("cat", told["handle"], env={"HOLDALL_HOME": other}).out == b"there"
+
+
+@requirement("measure:escape-bidi", "measure:escape-tags", "measure:escape-facts")
+def test_what_a_person_sees_on_a_terminal_is_escaped_and_a_pipe_is_not(holdall: Program) -> None:
+    data = "safe\rrm -rf /\x08\x08 \x1b[2J user\u202e \u2066// admin\u2069 \U000e0041".encode()
+    handle = holdall.put(data, "--tool", "a\nb\x1b[31m")
+    seen = _on_a_terminal(holdall, "cat", handle)
+    assert b"safe\\x0drm -rf /\\x08\\x08 \\x1b[2J user\\u202e \\u2066// admin\\u2069 \\U000e0041" in seen
+    assert holdall("cat", handle).out == data
+    assert b"a\\nb\\x1b[31m" in _on_a_terminal(holdall, "ls")
+
+
+@requirement("cli:broken-pipe")
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(holdall: Program) -> None:
+    handle = holdall.put(b"x\n" * 3_000_000)
+    command = f"set -o pipefail; {PROGRAM} cat {handle} | head -n 1"
+    ran = subprocess.run(["bash", "-c", command], env=holdall.environment(), capture_output=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"x\n", b"")
+
+
+@requirement("cli:double-dash")
+def test_a_pattern_that_looks_like_a_flag_comes_after_two_dashes(holdall: Program) -> None:
+    handle = holdall.put(b"rm -rf @/etc/passwd\n")
+    assert holdall("grep", handle, "--", "-rf").text == "1:3:rm -rf @/etc/passwd\n"
+    assert holdall("grep", handle, "--", "@/etc/passwd").code == 0
+    assert holdall("grep", handle, "-rf").code == 2
+
+
+def _on_a_terminal(holdall: Program, *arguments: str) -> bytes:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([PROGRAM, *arguments], env=holdall.environment({"TERM": "xterm", "NO_COLOR": "1"}), stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    process.wait(timeout=30)
+    return seen

@@ -1,0 +1,196 @@
+"""put and exec, run for real."""
+
+import hashlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cli.program import PROGRAM, Program
+from tests.requirements import requirement
+
+LOG = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(20_000))
+
+
+@requirement("cli:put", "cli:put-tool", "cli:put-call-id", "cli:json-put", "store:command-line-stores-all")
+def test_put_keeps_standard_input_and_tells_handle_facts_and_notice(holdall: Program) -> None:
+    ran = holdall("put", "--tool", "fetch", "--call-id", "call_1", "--json", stdin=LOG)
+    assert ran.code == 0
+    told = ran.json
+    assert {"handle", "facts", "notice"} <= set(told)
+    assert told["facts"]["tool"] == "fetch"
+    assert told["facts"]["sha256"] == hashlib.sha256(LOG).hexdigest()
+    assert told["handle"] in told["notice"]
+    assert holdall("cat", "call_1").out == LOG
+
+
+@requirement("cli:put-prints-notice", "notice:what-it-is", "notice:handle", "notice:how-to-go-on")
+def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Program) -> None:
+    ran = holdall("put", "--tool", "fetch_logs", stdin=LOG)
+    lines = ran.text.split("\n")
+    assert lines[0].startswith("fetch_logs returned 708,890 bytes · 20,000 lines · ")
+    assert lines[0].endswith("tokens (log). Too large to show; all of it is kept.")
+    handle = lines[1].removeprefix("handle: ")
+    assert holdall("cat", handle).out == LOG
+    assert f'context_read(handle="{handle}", lines="1:100")' in ran.text
+    assert "1      2026-01-01 00:00:00 INFO job 0 done" in ran.text
+    assert "20000  2026-01-01 00:00:00 INFO job 19999 done" in ran.text
+
+
+def test_put_of_a_small_output_prints_it_as_it_is_and_still_keeps_it(holdall: Program) -> None:
+    ran = holdall("put", stdin=b"hello\n")
+    assert ran.out == b"hello\n"
+    handle = ran.err.strip().removeprefix("kept as ")
+    assert holdall("cat", handle).out == b"hello\n"
+
+
+def test_put_of_nothing_is_kept_as_nothing(holdall: Program) -> None:
+    handle = holdall.put(b"")
+    assert holdall("cat", handle).out == b""
+
+
+@requirement("store:source-pipe")
+def test_put_reads_a_real_pipe_to_its_end(holdall: Program) -> None:
+    command = f"head -c 3000000 /dev/urandom | base64 -w0 | tee {holdall.home.parent}/sent | {PROGRAM} put --json"
+    ran = subprocess.run(["bash", "-c", command], env=holdall.environment(), capture_output=True, check=True, timeout=60)
+    handle = json.loads(ran.stdout)["handle"]
+    assert holdall("cat", handle).out == (holdall.home.parent / "sent").read_bytes()
+
+
+@requirement("cli:exec", "cli:exec-exit-code", "cli:double-dash")
+@pytest.mark.parametrize("code", [0, 1, 7])
+def test_exec_keeps_the_output_and_has_the_exit_code_of_the_command(holdall: Program, code: int) -> None:
+    ran = holdall("exec", "--", "sh", "-c", f"echo --json; exit {code}")
+    assert ran.code == code
+    assert ran.out == b"--json\n" if code == 0 else b"--json" in ran.out
+    assert holdall("ls", "--json").json["outputs"][0]["exit_code"] == code
+
+
+@requirement("cli:exec-interleaved")
+def test_exec_keeps_both_streams_in_the_order_in_which_they_came(holdall: Program) -> None:
+    script = "for n in 1 2 3; do echo out $n; echo err $n >&2; done"
+    told = holdall("exec", "--json", "--", "sh", "-c", script).json
+    assert holdall("cat", told["handle"]).out == b"out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
+    assert told["facts"]["file"].startswith("terminal/")
+
+
+@requirement("cli:exec-streams", "measure:escape-control")
+def test_exec_shows_the_output_on_a_terminal_as_it_comes(holdall: Program) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [PROGRAM, "exec", "--", "sh", "-c", "echo visible; read word; printf 'red\\033[31m\\n'"],
+        env=holdall.environment({"TERM": "xterm"}),
+        stdin=subprocess.PIPE,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    seen = b""
+    while b"visible" not in seen:  # the command still waits: what we see was not held back until its end
+        seen += os.read(ours, 1000)
+    assert process.poll() is None
+    _say(process)
+    while b"red" not in seen:
+        seen += os.read(ours, 1000)
+    assert process.wait(timeout=30) == 0
+    os.close(ours)
+    assert b"red\\x1b[31m" in seen
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+@requirement("cli:exec-missing-command")
+def test_exec_of_a_missing_command_says_its_name(holdall: Program) -> None:
+    ran = holdall("exec", "--", "no-such-command-here")
+    assert ran.code == 127
+    assert ran.err == "holdall: cannot run 'no-such-command-here': there is no such command. Nothing was kept.\n"
+
+
+@requirement("cli:exec-killed-command")
+def test_exec_of_a_killed_command_keeps_what_it_wrote_and_names_the_signal(holdall: Program) -> None:
+    ran = holdall("exec", "--json", "--", "sh", "-c", "echo before; kill -9 $$")
+    assert ran.code == 128 + signal.SIGKILL
+    facts = ran.json["facts"]
+    assert (facts["state"], facts["error"], facts["exit_code"]) == ("failed", "killed by SIGKILL", 137)
+    assert holdall("cat", ran.json["handle"]).out == b"before\n"
+
+
+@requirement("async:handle-from-the-start", "async:running-read", "async:running-tail", "async:running-grep", "store:running-record-first")
+def test_while_exec_runs_its_output_can_be_read_tailed_and_searched(holdall: Program) -> None:
+    with _slow(holdall) as (handle, running):
+        read = holdall("read", handle, "--json").json
+        assert read["text"] == "first\nsecond\n"
+        assert read["state"] == "running"
+        assert read["notes"] == ["still running; 13 bytes so far"]
+        assert holdall("tail", "-n", "1", handle).out == b"second\n"
+        assert holdall("grep", handle, "--count", "second").out == b"1\n"
+        assert "running" in holdall("ls").text
+        _say(running)
+        assert running.wait(timeout=30) == 0
+    assert holdall("cat", handle).out == b"first\nsecond\nlast\n"
+    assert holdall("show", handle, "--json").json["state"] == "ready"
+
+
+@requirement("cli:tail-f", "tail:follow", "async:same-handle-whole")
+def test_tail_f_follows_another_process_to_its_end(holdall: Program) -> None:
+    with _slow(holdall) as (handle, running):
+        follow = subprocess.Popen([PROGRAM, "tail", "-f", handle], env=holdall.environment(), stdout=subprocess.PIPE)
+        assert follow.stdout is not None
+        assert follow.stdout.readline() == b"first\n"
+        assert follow.stdout.readline() == b"second\n"
+        _say(running)
+        assert follow.stdout.read() == b"last\n"
+        assert follow.wait(timeout=30) == 0
+
+
+@requirement("async:crash-interrupted", "async:never-run-twice")
+def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: Program) -> None:
+    with _slow(holdall) as (_, running):
+        running.kill()
+        running.wait(timeout=30)
+    listed = holdall("ls", "--json").json["outputs"]
+    assert [facts["state"] for facts in listed] == ["interrupted"]
+    assert holdall("cat", listed[0]["handle"]).out == b"first\nsecond\n"
+    assert len(holdall("ls", "--json").json["outputs"]) == 1
+
+
+@contextmanager
+def _slow(holdall: Program) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """An `exec` that has written two lines, which are kept, and waits for a word on its standard input."""
+    script = "echo first; echo second; read word; echo last"
+    process = subprocess.Popen(
+        [PROGRAM, "exec", "--", "sh", "-c", script],
+        env=holdall.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield _once_kept(holdall, b"first\nsecond\n"), process
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def _once_kept(holdall: Program, data: bytes) -> str:
+    """The handle of the only output, as soon as it holds `data`. Each look is a process of its own: nothing sleeps."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for facts in holdall("ls", "--json").json["outputs"]:
+            if holdall("cat", facts["handle"]).out == data:
+                return str(facts["handle"])
+    raise AssertionError("the command's output was not kept in time")
+
+
+def _say(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"go\n")
+    process.stdin.flush()

@@ -1,0 +1,54 @@
+"""The pages are true: every command prints what they say, every Python example runs, every link leads somewhere."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import Page, agrees, plain
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+
+def _having(fence: str) -> list[Path]:
+    return [page for page in PAGES if f"```{fence}\n" in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("path", _having("console"), ids=lambda path: path.name)
+def test_every_command_of_a_page_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
+    page = Page(path, tmp_path)
+    for step in page.steps():
+        printed = page.run(step)
+        page.learn(step.expected, printed)
+        shown = page.as_said(printed)
+        assert agrees(step.expected, shown), f"$ {step.command}\n--- page\n{plain(step.expected)}\n--- real\n{plain(shown)}"
+
+
+@pytest.mark.parametrize("path", _having("python"), ids=lambda path: path.name)
+def test_every_python_example_of_a_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "kept"))
+    monkeypatch.chdir(tmp_path)
+    for number, example in enumerate(_PYTHON.findall(path.read_text("utf-8"))):
+        code = compile(example, f"{path.name}[{number}]", "exec", flags=0x2000)  # top-level await, as in a notebook
+        names: dict[str, object] = {}
+        running = eval(code, names)
+        if asyncio.iscoroutine(running):
+            asyncio.run(running)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_link_of_a_page_leads_to_a_file(path: Path) -> None:
+    missing = [link for link in _LINK.findall(path.read_text("utf-8")) if not (path.parent / link).exists()]
+    assert not missing
+
+
+def test_a_page_that_lies_is_caught(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ echo one\ntwo\n```\n")
+    liar = Page(page, tmp_path)
+    (step,) = liar.steps()
+    assert not agrees(step.expected, liar.run(step))

@@ -1,0 +1,143 @@
+"""A writer that is killed at every step it takes, one step at a time. `checker` says what must hold afterwards."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import holdall.store
+from tests.faults.checker import complaints
+from tests.faults.conftest import FIRED
+from tests.faults.harness import KILLED, ROOT, Report, Writers, events_in, share
+from tests.faults.hooks import STEPS, Fault, Mode
+from tests.faults.writer import ALL, Task
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.faults
+
+READING = frozenset(
+    {
+        "close", "fdopen", "fspath", "fstat", "getcwd", "geteuid", "getpid", "listdir", "lseek", "pread", "read",
+        "scandir", "stat", "statvfs", "strerror", "environ", "getuid", "cpu_count",
+        "chmod", "fchmod", "utime",  # who may read a file and when it was used, not what it is
+        "makedirs",  # by way of mkdir
+    }
+)  # fmt: skip
+
+
+@pytest.fixture
+def steps(crew: Writers, tmp_path: Path) -> list[str]:
+    """The steps of a writer to which nothing happens. The folders above its home count too, so it is as deep."""
+    home = tmp_path / "0" / "home"
+    report = crew.run(home)
+    assert complaints(home, report.events) == []
+    assert set(report.steps) >= {"write", "fsync", "rename", "link", "unlink", "mkdir", "open"}
+    assert len(report.of("kept")) == 7
+    return report.steps
+
+
+@requirement("store:killed-writer", "store:no-acknowledged-loss", "store:leftovers-removed")
+@pytest.mark.parametrize("mode", ["before", "partial", "after"])
+def test_a_writer_killed_at_any_step_loses_nothing_that_it_was_told_and_shows_nothing_half(
+    mode: Mode,
+    steps: list[str],
+    crew: Writers,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    # Just after one step is just before the next: by default a few of these are enough.
+    every = share(range(1, len(steps) + 1), 1 if mode == "before" else 12 if mode == "after" else 1)
+    numbers = [number for number in every if mode != "partial" or steps[number - 1] == "write"]
+    found: list[str] = []
+    fired = 0
+    for number in numbers:
+        home = tmp_path / str(number) / "home"
+        report = crew.run(home, fault=Fault(number, mode))
+        fired += killed_at(report, number, steps[number - 1])
+        found += [
+            f"killed {mode} step {number} ({steps[number - 1]}): {one}" for one in complaints(home, report.events)
+        ]
+        shutil.rmtree(home.parent)
+    record_property(FIRED, f"{fired} of {len(numbers)}, of {len(steps)} steps")
+    assert not found, "\n".join(found)
+    assert fired == len(numbers) > 0
+
+
+@requirement("store:killed-writer", "store:index-corrupt")
+def test_a_writer_killed_at_any_system_call_that_writes_loses_nothing_either(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Past Python: also inside SQLite, whose half-written file must cost nothing."""
+    if shutil.which("strace") is None or not traced(tmp_path / "0" / "home", tmp_path):
+        pytest.skip("strace is missing or may not trace (apt-get install strace; CAP_SYS_PTRACE in a container)")
+    calls = [line.partition("(")[0] for line in (tmp_path / "trace").read_text().splitlines() if "(" in line]
+    assert {"write", "pwrite64", "fsync", "ftruncate"} <= set(calls)
+    places = share([(name, calls[: at + 1].count(name)) for at, name in enumerate(calls)], len(calls) // 12)
+    fired = 0
+    for name, number in places:
+        home = tmp_path / "1" / "home"
+        report = traced(home, tmp_path, kill=f"inject={name}:signal=KILL:when={number}")
+        fired += report is not None and report.status == KILLED and not report.of("done")
+        assert report is not None
+        assert complaints(home, report.events) == [], f"killed at {name} number {number}"
+        shutil.rmtree(home.parent)
+    record_property(FIRED, f"{fired} of {len(places)}, of {len(calls)} system calls")
+    assert fired == len(places)
+
+
+def test_every_function_that_changes_a_disk_and_that_the_store_calls_is_counted() -> None:
+    """Otherwise a step would be one that nobody is ever killed at."""
+    called: set[str] = set()
+    folder = Path(next(iter(holdall.store.__path__)))
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr=name)):
+                    called.add(name)
+                case (
+                    ast.ImportFrom(module="os" | "shutil" | "tempfile")
+                    | ast.Import(names=[ast.alias(name="shutil" | "tempfile")])
+                ):
+                    raise AssertionError(f"{path.name} takes steps that are not counted")
+                case _:
+                    pass
+    assert called - READING - set(STEPS) == set()
+    assert called >= set(STEPS) - {"rmdir"}
+
+
+WRITING = "write,pwrite64,fsync,fdatasync,ftruncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat"
+
+
+def killed_at(report: Report, number: int, op: str) -> bool:
+    """Whether this very fault killed this writer."""
+    fired = report.fired
+    return (
+        report.status == KILLED
+        and fired is not None
+        and (fired.number("number"), fired.text("op")) == (number, op)
+        and not report.of("done")
+    )
+
+
+def traced(home: Path, scratch: Path, *, kill: str = "") -> Report | None:
+    """The writer in a process of its own under strace, or None where it could not be traced."""
+    home.mkdir(parents=True)
+    done = subprocess.run(
+        ["strace", "-qqq", "-o", str(scratch / "trace"), "-e", f"trace={WRITING}", *(["-e", kill] if kill else [])]
+        + [sys.executable, "-m", "tests.faults.writer", Task(str(home), "", ALL).to_line()],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    if not kill and done.returncode != 0:
+        return None
+    # The last line may be cut: then the writer had not finished telling.
+    return Report(done.returncode, events_in(done.stdout[: done.stdout.rfind(b"\n") + 1]))

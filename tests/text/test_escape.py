@@ -1,0 +1,67 @@
+"""What a person may safely see: nothing that a terminal or an eye can be fooled with is left as it is."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.text.escape import for_people, one_line
+
+BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+TAGS = "".join(map(chr, range(0xE0000, 0xE0080)))
+any_text = st.text(st.characters(exclude_categories=["Cn", "Co"]))
+
+
+def is_safe(char: str) -> bool:
+    return char in "\t\n" or (
+        unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") and char not in BIDIRECTIONAL and char not in TAGS
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain – é 漢 😀", "plain – é 漢 😀"),
+        ("tab\tand\nnewline", "tab\tand\nnewline"),
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("a\rb", "a\\x0db"),
+        ("bell\x07 nul\x00 del\x7f csi\x9b", "bell\\x07 nul\\x00 del\\x7f csi\\x9b"),
+        ("user\u202etxt.exe", "user\\u202etxt.exe"),
+        ("a\u200bb\ufeffc", "a\\u200bb\\ufeffc"),
+        ("\U000e0041\U000e0042", "\\U000e0041\\U000e0042"),
+        ("line\u2028sep", "line\\u2028sep"),
+        ("lone \ud83d", "lone \\ud83d"),
+    ],
+)
+def test_an_unsafe_character_is_shown_as_an_escape(text: str, shown: str) -> None:
+    assert for_people(text) == shown
+
+
+@given(any_text)
+def test_nothing_that_controls_a_terminal_or_reorders_a_line_is_left(text: str) -> None:
+    assert all(map(is_safe, for_people(text)))
+
+
+@given(any_text)
+def test_each_character_is_left_or_escaped_by_itself(text: str) -> None:
+    assert for_people(text) == "".join(map(for_people, text))
+    assert all(for_people(char) == char for char in text if char.isalnum() or char in " \t\n")
+
+
+@pytest.mark.parametrize("char", [*BIDIRECTIONAL, *TAGS[::16], *map(chr, range(0x80, 0xA0, 8))])
+def test_bidirectional_tag_and_control_characters_are_all_escaped(char: str) -> None:
+    assert for_people(char) in (f"\\x{ord(char):02x}", f"\\u{ord(char):04x}", f"\\U{ord(char):08x}")
+
+
+@given(any_text, st.integers(min_value=1, max_value=40))
+def test_one_line_is_one_line_and_no_longer_than_its_limit(text: str, limit: int) -> None:
+    shown = one_line(text, limit)
+    assert len(shown) <= limit
+    assert all(is_safe(char) and char not in "\t\n" for char in shown)
+
+
+def test_one_line_says_when_it_is_cut() -> None:
+    assert one_line("a\nb\tc") == "a\\nb\\tc"
+    assert one_line("x" * 200) == "x" * 200
+    assert one_line("x" * 201) == "x" * 199 + "…"

@@ -1,0 +1,172 @@
+"""Kinds: what an output is, told from its beginning and its end, and what only looks like it."""
+
+import json
+
+import pytest
+from hypothesis import given
+
+from holdall.policy.measure import Measurer
+from holdall.text.kinds import delimiter_of, json_complaint, kind_of
+from holdall.text.tokens import Estimate
+from holdall.values.facts import KINDS, Measure
+from tests.requirements import requirement
+from tests.text.strategies import messy_bytes
+
+DIFF = """\
+diff --git a/x.py b/x.py
+index 1..2 100644
+--- a/x.py
++++ b/x.py
+@@ -1,3 +1,3 @@
+ same
+-old
++new
+"""
+LOG = "".join(f"2026-11-15T02:{minute:02}:00Z worker started job {minute}\n" for minute in range(30))
+SYSLOG = "".join(f"Nov 15 02:{minute:02}:11 host sshd[{minute}]: Accepted key\n" for minute in range(30))
+MARKDOWN = (
+    "# Title\n\nSome words with a [link](https://example.org).\n\n- one\n- two\n\n## Next\n\n1. first\n2. second\n"
+)
+PAGE = "<!DOCTYPE html>\n<html><head><title>t</title></head><body><p>x</p></body></html>\n"
+TABLE = "name,age,city\nann,31,Rome\nbob,42,Bonn\ncid,53,Nice\n"
+ROWS = "".join(json.dumps({"n": number, "ok": True}) + "\n" for number in range(5))
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256))
+
+
+def measured(data: str | bytes) -> Measure:
+    measurer = Measurer(Estimate())
+    measurer.feed(data.encode("utf-8") if isinstance(data, str) else data)
+    return measurer.finish("")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        pytest.param("json", '{"a": [1, 2, 3]}', marks=requirement("measure:kind-json"), id="json object"),
+        pytest.param("json", '  [\n {"a": 1},\n {"a": 2}\n]\n', marks=requirement("measure:kind-json"), id="json array"),
+        pytest.param("json", "[ -1.5e3 , null]", marks=requirement("measure:kind-json"), id="json numbers"),
+        pytest.param("json", "[" + "1, " * 50_000 + "1]", marks=requirement("measure:kind-json"), id="json many"),
+        pytest.param("json", "[]", marks=requirement("measure:kind-json"), id="json empty"),
+        pytest.param("json", '\ufeff{"a": 1}', marks=requirement("measure:kind-json"), id="json after a mark"),
+        pytest.param("json", "[" * 5000 + "]" * 5000, marks=requirement("measure:kind-json"), id="json deep"),
+        pytest.param("json", '{"a": "' + "x" * 200_000 + '"}', marks=requirement("measure:kind-json"), id="json long"),
+        pytest.param("ndjson", ROWS, marks=requirement("measure:kind-ndjson"), id="ndjson"),
+        pytest.param("ndjson", "[1,2]\n[3,4]\n", marks=requirement("measure:kind-ndjson"), id="ndjson arrays"),
+        pytest.param("ndjson", ROWS * 5000, marks=requirement("measure:kind-ndjson"), id="ndjson long"),
+        pytest.param(
+            "ndjson", '{"n": 1}\n{"n": ' + "7" * 5000 + "}\n", marks=requirement("measure:kind-ndjson"), id="ndjson digits"
+        ),
+        pytest.param("csv", TABLE, marks=requirement("measure:kind-csv"), id="csv commas"),
+        pytest.param("csv", TABLE.replace(",", "\t"), marks=requirement("measure:kind-csv"), id="csv tabs"),
+        pytest.param("csv", 'a;b\n"x;y";2\n"z";3\n', marks=requirement("measure:kind-csv"), id="csv quoted"),
+        pytest.param("html", PAGE, marks=requirement("measure:kind-html"), id="html"),
+        pytest.param("html", "<html lang=en>\n<body>x", marks=requirement("measure:kind-html"), id="html bare"),
+        pytest.param("markdown", MARKDOWN, marks=requirement("measure:kind-markdown"), id="markdown"),
+        pytest.param("log", LOG, marks=requirement("measure:kind-log"), id="log iso"),
+        pytest.param("log", SYSLOG, marks=requirement("measure:kind-log"), id="log syslog"),
+        pytest.param("log", "INFO up\nERROR down\nDEBUG x\nWARNING y\n", marks=requirement("measure:kind-log"), id="log levels"),
+        pytest.param("diff", DIFF, marks=requirement("measure:kind-diff"), id="diff git"),
+        pytest.param("diff", DIFF[DIFF.index("---") :], marks=requirement("measure:kind-diff"), id="diff plain"),
+        pytest.param("text", "Just a few words.\nAnd some more.\n", marks=requirement("measure:kind-text"), id="text"),
+        pytest.param("text", "", marks=requirement("measure:kind-text"), id="text empty"),
+        pytest.param("text", " \n\n\t\n", marks=requirement("measure:kind-text"), id="text blank"),
+        pytest.param("text", "caf\xe9 au lait\n".encode("latin-1") * 20, marks=requirement("measure:kind-text"), id="latin"),
+        pytest.param("binary", PNG, marks=requirement("measure:kind-binary"), id="binary png"),
+        pytest.param("binary", "hi".encode("utf-16"), marks=requirement("measure:kind-binary"), id="binary utf-16"),
+        pytest.param("binary", bytes(range(128, 256)) * 9, marks=requirement("measure:kind-binary"), id="binary high"),
+    ],
+)  # fmt: skip
+def test_an_output_is_of_the_kind_that_it_looks_like(kind: str, data: str | bytes) -> None:
+    assert measured(data).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        pytest.param("text", '{"a": 1, oops', id="not json: never closed"),
+        pytest.param("text", "[note] see below\nand then]", id="not json: only brackets"),
+        pytest.param("log", "[12:00:01] up [ok]\n[12:00:02] down [no]\n", id="not json: a log in brackets"),
+        pytest.param("text", "[1] first\n[2] second [see 1]\n", id="not json: footnotes"),
+        pytest.param("text", "{% block %}\ntemplate\n{% end %}", id="not json: a template"),
+        pytest.param("json", '{\n "a": 1\n}\n', id="not ndjson: one value over lines"),
+        pytest.param("text", '{"a": 1}\nplain words\n{"a": 2}\n!', id="not ndjson: other lines between"),
+        pytest.param("text", "Well, yes.\nNo.\nMaybe, or maybe not, or so.\n", id="not csv: only commas"),
+        pytest.param("text", "one,two\n", id="not csv: a single line"),
+        pytest.param("text", "Use the <b> tag, not <html5>.\n", id="not html: talk of tags"),
+        pytest.param("text", "# comment\nx = 1\n" + "y = 2\n" * 40, id="not markdown: code with a comment"),
+        pytest.param("text", "In 2026-11-15 something happened.\nAnd then nothing.\nWords.\nMore.\n", id="not log: a date"),
+        pytest.param("text", "- milk\n- bread\n+ eggs\n", id="not diff: a list"),
+        pytest.param("text", "x" * 20 + "\xff" + "y" * 20, id="not binary: a stray letter"),
+        pytest.param("text", b"plain text " * 50 + b"\xff\xfe" + b" and more" * 50, id="not binary: stray bytes"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_kind_is_not_of_it(kind: str, data: str | bytes) -> None:
+    assert measured(data).kind == kind
+
+
+@given(messy_bytes)
+def test_anything_at_all_is_of_some_kind(data: bytes) -> None:
+    assert measured(data).kind in KINDS
+
+
+def test_a_beginning_that_is_cut_off_still_tells_the_kind() -> None:
+    rows = ROWS.encode() * 3000
+    assert kind_of(rows[:65536], rows[-1024:], whole=False, valid=True) == "ndjson"
+    log = LOG.encode() * 3000
+    assert kind_of(log[:65536], log[-1024:], whole=False, valid=True) == "log"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ('{"a":NaN,"b":-Infinity}', "not strict JSON: it has NaN"),  # STORE-018
+        ("[-Infinity]", "not strict JSON: it has -Infinity"),
+        ('{"a": 1 "b"}', "not valid JSON: Expecting ',' delimiter: line 1 column 9 (char 8)"),
+    ],
+)
+def test_json_that_is_not_strict_is_said_to_be_so(text: str, note: str) -> None:
+    found = measured(text)
+    assert (found.kind, found.notes) == ("json", (note,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2}',  # STORE-019
+        "[1e400,-0.0,0.30000000000000004]",  # STORE-021
+        '{"big": ' + "9" * 10_000 + "}",
+        "[" * 5000 + "]" * 5000,
+    ],
+    ids=["duplicate keys", "numbers", "many digits", "deep"],
+)
+def test_json_that_is_strict_has_no_complaint(text: str) -> None:
+    assert json_complaint(text) is None
+    assert measured(text).notes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# a\n" + "\n" * 65_000, "# a\n" + "[" * 65_000, "# a\n" + "[a](" * 16_000, "# a\n" + " " * 65_000, "# a\n" + "|" * 65_000],
+    ids=["blank lines", "open brackets", "open links", "blanks", "bars"],
+)  # fmt: skip
+@pytest.mark.timeout(5)
+def test_no_beginning_makes_telling_the_kind_quadratic(text: str) -> None:
+    # The first three took over a minute each while a run of blanks or brackets was read anew from every place.
+    assert measured(text).kind in KINDS
+
+
+@pytest.mark.parametrize(
+    ("rows", "sign"),
+    [
+        (["a,b", "1,2"], ","),
+        (["a\tb", "1\t2"], "\t"),
+        (["a|b|c", "1|2|3"], "|"),
+        (["a;b", "1;2", "3;4"], ";"),
+        (["a,b"], None),
+        (["a b", "1 2"], None),
+        (["a,b", "1,2,3", "4"], None),
+        ([",b", "1,2"], None),
+    ],
+)
+def test_the_delimiter_is_the_sign_that_parts_nearly_every_line_alike(rows: list[str], sign: str | None) -> None:
+    assert delimiter_of(rows) == sign
