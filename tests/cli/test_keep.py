@@ -34,7 +34,7 @@ def test_put_keeps_standard_input_and_tells_handle_facts_and_notice(holdall: Pro
 def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Program) -> None:
     ran = holdall("put", "--tool", "fetch_logs", stdin=LOG)
     lines = ran.text.split("\n")
-    assert lines[0].startswith("fetch_logs returned 708,890 bytes · 20,000 lines · ")
+    assert lines[0].startswith(f"fetch_logs returned {len(LOG):,} bytes · 20,000 lines · ")
     assert lines[0].endswith("tokens (log). Too large to show; all of it is kept.")
     handle = lines[1].removeprefix("handle: ")
     assert holdall("cat", handle).out == LOG
@@ -147,6 +147,7 @@ def test_tail_f_follows_another_process_to_its_end(holdall: Program) -> None:
         _say(running)
         assert follow.stdout.read() == b"last\n"
         assert follow.wait(timeout=30) == 0
+        follow.stdout.close()
 
 
 @requirement("async:crash-interrupted", "async:never-run-twice")

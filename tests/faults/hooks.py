@@ -86,12 +86,14 @@ class Hooks:
                 return original(*args, **options)
             self.taken.append(name)
             told = self._before(name, args, options)
-            result = self._disturbed(name, original, args, options)
-            if self._record:
-                self._tell(name, args, options, told, result)
-            if self._fault == Fault(self.count, "after"):
-                self._die(name)
-            return result
+            try:
+                result = self._disturbed(name, original, args, options)
+                if self._record:
+                    self._tell(name, args, options, told, result)
+                return result
+            finally:  # a step that failed, as mkdir does where the folder is there, was taken all the same
+                if self._fault == Fault(self.count, "after"):
+                    self._die(name)
 
         return step
 

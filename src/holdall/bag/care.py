@@ -7,7 +7,7 @@ from holdall.store import upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.upkeep import Stats, Sweep, Verdict
-from holdall.verbs.engines import ripgrep_path
+from holdall.verbs.engines.ripgrep import ripgrep_path
 
 
 class Care:

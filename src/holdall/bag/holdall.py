@@ -42,7 +42,7 @@ from holdall.verbs.query import query_path, query_sql
 from holdall.verbs.read import locate, passage, read
 from holdall.verbs.slice import DEFAULT_WINDOW
 from holdall.verbs.slice import slice as cut
-from holdall.verbs.sql_client import SqlWorker
+from holdall.verbs.sql_worker import SqlWorker
 from holdall.verbs.tail import DEFAULT_LINES, tail
 from holdall.wire.notice import GLIMPSE, notice
 

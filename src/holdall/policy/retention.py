@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdall.values.errors import BadSetting
 
 DAY = 86_400.0
-_DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,2})?)\s*(?:d|days?)?", re.ASCII)
+_DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|days?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,10 +132,11 @@ def _slices(view: memoryview) -> Iterator[bytes]:
 def json_text(value: object) -> Iterator[str]:
     """JSON in pieces. Deep nesting is no matter: where the library's encoder gives up, ours walks with a stack."""
     try:
-        yield json.dumps(value, ensure_ascii=False, default=plain, skipkeys=False)
-    except (RecursionError, TypeError):
-        # A TypeError is a mapping whose keys are not text: ours writes them as text.
-        yield from _walk(value)
+        try:
+            yield json.dumps(value, ensure_ascii=False, default=plain, skipkeys=False)
+        except (RecursionError, TypeError):
+            # A TypeError is a mapping whose keys are not text: ours writes them as text.
+            yield from _walk(value)
     except ValueError as problem:  # it holds itself, or a number that Python does not write
         raise WrongUse(f"a {_type(value)} cannot be kept as JSON: {problem}.") from problem
 
@@ -193,7 +194,7 @@ def _members(value: object) -> Iterable[object]:
 
 
 def _type(value: object) -> str:
-    return type(value).__qualname__
+    return type(value).__name__
 
 
 def _walk(value: object) -> Iterator[str]:
@@ -214,6 +215,13 @@ def _walk(value: object) -> Iterator[str]:
             open_ones.add(id(step[0]))
 
 
+def _key(key: object) -> str:
+    """As the library's encoder writes it, where it does; else the text of what it is."""
+    if isinstance(key, str):
+        return key
+    return json.dumps(key) if key is None or isinstance(key, bool | int | float) else str(key)
+
+
 def _steps(value: object) -> Iterator[str | tuple[object]]:
     """The pieces of one value: text to write, or a 1-tuple holding a value to descend into."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -221,7 +229,7 @@ def _steps(value: object) -> Iterator[str | tuple[object]]:
     elif isinstance(value, dict):
         before = "{"
         for key, member in cast("dict[object, object]", value).items():
-            yield f"{before}{json.dumps(key if isinstance(key, str) else str(key), ensure_ascii=False)}: "
+            yield f"{before}{json.dumps(_key(key), ensure_ascii=False)}: "
             yield (member,)
             before = ", "
         yield "}" if before != "{" else "{}"

@@ -51,7 +51,7 @@ def ending(data: bytes, limit: int) -> Excerpt:
 
 def around(data: bytes, start: int, end: int, *, reach: int, limit: int) -> Excerpt:
     """Bytes `start` to `end` with `reach` bytes on both sides, at most `limit` of them, cut at the right where over."""
-    left = _char_start(data, max(0, start - reach))
+    left = min(start, _char_start(data, max(0, start - reach)))
     right = min(len(data), end + reach, left + limit)
     if right < len(data):
         right -= pending_bytes(data[max(left, right - 3) : right])

@@ -112,7 +112,7 @@ class Cursor:
                 return ENDED
 
     def key(self, *, longest: int) -> bytes | None:
-        """Step over a member's name and colon. Its bytes between the quotes; None where they are more than `longest`."""
+        """Step over a member's name and colon. Its bytes between the quotes; None where more than `longest`."""
         match = _key.match(self.buf, self.at, self.end)
         if match:
             self.at = match.end()

@@ -52,7 +52,9 @@ def _children(read: Read, size: int, start: int, layout: Layout) -> tuple[list[s
     scan = Scan(read, size, _CHILDREN, layout=layout, start=start, chunk=CHUNK)
     names: list[str] = []
     try:
-        names += [shown_name(hit.step) for hit in scan.hits(0, _NAMES_COMPARED) if isinstance(hit.step, bytes)]
+        for hit in scan.hits(0, _NAMES_COMPARED):
+            if isinstance(hit.step, bytes):
+                names.append(shown_name(hit.step))
     except (SeveralValues, JsonFault):
         pass  # what stands after it does not matter here, and what is broken in it has been told before
     return names, scan.total

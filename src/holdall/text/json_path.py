@@ -212,7 +212,7 @@ class _Parser:
             return None
         if match[0][0] == "-":
             raise self._wrong(
-                "a negative index or step counts from the end, which one pass cannot; use SQL for that: "
+                "a negative index counts from the end, where one pass comes too late; use SQL for that: "
                 '--at with the array\'s path and "select t[-1] from (select list(t) as t from t)", '
                 "or count the elements first and use the index from the front"
             )

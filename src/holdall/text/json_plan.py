@@ -36,8 +36,9 @@ class Plan:
     """What matters among the children of a container. A child that gets no states (0) does not.
 
     `names`: the states of the members so named. `other`: those of every other member, and of every element unless
-    `positions` adds to them. `last`: the elements after it do not matter. `boring`: a pattern for a run of members that
-    do not, with a group for the last one and the end of the object; or None. `quiet`: a pattern for a whole container that holds nothing that does, or None.
+    `positions` adds to them. `last`: the elements after it do not matter. `boring`: a pattern for a run of members
+    that do not, with a group for the last one and the end of the object; or None. `quiet`: a pattern for a whole
+    container that holds nothing that does; or None.
     """
 
     def __init__(self, machine: Machine, states: int) -> None:

@@ -12,8 +12,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from holdall.text.json_cursor import (
-    CHUNK, CLOSE_ARRAY, CLOSE_OBJECT, COMMA, ENDED, OPEN_ARRAY, OPEN_OBJECT, QUOTE, SCALAR, SPACE,
-    Cursor, JsonFault, Read,
+    CHUNK,
+    CLOSE_ARRAY,
+    CLOSE_OBJECT,
+    COMMA,
+    ENDED,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    SCALAR,
+    SPACE,
+    Cursor,
+    JsonFault,
+    Read,
 )  # fmt: skip
 from holdall.text.json_names import SHOWN_STEPS, Step, decoded_name, normalized_path
 from holdall.text.json_path import JsonPath

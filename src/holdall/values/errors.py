@@ -51,7 +51,7 @@ class UnknownHandle(WrongUse):
         self.session = session
         shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
         super().__init__(
-            f'no output is kept under "{handle[:80]}" in session "{session}". '
+            f'no output is kept under "{handle[:100]}" in session "{session}". '
             f"Kept: {shown or 'nothing yet'}. (`holdall ls` lists them.)"
         )
 

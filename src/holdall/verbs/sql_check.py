@@ -18,6 +18,7 @@ _REFUSED_FUNCTIONS = frozenset(
     }
 )  # fmt: skip
 _END = re.compile(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
+_EXAMPLE = "select count(*) from t"
 _ONLY = "only one SELECT is run (also WITH, FROM, VALUES, DESCRIBE t or SUMMARIZE t)"
 
 
@@ -26,10 +27,10 @@ class NotOneSelect(Exception):
 
 
 def one_select(duck: Any, sql: str) -> str:
-    """The statement without what may stand after it. Raises NotOneSelect, or DuckDB's own error where it does not parse."""
+    """The statement without what stands after it. Raises NotOneSelect, or DuckDB's error where it does not parse."""
     statements = duck.extract_statements(sql)
     if not statements:
-        raise NotOneSelect(f"the SQL is empty; {_ONLY}, for example: select count(*) from t")
+        raise NotOneSelect(f"the SQL is empty; {_ONLY}, for example: {_EXAMPLE}")
     if len(statements) > 1:
         raise NotOneSelect(f"{_ONLY}; these are {len(statements)} statements")
     kind: str = statements[0].type.name

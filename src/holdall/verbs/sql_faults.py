@@ -12,17 +12,18 @@ Blame = Literal["query", "source", "memory"]
 _LONGEST = 700
 _MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
 _SOURCE = re.compile(
-    r"CSV Error|sniffing file|CSV Parser|JSON transform error|Malformed JSON|maximum_object_size|in struct auto-detected"
-    r"|JSON exceeds maximum recursion|Invalid unicode|not utf-8|in file \\?\"|max_line_size|buffer_size"
+    r"CSV Error|sniffing file|CSV Parser|max_line_size|buffer_size|Invalid unicode|not utf-8|in file \""
+    r"|JSON transform error|Malformed JSON|maximum_object_size|in struct auto-detected|JSON exceeds maximum"
 )
 # Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
 _ADVICE = re.compile(
-    r"\n+LINE \d+:.*|\n+(?:Possible |Try |See also|Database is launched|Unused blocks|The search space|Column .* is being"
-    r"|  file = |Original Line).*|\n+\* .*",
+    r"\n+LINE \d+:.*|\n+\* .*|\n+(?:Possible |Try |See also|Database is launched|Unused blocks|The search space"
+    r"|Column .* is being|  file = |Original Line).*",
     re.DOTALL,
 )
 _MACHINE = re.compile(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
-_COLUMN = re.compile(r"not found in FROM clause|Could not find key|does not exist|No function matches|not found")
+_MISSING = re.compile(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
+_HOPELESS = re.compile(r"Malformed JSON|Invalid unicode|not utf-8")
 
 
 def blame(name: str, message: str, path: str) -> Blame:
@@ -34,9 +35,19 @@ def blame(name: str, message: str, path: str) -> Blame:
     return "source" if path in message or _SOURCE.search(message) else "query"
 
 
-def misses_a_column(name: str, message: str) -> bool:
-    """The SQL names something that the table does not have, so far as it is known."""
-    return name == "BinderException" and bool(_COLUMN.search(message))
+def missing_name(name: str, message: str) -> str:
+    """The column or member that the SQL names and the table does not have; empty where the fault is another."""
+    match = _MISSING.search(message) if name == "BinderException" else None
+    return (match[1] or match[2]) if match else ""
+
+
+def is_too_small(message: str) -> bool:
+    return "maximum_object_size" in message
+
+
+def is_hopeless(message: str) -> bool:
+    """No way of reading helps: the data are not what they were taken for."""
+    return bool(_HOPELESS.search(message))
 
 
 def in_few_words(name: str, message: str, path: str) -> str:

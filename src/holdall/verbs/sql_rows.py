@@ -16,12 +16,14 @@ from holdall.text.excerpt import beginning
 _BATCH = 256
 _PLAIN = frozenset(
     {
-        "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint",
-        "uhugeint", "float", "double", "varchar", "enum", "null",
+        "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger",
+        "ubigint", "uhugeint", "float", "double", "varchar", "enum", "null",
     }
 )  # fmt: skip
 _NOT_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 QUOTE = '"'
+_SHOWN_TYPE = 300  # characters
+_LEAST_ROOM = 1024  # bytes for rows, however long the names of the columns are
 _LEAST_CELL = 16  # bytes of a cell that stay when a row is cut
 
 
@@ -37,9 +39,9 @@ class Rows:
 def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | None) -> Rows:
     """Run the statement, and fetch from its beginning."""
     described = duck.execute(f"describe {statement}").fetchall()
-    found = Rows([row[0] for row in described], [row[1] for row in described])
-    duck.execute(_castable(duck, statement, found.types))
-    room = math.inf if max_bytes is None else max_bytes
+    found = Rows([row[0] for row in described], [_shown_type(row[1]) for row in described])
+    duck.execute(_castable(duck, statement, [row[1] for row in described]))
+    room = math.inf if max_bytes is None else max(_LEAST_ROOM, max_bytes - _size(found.columns))
     while True:
         batch: list[tuple[Any, ...]] = duck.fetchmany(min(_BATCH, max_rows + 1 - len(found.rows)))
         if not batch:
@@ -61,7 +63,7 @@ def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | Non
 
 
 def count_rows(duck: Any, statement: str) -> int:
-    return duck.execute(f"select count(*) from (\n{statement}\n)").fetchone()[0]
+    return duck.execute(f"from (\n{statement}\n) select count(*)").fetchone()[0]
 
 
 def fair_cap(sizes: Sequence[int], room: int) -> int:
@@ -75,6 +77,10 @@ def fair_cap(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
+def _shown_type(kind: str) -> str:
+    return kind if len(kind) <= _SHOWN_TYPE else kind[: _SHOWN_TYPE - 1] + "…"
+
+
 def _castable(duck: Any, statement: str, types: Sequence[str]) -> str:
     """The statement, or around it one that turns into text what Python or JSON has no place for."""
     kinds = [duck.dtype(name) for name in types]
@@ -82,7 +88,7 @@ def _castable(duck: Any, statement: str, types: Sequence[str]) -> str:
         return statement
     names = [f"c{number}" for number in range(len(kinds))]
     casts = ", ".join(f"{name}::{_plain_type(kind)}" for name, kind in zip(names, kinds, strict=True))
-    return f"select {casts} from (\n{statement}\n) as result({', '.join(names)})"
+    return f"from (\n{statement}\n) as result({', '.join(names)}) select {casts}"
 
 
 def _is_plain(kind: Any) -> bool:
@@ -123,7 +129,7 @@ def _name(key: Any) -> str:
     return key if isinstance(key, str) else json.dumps(_plain(key), ensure_ascii=False, default=str)
 
 
-def _size(row: list[Any]) -> int:
+def _size(row: Sequence[Any]) -> int:
     return len(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-_SAMPLE = 20480  # records that DuckDB looks at to tell the columns
+SAMPLE = 20480  # records that DuckDB looks at to tell the columns
 _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
 _LEAST_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
 _LEAST_LINE = 2_000_000  # DuckDB's own limit for one line
-_FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured"}
+_LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
+_FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
 _RENAMED = re.compile(r"(.+)_[0-9]+", re.DOTALL)
 
 Columns = list[tuple[str, str]]
@@ -22,7 +23,8 @@ Columns = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows) or object (one row)."""
+    """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows), object (one row)
+    or members (one row for each, as key and value)."""
 
     form: str
     path: str
@@ -44,12 +46,17 @@ class Way:
     sampled: bool = False  # it may lack columns that a later way has
 
 
-def ways(duck: Any, shape: Shape, known: dict[tuple[object, ...], Columns]) -> Iterator[Way]:
-    """`known` keeps the columns of what was looked at before."""
+Known = dict[tuple[object, ...], Columns]
+"""The columns of what was looked at before."""
+
+
+def ways(duck: Any, shape: Shape, known: Known) -> Iterator[Way]:
     if shape.form == "lines":
         yield Way(partial(_lines, shape))
     elif shape.form == "csv":
         yield from _csv_ways(shape)
+    elif shape.form == "members":
+        yield Way(partial(_members, shape))
     else:
         yield from _json_ways(duck, shape, known)
 
@@ -74,9 +81,10 @@ def _lines(shape: Shape) -> str:
         for mark, code in (("r", 13), ("u", 31), ("e", 30)):
             text = f"replace({text}, chr(30) || '{mark}', chr({code}))"
     return (
-        f"select row_number() over () as line_no, {text} as text from read_csv({quoted(shape.path)}, "
+        f"from read_csv({quoted(shape.path)}, "
         "columns={'text': 'VARCHAR'}, delim='\x1f', nullstr='\x1e', quote='', escape='', comment='', header=false, "
-        f"auto_detect=false, strict_mode=true, max_line_size={longest}, buffer_size={max(2 * longest, 32_000_000)})"
+        f"auto_detect=false, strict_mode=true, max_line_size={longest}, buffer_size={max(2 * longest, 32_000_000)}) "
+        f"select row_number() over () as line_no, {text} as text"
     )
 
 
@@ -87,7 +95,7 @@ def _csv_ways(shape: Shape) -> Iterator[Way]:
     # Left to itself DuckDB leaves out lines that it takes for comments or for a preface.
     longest = max(_LEAST_LINE, 2 * shape.longest_line)
     common = f"{quoted(shape.path)}, delim={quoted(shape.delimiter)}, comment='', skip=0, max_line_size={longest}"
-    reads = "select * from read_csv({})".format
+    reads = "from read_csv({})".format
     quotes = "quote='\"', escape='\"'"
     yield Way(partial(reads, f"{common}, {quotes}"))
     yield Way(partial(reads, common), "Quotes are not used here as CSV has it; DuckDB's guess is followed.")
@@ -101,9 +109,9 @@ def _csv_ways(shape: Shape) -> Iterator[Way]:
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _json_ways(duck: Any, shape: Shape, known: dict[tuple[object, ...], Columns]) -> Iterator[Way]:
+def _json_ways(duck: Any, shape: Shape, known: Known) -> Iterator[Way]:
     whole = shape.size <= _WHOLE_SAMPLE
-    sample = -1 if whole else _SAMPLE
+    sample = -1 if whole else SAMPLE
     yield Way(partial(_with_known_columns, duck, shape, sample, known), sampled=not whole)
     yield Way(partial(_with_found_columns, duck, shape, sample), sampled=not whole)
     if not whole:
@@ -122,7 +130,7 @@ def _read_json(shape: Shape, sample: int, more: str = "") -> str:
     )
 
 
-def _with_known_columns(duck: Any, shape: Shape, sample: int, known: dict[tuple[object, ...], Columns]) -> str:
+def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known) -> str:
     """Columns written out are not looked for again by every statement over t."""
     key = (*shape.identity, shape.form, sample)
     columns = known.get(key)
@@ -131,25 +139,33 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: dict[tuple[
             known.clear()
         columns = known[key] = columns_of(duck, f"from {_read_json(shape, sample)}")
     if _is_one_value(duck, shape, sample, columns):
-        return f"select json as value from {_read_json(shape, sample)}"
+        return f"from {_read_json(shape, sample)} select json as value"
     if _has_renamed(columns):
-        return f"select * from {_read_json(shape, sample)}"
-    listed = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in columns)
-    return f"select * from {_read_json(shape, sample, f', columns={{{listed}}}')}"
+        return f"from {_read_json(shape, sample)}"
+    listed = ", ".join(
+        f"{quoted(name)}: {quoted(kind if len(kind) <= _LONGEST_TYPE else 'JSON')}" for name, kind in columns
+    )
+    return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
 
 
 def _with_found_columns(duck: Any, shape: Shape, sample: int) -> str:
     """Where the types alone do not tell how to read them, such as dates that begin with the day."""
     reader = _read_json(shape, sample)
     one_value = _is_one_value(duck, shape, sample, columns_of(duck, f"from {reader}"))
-    return f"select {'json as value' if one_value else '*'} from {reader}"
+    return f"from {reader} select {'json as value' if one_value else '*'}"
 
 
 def _one_column(shape: Shape) -> str:
     return (
-        f"select json as value from read_json_objects({quoted(shape.path)}, format='{_FORMATS[shape.form]}', "
-        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)})"
+        f"from read_json_objects({quoted(shape.path)}, format='{_FORMATS[shape.form]}', "
+        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)}) select json as value"
     )
+
+
+def _members(shape: Shape) -> str:
+    # Members of one object rarely share a type, and a type that fits all of them would hide what each one has.
+    typed = ", columns={'key': 'VARCHAR', 'value': 'JSON'}"
+    return f"from {_read_json(shape, 1, typed)}"
 
 
 def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> bool:
@@ -158,7 +174,7 @@ def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> boo
         return False
     try:
         return [name for name, _ in columns_of(duck, f"from {_read_json(shape, sample, ', records=true')}")] != ["json"]
-    except Exception:  # noqa: BLE001 -- whatever DuckDB says to this question, the values are not records
+    except Exception:  # whatever DuckDB says to this question: the values are not records
         return True
 
 

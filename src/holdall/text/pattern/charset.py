@@ -85,9 +85,7 @@ POSIX: dict[str, Ranges] = {
 @cache
 def category(name: str) -> Ranges | None:
     """A general category of Unicode, of one letter or two; None where there is no such category."""
-    found = charset(
-        run for kind, runs in _categories().items() if kind == name or kind[0] == name for run in runs
-    )
+    found = charset(run for kind, runs in _categories().items() if kind == name or kind[0] == name for run in runs)
     return found or None
 
 

@@ -107,5 +107,7 @@ def _property(cursor: Cursor, name: str, start: int) -> Ranges:
 
 def _checked(cursor: Cursor, code: int, start: int) -> int:
     if code > charset.LAST or 0xD800 <= code <= 0xDFFF:
-        raise cursor.refusal("no text has this character", "Characters go up to \\x{10FFFF}, without surrogates.", start=start)
+        raise cursor.refusal(
+            "no text has this character", "Characters go up to \\x{10FFFF}, without surrogates.", start=start
+        )
     return code

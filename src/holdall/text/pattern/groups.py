@@ -46,14 +46,14 @@ def group_opening(cursor: Cursor, names: set[str], start: int) -> Opening:
         return Opening(captures=False, flags=flags)
     if cursor.took("?"):
         cursor.at += not cursor.done
-        raise cursor.refusal("this kind of group is not known", "Known are (…), (?:…), (?P<name>…), (?i:…).", start=start)
+        raise cursor.refusal("there is no such group", "Known are (…), (?:…), (?P<name>…), (?i:…).", start=start)
     return Opening(captures=True)
 
 
 def _refuse(cursor: Cursor) -> None:
     for look in ("?=", "?!", "?<=", "?<!"):
         if cursor.ahead(look):
-            raise BadPattern(f"look-around is not supported (patterns run in linear time). {_without_looking(cursor, look)}")
+            raise BadPattern(f"look-around {_LINEAR}. {_without_looking(cursor, look)}")
     for opening, why in _REFUSED.items():
         if cursor.ahead(opening):
             raise BadPattern(why)
@@ -63,7 +63,7 @@ def _refuse(cursor: Cursor) -> None:
 
 def _without_looking(cursor: Cursor, look: str) -> str:
     if look.endswith("!"):
-        return "Write what may stand there, or capture it: 'user (\\w+)' with --group, and leave out what is not wanted."
+        return "Write what may stand there, or capture it: 'user (\\w+)' with --group, and skip what is not wanted."
     instead = r"key=(\w+)"
     if behind := _BEHIND.fullmatch(cursor.text):
         instead = f"{behind[1]}({behind[2]})"

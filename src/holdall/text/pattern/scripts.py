@@ -33,8 +33,7 @@ _TABLE = {
     ),
     "Devanagari": "900-950 955-963 966-97f a8e0-a8ff 11b00-11b09",
     "Bengali": (
-        "980-983 985-98c 98f-990 993-9a8 9aa-9b0 9b2 9b6-9b9 9bc-9c4 9c7-9c8 9cb-9ce 9d7 9dc-9dd 9df-9e3 "
-        "9e6-9fe"
+        "980-983 985-98c 98f-990 993-9a8 9aa-9b0 9b2 9b6-9b9 9bc-9c4 9c7-9c8 9cb-9ce 9d7 9dc-9dd 9df-9e3 9e6-9fe"
     ),
     "Thai": "e01-e3a e40-e5b",
     "Georgian": "10a0-10c5 10c7 10cd 10d0-10fa 10fc-10ff 1c90-1cba 1cbd-1cbf 2d00-2d25 2d27 2d2d",

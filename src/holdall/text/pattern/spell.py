@@ -35,10 +35,10 @@ def for_re2(tree: Node) -> bytes:
     return b"(?m)" + _written(tree, _in_bytes, _RE2_EDGES).encode("ascii")
 
 
-def by_lines_for_ripgrep(written: str) -> str:
+def by_lines_for_ripgrep(tree: Node) -> str:
     """The whole of each line that holds a match, the captures being those of the first match in it."""
     rest = r"(?-u:[^\n])"
-    return f"(?:^{rest}*?(?:{written}){rest}*$|{_NEVER})"
+    return f"(?:^{rest}*?(?:{for_ripgrep(tree, shortcuts=True)}){rest}*$|{_NEVER})"
 
 
 def _written(node: Node, chars: Callable[[Ranges], str], edges: dict[str, str]) -> str:

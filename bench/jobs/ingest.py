@@ -1,0 +1,136 @@
+"""Keeping: a gigabyte of log lines from a pipe, and many outputs of 100 KB."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.lab import ROOT, Lab, holdall_command
+from bench.machine import Watch
+from bench.result import Gate, Measured, Row
+from bench.rounds import Compared, Timed, compare, percentile
+from holdall.bag import Holdall
+from holdall.text.o200k import O200k
+from holdall.text.tokens import Estimate
+
+_MOST_GROWTH = 32_000_000
+
+
+async def ingest(lab: Lab) -> Measured:
+    """Wall clock, as a share of the speed of one thread that writes and hashes the same bytes, fsync on both sides."""
+    log, equal = lab.log(), lab.equal()
+    growth: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
+
+    def run(name: str, work: Callable[[Path], dict[str, float]]) -> Timed:
+        async def once() -> float:
+            with lab.scratch() as folder:
+                found = work(folder)
+            growth.setdefault(name, []).append(found["growth"])
+            cpu.setdefault(name, []).append(found["cpu"])
+            return found["seconds"]
+
+        return once
+
+    ours = {
+        "keep": run("keep", lambda folder: _keep(folder, log, "estimate")),
+        "floor": run("floor", lambda folder: _child("floor", str(folder), str(log))),
+        "put": run("put", lambda folder: _put(folder, log)),
+    }
+    rare = {
+        "o200k": run("o200k", lambda folder: _keep(folder, log, "o200k")),
+        "equal": run("equal", lambda folder: _keep(folder, equal, "estimate")),
+    }
+    found = await compare(ours, rounds=max(3, lab.sizes.rounds - 2), patience=lab.patience, warm=False)
+    also = await compare({"floor": ours["floor"], **rare}, rounds=3, patience=lab.patience, warm=False)
+
+    def row(case: str, name: str, measured: Compared, gate: Gate | None = None) -> Row:
+        spent = {"cpu_seconds": min(cpu[name]), "floor_cpu_seconds": min(cpu["floor"])}
+        return Row(
+            "ingest", case, measured.median(name), "s", measured.median("floor"), gate,
+            inverse=True, others=measured.others, more=spent,
+        )  # fmt: skip
+
+    def memory(case: str, name: str) -> Row:
+        return Row("ingest", case, max(growth[name]), "bytes", gate=Gate(_MOST_GROWTH, "figure"))
+
+    share = Gate(0.75, side="least")
+    return Measured(
+        [
+            row("1 GB log from a pipe, keep()", "keep", found, share),
+            row("the same, `holdall put`", "put", found),
+            row("the same, tokens by o200k", "o200k", also),
+            row("1 GB of equal lines, keep()", "equal", also),
+            memory("memory growth, estimate", "keep"),
+            memory("memory growth, o200k", "o200k"),
+        ]
+    )
+
+
+async def small(lab: Lab) -> Measured:
+    """Each output durable before the next begins. The floor is write, fsync, rename: what a careful script does."""
+    source = lab.log().read_bytes()[: 100_000 * lab.sizes.small_outputs]
+    outputs = [source[at : at + 100_000] for at in range(0, len(source), 100_000)]
+    times: dict[str, list[float]] = {"estimate": [], "o200k": [], "plain": []}
+    with lab.scratch() as plain:
+        async with lab.bag(Estimate()) as estimate, lab.bag(O200k()) as o200k:
+            await o200k.keep("the vocabulary is loaded and the folders are there")
+            await estimate.keep("the same")
+            watch = Watch()
+            for number, output in enumerate(outputs):
+                times["estimate"].append(await _kept(estimate, output))
+                times["plain"].append(_plain(plain / str(number), output))
+                times["o200k"].append(await _kept(o200k, output))
+            others = watch.others()
+    rows: list[Row] = []
+    for name in ("estimate", "o200k"):
+        for share, label in ((0.5, "p50"), (0.99, "p99")):
+            figure, floor = percentile(times[name], share), percentile(times["plain"], share)
+            rows.append(Row("small", f"100 KB, fsync, {name}, {label}", figure, "ms", floor, others=others))
+    return Measured(rows)
+
+
+async def _kept(bag: Holdall, output: bytes) -> float:
+    started = time.perf_counter()
+    await bag.keep(output)
+    return time.perf_counter() - started
+
+
+def _plain(target: Path, output: bytes) -> float:
+    started = time.perf_counter()
+    with open(f"{target}.part", "xb", buffering=0) as file:
+        file.write(output)
+        os.fsync(file.fileno())
+    os.rename(f"{target}.part", target)
+    return time.perf_counter() - started
+
+
+def _keep(folder: Path, file: Path, tokenizer: str) -> dict[str, float]:
+    return _child("keep", str(folder / "home"), tokenizer, piped=file)
+
+
+def _child(*arguments: str, piped: Path | None = None) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.ingester", *arguments]
+    found: dict[str, float] = json.loads(_run(command, piped))
+    return found
+
+
+def _put(folder: Path, file: Path) -> dict[str, float]:
+    """The command as a person types it, from its start to its end."""
+    command = [*holdall_command(), "put", "--json", "--home", str(folder / "home")]
+    before, started = os.times(), time.perf_counter()
+    _run(command, file)
+    seconds, after = time.perf_counter() - started, os.times()
+    # `cat` is among the children: its part is the same in every round.
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"seconds": seconds, "cpu": used, "growth": 0}
+
+
+def _run(command: list[str], piped: Path | None) -> bytes:
+    if piped is None:
+        return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    with subprocess.Popen(["cat", str(piped)], stdout=subprocess.PIPE) as cat:
+        return subprocess.run(command, cwd=ROOT, stdin=cat.stdout, stdout=subprocess.PIPE, check=True).stdout

@@ -1,0 +1,38 @@
+"""Start-up: the processor time of `holdall --help` against that of importing typer, which it is made with."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.lab import Lab, holdall_command
+from bench.result import Gate, Measured, Row
+from bench.rounds import compare
+
+
+async def startup(lab: Lab) -> Measured:
+    with lab.scratch() as folder:
+        # Compiled modules are kept and found, as they are after any installation.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment["PYTHONPYCACHEPREFIX"] = str(folder)
+
+        def cpu(command: list[str]) -> float:
+            with open(os.devnull, "wb") as nothing:
+                process = subprocess.Popen(command, env=environment, stdout=nothing, cwd=Path(folder))
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, command[-1])
+            return used.ru_utime + used.ru_stime
+
+        async def ours() -> float:
+            return cpu([*holdall_command(), "--help"])
+
+        async def floor() -> float:
+            return cpu([sys.executable, "-c", "import typer"])
+
+        rounds = 11 if lab.sizes.rounds > 3 else 3
+        found = await compare({"ours": ours, "floor": floor}, rounds=rounds, patience=lab.patience)
+    case = "`holdall --help`, processor time"
+    row = Row("startup", case, found.median("ours"), "ms", found.median("floor"), Gate(1.5), others=found.others)
+    return Measured([row])

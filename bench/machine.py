@@ -1,0 +1,121 @@
+"""The machine: what a reader of the figures has to know of it, and how busy others keep it while we measure.
+
+No name of a host and no path leaves this module.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def facts() -> dict[str, str | int]:
+    return {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "cpu": _field("/proc/cpuinfo", "model name") or platform.machine(),
+        "memory_bytes": _kibibytes("/proc/meminfo", "MemTotal"),
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
+        "python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+
+
+def resident_bytes() -> int:
+    return _kibibytes("/proc/self/status", "VmRSS")
+
+
+def highest_resident_bytes() -> int:
+    return _kibibytes("/proc/self/status", "VmHWM")
+
+
+def forget_highest() -> None:
+    """From here on the high-water mark tells of what comes."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+class Watch:
+    """From its making to `others()`: how many cores were busy with work that is neither ours nor the kernel's.
+
+    Ours is this process and all that it started; the kernel's threads write back what both sides of a comparison
+    wrote. None where there is no /proc to tell.
+    """
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._busy = _busy_seconds()
+        self._known = _known_seconds()
+
+    def others(self) -> float | None:
+        now = _busy_seconds()
+        elapsed = time.perf_counter() - self._started
+        if now is None or self._busy is None or elapsed < 5 / _TICKS:
+            return None
+        return max(0.0, (now - self._busy) - (_known_seconds() - self._known)) / elapsed
+
+
+@dataclass(slots=True)
+class Patience:
+    """Waits for a quiet moment, but only so long in one run: a busy machine is reported, not outwaited."""
+
+    seconds: float
+
+    def wait(self, *, cores: float = 0.25, look: float = 0.3) -> None:
+        while self.seconds > 0:
+            watch = Watch()
+            time.sleep(look)
+            if (watch.others() or 0.0) <= cores:
+                return
+            self.seconds -= look
+
+
+def _busy_seconds() -> float | None:
+    """Of all cores since the start of the machine; time stolen by its host is busy too."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:
+        return None
+    user, nice, system, _idle, _waiting, interrupts, soft, stolen = map(int, first[1:9])
+    return (user + nice + system + interrupts + soft + stolen) / _TICKS
+
+
+def _known_seconds() -> float:
+    """What this process, its descendants and the kernel's own threads have used."""
+    parents: dict[int, int] = {}
+    used: dict[int, float] = {}
+    for pid, parent, seconds in _processes():
+        parents[pid], used[pid] = parent, seconds
+    ours = {os.getpid(), 2}  # 2 is the parent of the kernel's threads
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in ours} - ours
+        ours |= more
+        grown = bool(more)
+    return sum(seconds for pid, seconds in used.items() if pid in ours)
+
+
+def _processes() -> Iterator[tuple[int, int, float]]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue  # it ended while we looked
+        after_name = stat[stat.rindex(")") + 2 :].split()
+        # utime, stime, and those of its children that have ended
+        yield int(folder.name), int(after_name[1]), sum(map(int, after_name[11:15])) / _TICKS
+
+
+def _field(file: str, name: str) -> str:
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), "")
+
+
+def _kibibytes(file: str, name: str) -> int:
+    value = _field(file, name).split()
+    return int(value[0]) * 1024 if value else 0

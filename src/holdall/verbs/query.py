@@ -1,0 +1,232 @@
+"""`query`: SQL over an output as the table `t`, and the values that a JSONPath or a JSON Pointer names in it.
+
+SQL runs on DuckDB in a process of its own, confined to the one output. A path is followed here, in one pass with flat
+memory, and gives each value exactly as it is stored.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from holdall.store.protocol import OutputReader
+from holdall.text.excerpt import beginning
+from holdall.text.json_find import Finding, find
+from holdall.text.json_hint import why_nothing
+from holdall.text.json_path import parse_path
+from holdall.text.json_scan import Hit
+from holdall.text.numbers import plural, size
+from holdall.text.ranges import whole_number
+from holdall.text.utf8 import decode
+from holdall.values.answers import Node, Nodes, Table
+from holdall.values.errors import BadQuery, WorkerFault
+from holdall.values.spans import Span
+from holdall.verbs.sql_rows import fair_cap
+from holdall.verbs.sql_source import Source, kind_so_far, lines_of, source_of
+from holdall.verbs.sql_worker import Answer, OutOfTime, SqlWorker
+
+__all__ = ["SqlWorker", "query_path", "query_sql"]
+
+_LONGEST_SQL = 100_000  # characters
+_NODE_COST = 48  # bytes that a value costs besides its path and its text
+_LEAST_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
+
+
+def query_sql(
+    reader: OutputReader,
+    sql: str,
+    *,
+    at: str | None = None,
+    max_rows: int = 1000,
+    max_bytes: int | None = 16384,
+    seconds: float = 60.0,
+    memory_bytes: int = 2**30,
+    worker: SqlWorker | None = None,
+) -> Table:
+    """The rows of one SELECT over `t`, as many of its first ones as fit.
+
+    JSON: an array's elements are the rows, an object is one row; NDJSON: a row a line; CSV with its columns; any other
+    text as `line_no, text`. `at` is the path of the array or object inside the JSON that is the table instead.
+    """
+    if len(sql) > _LONGEST_SQL:
+        raise BadQuery(f"the SQL has {len(sql):,} characters; at most {_LONGEST_SQL:,} are run.")
+    request: dict[str, Any] = {
+        "sql": sql,
+        "max_rows": whole_number(max_rows, name="max_rows", least=1),
+        "max_bytes": None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=1),
+        "memory_bytes": memory_bytes,
+    }
+    asked = _Asked(reader, request, worker or SqlWorker(), time.monotonic() + seconds)
+    try:
+        answer, notes = asked.answer(at)
+    except OutOfTime:
+        raise WorkerFault(
+            f"the query was stopped after its {seconds:g} seconds. Ask for less: fewer rows (a WHERE, a LIMIT), "
+            "a smaller table (at), or no join of t with itself."
+        ) from None
+    finally:
+        if worker is None:
+            asked.worker.close()
+    return _table(reader, answer, notes, memory_bytes)
+
+
+class _Asked:
+    """One request on its way: which source it reads, and what to do when that cannot be read."""
+
+    def __init__(self, reader: OutputReader, request: dict[str, Any], worker: SqlWorker, deadline: float) -> None:
+        self.worker = worker
+        self._reader = reader
+        self._request = request
+        self._deadline = deadline
+
+    def answer(self, at: str | None) -> tuple[Answer, list[str]]:
+        answer, notes = self._from(source_of(self._reader, at, self._check))
+        if answer.get("error") == "source" and at is None and kind_so_far(self._reader) in ("ndjson", "csv"):
+            # Some line is not like the others. Lines can always be read, and nothing of them is left out.
+            reason = answer["message"]
+            answer, notes = self._from(lines_of(self._reader, self._check))
+            kind = kind_so_far(self._reader)
+            hint = " json_valid(text) tells the lines that are JSON, text->>'$.name' reads them." * (kind == "ndjson")
+            notes.append(f"Not all of it is {kind}, so t has its lines as line_no, text.{hint} ({reason})")
+            answer["message"] = f"{answer.get('message', '')}. {notes[-1]}"
+        return answer, notes
+
+    def _from(self, source: Source) -> tuple[Answer, list[str]]:
+        try:
+            request = {**self._request, "shape": source.shape}
+            return self.worker.ask(request, source.descriptor, deadline=self._deadline), source.notes
+        finally:
+            source.close()
+
+    def _check(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise OutOfTime
+
+
+def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes: int) -> Table:
+    message = answer.get("message", "")
+    match answer.get("error"):
+        case None:
+            pass
+        case "memory":
+            raise WorkerFault(
+                f"the query needs more than the {size(memory_bytes)} of memory that it may take. Ask for less: "
+                "fewer columns or rows, at for a part of the JSON, or allow it more."
+            )
+        case "missing":
+            raise WorkerFault(f"SQL needs the package duckdb, which cannot be loaded here: {message}")
+        case "source":
+            raise BadQuery(f"the output cannot be read as a table: {message}. Try a path, grep or read.")
+        case _:
+            columns = f" Columns of t: {answer['columns']}." if answer.get("columns") else ""
+            raise BadQuery(f"{message.rstrip('.')}.{columns}")
+    rows = tuple(tuple(row) for row in answer["rows"])
+    shown, total = len(rows), answer["total"]
+    notes = [*answer["notes"], *notes]
+    if answer["cut_cells"]:
+        notes.insert(
+            0,
+            "The row is longer than an answer may be: cells that end in … are cut. "
+            "Fetch parts of them in SQL: substring(column, 1, 4000), then from 4001 on.",
+        )
+    if total is None:
+        total = shown + 1
+        notes.insert(0, f"At least {total:,} rows: time ran out while the rest was counted.")
+    return Table(
+        handle=reader.facts.handle,
+        columns=tuple(answer["columns"]),
+        types=tuple(answer["types"]),
+        rows=rows,
+        total=total,
+        totals=reader.totals,
+        next=shown if answer["more"] else None,
+        notes=tuple(notes),
+    )
+
+
+# ── Paths ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def query_path(
+    reader: OutputReader, path: str, *, limit: int = 100, skip: int = 0, max_bytes: int | None = 16384
+) -> Nodes:
+    """The values that a JSONPath (the part of RFC 9535 that streams) or a JSON Pointer names, in their order.
+
+    NDJSON counts as an array of its records: `$[3].name`, `$[*].name`, `/3/name`.
+    """
+    whole_number(limit, name="limit", least=1)
+    whole_number(skip, name="skip")
+    parsed = parse_path(path)
+    total_bytes, kind = reader.totals.bytes, kind_so_far(reader)
+    if kind != "ndjson":
+        _refuse_what_is_no_json(reader)
+    most = limit if max_bytes is None else min(limit, max(1, max_bytes // _NODE_COST))
+    found = find(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most)
+    if found.fault and not found.total:
+        raise BadQuery(f"{_what_it_is(kind)}: {found.fault}. No value of the path stands before that.")
+    nodes = _nodes(reader, found.hits, max_bytes)
+    notes = _path_notes(found, nodes, skip)
+    if not found.total:
+        notes.append(why_nothing(reader.read, total_bytes, parsed, found.scan, layout=found.layout))
+    after = skip + len(nodes)
+    return Nodes(
+        handle=reader.facts.handle,
+        nodes=nodes,
+        total=found.total,
+        totals=reader.totals,
+        next=after if nodes and after < found.total else None,
+        notes=tuple(notes),
+    )
+
+
+def _refuse_what_is_no_json(reader: OutputReader) -> None:
+    kind = kind_so_far(reader)
+    start = reader.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if kind == "json" or (kind != "binary" and start and start in b'{["-0123456789tfnNI'):
+        return
+    what = "empty" if not reader.totals.bytes else f"{kind}, not JSON"
+    raise BadQuery(f"the output is {what}; a path names values in JSON. Use grep, or SQL over t (line_no, text).")
+
+
+def _what_it_is(kind: str) -> str:
+    return "the JSON is broken" if kind in ("json", "ndjson") else f"the output is {kind}, not JSON"
+
+
+def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> tuple[Node, ...]:
+    """Every value whole where that fits; otherwise the long ones cut to a fair share, the last ones left out."""
+    sizes = [hit.end - hit.start for hit in hits]
+    if max_bytes is None:
+        return tuple(_node(reader, hit, length) for hit, length in zip(hits, sizes, strict=True))
+    room, shown = max_bytes, 0
+    for hit, length in zip(hits, sizes, strict=True):
+        cost = _NODE_COST + len(hit.path.encode("utf-8", "replace"))
+        if shown and room < cost + min(length, _LEAST_TEXT):
+            break
+        room -= cost + min(length, _LEAST_TEXT)
+        shown += 1
+    room += sum(min(length, _LEAST_TEXT) for length in sizes[:shown])
+    cap = max(_LEAST_TEXT, fair_cap(sizes[:shown], max(0, room)))
+    return tuple(_node(reader, hit, cap) for hit in hits[:shown])
+
+
+def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
+    data = reader.read(hit.start, min(hit.end, hit.start + cap))
+    kept = data if hit.end - hit.start <= cap else beginning(data + b"\x80", cap).data
+    return Node(hit.path, Span(hit.start, hit.end), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
+
+
+def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
+    notes: list[str] = []
+    if found.fault:
+        notes.append(
+            f"The JSON is broken: {found.fault}. Only what stands before that was searched; there may be more."
+        )
+    if found.scan.broken:
+        first = found.scan.first_fault
+        notes.append(f"{plural(found.scan.broken, 'line')} left out that are not JSON; the first: {first}.")
+    if any(hit.shortened for hit in found.hits):
+        notes.append("Some paths are too long to show and have … inside; read those values by their bytes.")
+    if any(node.cut for node in nodes):
+        notes.append("Some values are longer than shown (cut); read the rest by their bytes.")
+    if found.total and not nodes:
+        notes.append(f"There are {plural(found.total, 'value')}; {skip:,} are skipped.")
+    return notes

@@ -1,0 +1,181 @@
+"""What SQL reads: the stored file itself where DuckDB takes it as it is, or a prepared copy of it.
+
+Chosen by the kind of the output and by `at`. The file is handed over as an open descriptor, never as a name.
+"""
+
+import codecs
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from holdall.store.protocol import OutputReader
+from holdall.text.json_find import find
+from holdall.text.json_hint import why_nothing
+from holdall.text.json_path import JsonPath, Segment, Wildcard, parse_path
+from holdall.text.json_scan import Hit, Scan, SeveralValues
+from holdall.text.kinds import SAMPLE, TAIL, delimiter_of, kind_of
+from holdall.values.errors import BadQuery, OutputDamaged
+from holdall.values.facts import Kind
+from holdall.verbs.locate import byte_of_line, line_of_byte
+from holdall.verbs.sql_scratch import Check, are_plain_lines, marked_lines, mended, pieces, scratch
+
+_UNCHECKED = "The stored bytes were scanned without checking them block by block; `read` checks what it shows."
+_CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
+_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")  # in JSON they stand only between values
+_LONGEST_LIVE_LINE = 16 * 1024 * 1024  # of an output that is still being written, and not yet measured
+
+
+@dataclass(slots=True)
+class Source:
+    """`shape` is what `sql_tables.Shape` is made of. `copy` is None where the stored file itself is read."""
+
+    descriptor: int
+    shape: dict[str, Any]
+    copy: BinaryIO | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    def close(self) -> None:
+        if self.copy:
+            self.copy.close()
+
+
+def kind_so_far(reader: OutputReader) -> Kind:
+    """The kind of the output; of one that is still being written, as its bytes look now."""
+    measure, end = reader.facts.measure, reader.totals.bytes
+    if _is_settled(reader):
+        return measure.kind
+    return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=end <= SAMPLE, valid=True)
+
+
+def source_of(reader: OutputReader, at: str | None, check: Check) -> Source:
+    kind = kind_so_far(reader)
+    if kind == "binary":
+        raise BadQuery("the output is binary data, not a table; `read` shows its bytes, `grep` searches them.")
+    if at is not None:
+        return _source_at(reader, at, check)
+    if kind == "ndjson":
+        return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check)
+    if kind == "json":
+        return _records(reader, _json_shape(reader), check)
+    if kind == "csv":
+        return _records(reader, {"form": "csv", "delimiter": _delimiter(reader)}, check)
+    return lines_of(reader, check)
+
+
+def lines_of(reader: OutputReader, check: Check) -> Source:
+    """Any text as lines. They are numbered as `read` and `grep` number them."""
+    measure, end = reader.facts.measure, reader.totals.bytes
+    if _is_settled(reader) and measure.utf8 and are_plain_lines(pieces(reader, 0, end, check)):
+        return _stored(reader, {"form": "lines", "longest_line": measure.longest_line})
+    parts = marked_lines(_valid(reader, pieces(reader, 0, end, check)))
+    # An escape takes two bytes for one, a replacement three.
+    longest = 3 * _longest_line(reader) + 16
+    shape = {"form": "lines", "longest_line": longest, "prefixed": True, "escaped": True}
+    return _copied(reader, shape, scratch(parts, end + reader.totals.lines))
+
+
+def _records(reader: OutputReader, shape: dict[str, Any], check: Check) -> Source:
+    """JSON, NDJSON or CSV, as it is stored wherever that can be."""
+    start = len(codecs.BOM_UTF8) if reader.read(0, 3) == codecs.BOM_UTF8 else 0
+    shape |= {"size": reader.totals.bytes, "longest_line": _longest_line(reader)}
+    if _is_settled(reader) and reader.facts.measure.utf8 and not (start and shape["form"] == "ndjson"):
+        return _stored(reader, shape)
+    end = reader.totals.bytes
+    if not _is_settled(reader) and shape["form"] != "object":
+        end = byte_of_line(reader, line_of_byte(reader, end)) or end
+    return _copied(reader, shape, scratch(_valid(reader, pieces(reader, start, end, check)), end - start))
+
+
+def _json_shape(reader: OutputReader) -> dict[str, Any]:
+    head = reader.read(0, SAMPLE).removeprefix(codecs.BOM_UTF8).lstrip()
+    if head.startswith(b"["):
+        return {"form": "array"}
+    return {"form": "object", "object_size": reader.totals.bytes + 1024}
+
+
+def _delimiter(reader: OutputReader) -> str:
+    lines = reader.read(0, SAMPLE).decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
+    return delimiter_of([line for line in lines[:-1] or lines if line.strip()]) or ","
+
+
+# ── At ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _source_at(reader: OutputReader, at: str, check: Check) -> Source:
+    """The value that `at` names: an array's elements are the rows; an object's members are, as key and value."""
+    path = parse_path(at)
+    if not path.is_singular:
+        raise BadQuery(f"at names one array or object, without *, .., slices or lists; {at[:80]!r} may name several.")
+    lines = kind_so_far(reader) == "ndjson"
+    if not path.segments and lines:
+        return source_of(reader, None, check)  # the records themselves
+    hit = _the_value(reader, path, lines)
+    first = reader.read(hit.start, hit.start + 1)
+    if first == b"[":
+        parts = _valid(reader, pieces(reader, hit.start, hit.end, check))
+        return _copied(reader, {"form": "array", "size": hit.end - hit.start}, scratch(parts, hit.end - hit.start))
+    if first == b"{":
+        parts = _valid(reader, _members(reader, hit, check))
+        return _copied(
+            reader, {"form": "members", "object_size": hit.end - hit.start}, scratch(parts, hit.end - hit.start)
+        )
+    raise BadQuery(f"{hit.path} is neither an array nor an object, so it is no table. Query it with a path instead.")
+
+
+def _the_value(reader: OutputReader, path: JsonPath, lines: bool) -> Hit:
+    size = reader.totals.bytes
+    found = find(reader.read, size, path, lines=lines, limit=2)
+    if found.total == 1 and found.hits:
+        return found.hits[0]
+    if found.total > 1:
+        raise BadQuery(f"at names one array or object, but {found.total} members are called so.")
+    if found.fault:
+        raise BadQuery(f"at chooses a part of JSON, and the output is not: {found.fault}.")
+    raise BadQuery("at names nothing. " + why_nothing(reader.read, size, path, found.scan, layout=found.layout))
+
+
+def _members(reader: OutputReader, hit: Hit, check: Check) -> Iterator[bytes]:
+    """One line for each member: its key, and its value as it is stored."""
+    scan = Scan(reader.read, reader.totals.bytes, _CHILDREN, start=hit.start)
+    try:
+        for member in scan.hits():
+            key = member.step.decode("utf-8", "replace") if isinstance(member.step, bytes) else ""
+            yield b'{"key":' + json.dumps(key).encode() + b',"value":'
+            for part in pieces(reader, member.start, member.end, check):
+                yield part.translate(_ONE_LINE)
+            yield b"}\n"
+    except SeveralValues:
+        pass  # what stands after the object
+
+
+# ── Stored or copied ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _stored(reader: OutputReader, shape: dict[str, Any]) -> Source:
+    here, whole = os.fstat(reader.fileno()).st_size, reader.totals.bytes
+    if here != whole:
+        raise OutputDamaged(reader.facts.handle, f"its file has {here:,} bytes instead of {whole:,}")
+    return Source(reader.fileno(), {"size": whole} | shape, None, [_UNCHECKED])
+
+
+def _copied(reader: OutputReader, shape: dict[str, Any], copy: BinaryIO) -> Source:
+    notes: list[str] = []
+    if not reader.facts.measure.utf8:
+        notes.append("Bytes that are not UTF-8 stand as U+FFFD (\ufffd) in the table.")
+    if not _is_settled(reader):
+        notes.append(f"The output is still being written; these are its first {reader.totals.bytes:,} bytes.")
+    return Source(copy.fileno(), {"size": os.fstat(copy.fileno()).st_size} | shape, copy, notes)
+
+
+def _valid(reader: OutputReader, parts: Iterator[bytes]) -> Iterator[bytes]:
+    return parts if reader.facts.measure.utf8 and _is_settled(reader) else mended(parts)
+
+
+def _longest_line(reader: OutputReader) -> int:
+    return reader.facts.measure.longest_line if _is_settled(reader) else min(reader.totals.bytes, _LONGEST_LIVE_LINE)
+
+
+def _is_settled(reader: OutputReader) -> bool:
+    return reader.facts.state not in ("queued", "running")

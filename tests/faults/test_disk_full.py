@@ -1,0 +1,53 @@
+"""A disk without room, at every step that needs some, and for real on a disk of one megabyte."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.checker import complaints
+from tests.faults.conftest import FIRED
+from tests.faults.harness import Writers, share
+from tests.faults.hooks import NEEDS_SPACE, Fault, Mode
+from tests.faults.namespaces import on_a_disk
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.faults
+
+DONE_WITHOUT = 2
+"""Two files are made that nothing needs: the index, and the mark of the last gc."""
+
+
+@requirement("store:disk-full")
+@pytest.mark.parametrize(("mode", "every"), [("full once", 4), ("short once", 2), ("full from here", 6)])
+def test_a_full_disk_is_told_at_whichever_step_it_is_met_and_nothing_of_the_output_stays(
+    mode: Mode, every: int, crew: Writers, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    steps = crew.run(tmp_path / "0" / "home").steps
+    able = {"write"} if mode == "short once" else NEEDS_SPACE
+    numbers = share([number for number, step in enumerate(steps, start=1) if step in able], every)
+    found: list[str] = []
+    fired = absorbed = 0
+    for number in numbers:
+        home = tmp_path / str(number) / "home"
+        report = crew.run(home, fault=Fault(number, mode))
+        refusals = report.of("refused")
+        fired += report.fired is not None
+        absorbed += not refusals
+        problems = complaints(home, report.events, refused=True)
+        problems += [f"ended with {report.status}"] if report.status else []
+        for refusal in refusals:
+            if refusal.text("error") != "StoreFull" or "free for" not in refusal.text("message"):
+                problems.append(f"{refusal.text('error')}: {refusal.text('message')}")
+        found += [f"full at step {number} ({steps[number - 1]}): {one}" for one in problems]
+        shutil.rmtree(home.parent)
+    record_property(FIRED, f"{fired} of {len(numbers)}, of {len(steps)} steps")
+    assert not found, "\n".join(found)
+    assert fired == len(numbers) > 0
+    assert absorbed <= DONE_WITHOUT
+
+
+@requirement("store:disk-full")
+def test_two_megabytes_on_a_disk_of_one_are_refused_whole_and_the_store_goes_on(tmp_path: Path) -> None:
+    on_a_disk("tiny_disk", tmp_path / "disk", "size=1m")

@@ -1,0 +1,82 @@
+"""Retention: how a rule is written, read back, and carried out."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from holdall.policy.retention import DAY, Retention, parse
+from holdall.values.errors import BadSetting
+from holdall.values.settings import Settings, by_name
+from tests.requirements import requirement
+
+rules = st.one_of(
+    st.just(Retention(days=None, session=True)),
+    st.just(Retention(days=None)),
+    st.floats(min_value=0, max_value=36_500).map(lambda days: Retention(days=days)),
+    st.integers(min_value=0, max_value=36_500).map(lambda days: Retention(days=float(days))),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "shown"),
+    [
+        ("session", Retention(days=None, session=True), "session"),
+        ("keep", Retention(days=None), "keep"),
+        ("30", Retention(days=30.0), "30 days"),
+        ("30 days", Retention(days=30.0), "30 days"),
+        ("30d", Retention(days=30.0), "30 days"),
+        (" 1 day ", Retention(days=1.0), "1 days"),
+        ("0.5", Retention(days=0.5), "0.5 days"),
+        (7, Retention(days=7.0), "7 days"),
+        (0, Retention(days=0.0), "0 days"),
+        (1 / 3, Retention(days=1 / 3), "0.3333333333333333 days"),
+        (36_500, Retention(days=36_500.0), "36500 days"),
+    ],
+)
+def test_a_rule_is_a_word_or_a_number_of_days(value: object, rule: Retention, shown: str) -> None:
+    assert parse(value) == rule
+    assert str(rule) == shown
+
+
+@given(rules)
+def test_a_rule_reads_back_from_its_text_as_itself(rule: Retention) -> None:
+    assert parse(str(rule)) == rule
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize(
+    "value",
+    ["", "soon", "-1", "1 week", "30 days ago", "٣", "1e999", "36501", "inf", -1, 36_501, math.nan, math.inf, True,
+     None, [], {}, 10**400],
+)  # fmt: skip
+def test_what_is_no_rule_is_refused(value: Any) -> None:
+    with pytest.raises(BadSetting) as refused:
+        parse(value, where="config.toml")
+    assert refused.value.key == "retention"
+    assert "it must be 'session', 'keep' or a number of days from 0 to 36500" in str(refused.value)
+
+
+def test_a_refusal_names_the_key_the_place_and_the_value() -> None:
+    with pytest.raises(BadSetting) as refused:
+        parse("1 week", key="asyncToolTTL", where="config.toml")
+    assert str(refused.value) == snapshot(
+        "setting 'asyncToolTTL' in config.toml is '1 week'; it must be 'session', 'keep' or a number of days from 0 to 36500"
+    )
+
+
+@given(rules, st.floats(min_value=0, max_value=4e9))
+def test_only_a_number_of_days_ever_expires(rule: Retention, created: float) -> None:
+    if rule.session or rule.days is None:
+        assert rule.expires_at(created) == math.inf
+    else:
+        assert rule.expires_at(created) == created + rule.days * DAY
+
+
+@requirement("settings:retention")
+def test_outputs_are_kept_for_30_days_unless_set() -> None:
+    assert parse(Settings().retention) == Retention() == Retention(days=30.0)
+    assert by_name()["asyncToolTTL"].name == "retention"

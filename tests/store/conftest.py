@@ -1,0 +1,65 @@
+"""Stores to test. A new implementation is added to STORES, and the whole contract runs on it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.store.directory import DirectoryStore
+from holdall.store.protocol import OutputStore, SessionInfo
+from tests.store.support import Clock, StoreMaker
+
+
+def _directory(home: Path, **options: Any) -> OutputStore:
+    return DirectoryStore(str(home), **options)
+
+
+STORES: dict[str, StoreMaker] = {"directory": _directory}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(params=sorted(STORES))
+def make_store(request: pytest.FixtureRequest, home: Path, clock: Clock) -> Iterator[StoreMaker]:
+    """Opens the same store as often as it is asked, with the options that are given."""
+    opened: list[OutputStore] = []
+
+    def make(**options: Any) -> OutputStore:
+        opened.append(STORES[request.param](home, **({"clock": clock} | options)))
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(make_store: StoreMaker) -> OutputStore:
+    return make_store()
+
+
+@pytest.fixture
+def session(store: OutputStore) -> SessionInfo:
+    return store.open_session("s1")
+
+
+@pytest.fixture
+def folder_store(home: Path, clock: Clock) -> Iterator[DirectoryStore]:
+    """The store on disk, for what only it promises."""
+    store = DirectoryStore(str(home), clock=clock)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def folder_session(folder_store: DirectoryStore) -> SessionInfo:
+    return folder_store.open_session("s1")
