@@ -17,7 +17,14 @@ pytestmark = pytest.mark.anyio
 LOG = "".join(f"2026-01-01 00:00:{n % 60:02} {'ERROR' if n % 500 == 3 else 'INFO'} job {n}\n" for n in range(3000))
 
 
-@requirement("api:exported-names", "api:open", "api:open-home", "api:keep-and-fetch", "api:without-runtime", "session:created-on-first-use")
+@requirement(
+    "api:exported-names",
+    "api:open",
+    "api:open-home",
+    "api:keep-and-fetch",
+    "api:without-runtime",
+    "session:created-on-first-use",
+)
 async def test_what_is_kept_comes_back_whole_under_its_handle(tmp_path: Path) -> None:
     async with Holdall.open(session="s1", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
         kept = await bag.keep(LOG, tool="fetch", arguments={"url": "x"}, call_id="c1")
@@ -148,7 +155,7 @@ async def test_a_followed_output_ends_when_its_writer_does(tmp_path: Path) -> No
 @pytest.mark.parametrize("failing", [False, True])
 async def test_outputs_kept_for_their_session_go_when_it_ends_however_it_ends(tmp_path: Path, failing: bool) -> None:
     settings = Settings(retention="session")
-    home = str(tmp_path / "h")
+    home, handle = str(tmp_path / "h"), ""
     with contextlib.suppress(RuntimeError):
         async with Holdall.open(session="s", home=home, settings=settings) as bag:
             handle = (await bag.keep("secret" * 1000)).handle

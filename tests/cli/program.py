@@ -33,9 +33,7 @@ class Program:
 
     home: Path
 
-    def __call__(
-        self, *arguments: str, stdin: bytes | None = None, env: Mapping[str, str | None] | None = None
-    ) -> Ran:
+    def __call__(self, *arguments: str, stdin: bytes | None = None, env: Mapping[str, str | None] | None = None) -> Ran:
         ran = subprocess.run(
             [PROGRAM, *arguments],
             input=b"" if stdin is None else stdin,

@@ -10,7 +10,23 @@ import pytest
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
-COMMANDS = ["put", "exec", "ls", "show", "cat", "read", "tail", "grep", "slice", "query", "gc", "verify", "stats", "doctor", "demo"]
+COMMANDS = [
+    "put",
+    "exec",
+    "ls",
+    "show",
+    "cat",
+    "read",
+    "tail",
+    "grep",
+    "slice",
+    "query",
+    "gc",
+    "verify",
+    "stats",
+    "doctor",
+    "demo",
+]
 
 
 @requirement("cli:gc", "store:gc-dry-run", "store:tombstone", "settings:retention")
@@ -118,7 +134,16 @@ def test_help_imports_nothing_that_it_does_not_need() -> None:
     program = "import sys; sys.argv = ['holdall', '--help']\ntry:\n import holdall.__main__ as m; m.main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
     loaded = set(ran.stderr.split())
-    assert not loaded & {"asyncio", "sqlite3", "duckdb", "re2", "stringzilla", "rich.console", "holdall.bag", "holdall.store"}
+    assert not loaded & {
+        "asyncio",
+        "sqlite3",
+        "duckdb",
+        "re2",
+        "stringzilla",
+        "rich.console",
+        "holdall.bag",
+        "holdall.store",
+    }
 
 
 @requirement("store:windows")

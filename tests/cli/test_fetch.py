@@ -11,7 +11,9 @@ import pytest
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
-LOG = b"".join(b"2026-01-01 00:00:%02d %s job %d\n" % (n % 60, b"ERROR" if n % 1000 == 7 else b"INFO", n) for n in range(5000))
+LOG = b"".join(
+    b"2026-01-01 00:00:%02d %s job %d\n" % (n % 60, b"ERROR" if n % 1000 == 7 else b"INFO", n) for n in range(5000)
+)
 SIZE = f"{len(LOG):,}"
 ITEMS = json.dumps({"items": [{"id": n, "name": f"n{n}", "tags": ["a", "b"]} for n in range(3000)]}).encode()
 
@@ -53,7 +55,9 @@ def test_an_explicit_range_is_printed_whole_and_no_range_is_a_page(holdall: Prog
 
 
 @requirement("cli:json-read", "cli:json-tail", "cli:json-slice", "cli:json-everywhere")
-@pytest.mark.parametrize("command", [("read", "--lines", "2:3"), ("tail", "-n", "2"), ("slice", "--start", "5", "--length", "9")])
+@pytest.mark.parametrize(
+    "command", [("read", "--lines", "2:3"), ("tail", "-n", "2"), ("slice", "--start", "5", "--length", "9")]
+)
 def test_passages_have_a_stable_json_form(holdall: Program, command: tuple[str, ...]) -> None:
     handle = holdall.put(LOG)
     told = holdall(command[0], handle, *command[1:], "--json").json
@@ -144,12 +148,22 @@ def test_ls_and_show(holdall: Program) -> None:
 
 
 @requirement("cli:exit-2", "cli:no-traceback", "store:foreign-as-unknown")
-@pytest.mark.parametrize("handle", ["zzzz", "../../../etc/passwd", "session-00000000-0000-0000-0000-000000000000/00000000-0000-0000-0000-000000000000"])
+@pytest.mark.parametrize(
+    "handle",
+    [
+        "zzzz",
+        "../../../etc/passwd",
+        "session-00000000-0000-0000-0000-000000000000/00000000-0000-0000-0000-000000000000",
+    ],
+)
 def test_an_unknown_handle_is_named_with_what_there_is(holdall: Program, handle: str) -> None:
     kept = holdall.put(b"x")
     ran = holdall("read", handle)
     assert (ran.code, ran.out) == (2, b"")
-    assert ran.err == f'holdall: no output is kept under "{handle[:100]}" in session "cli". Kept: {kept}. (`holdall ls` lists them.)\n'
+    assert (
+        ran.err
+        == f'holdall: no output is kept under "{handle[:100]}" in session "cli". Kept: {kept}. (`holdall ls` lists them.)\n'
+    )
 
 
 @requirement("cli:session-flag", "cli:session-environment", "store:inside-session")
@@ -184,7 +198,9 @@ def test_what_a_person_sees_on_a_terminal_is_escaped_and_a_pipe_is_not(holdall: 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(holdall: Program) -> None:
     handle = holdall.put(b"x\n" * 3_000_000)
     command = f"set -o pipefail; {PROGRAM} cat {handle} | head -n 1"
-    ran = subprocess.run(["bash", "-c", command], env=holdall.environment(), capture_output=True, check=False, timeout=60)
+    ran = subprocess.run(
+        ["bash", "-c", command], env=holdall.environment(), capture_output=True, check=False, timeout=60
+    )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"x\n", b"")
 
 
@@ -198,7 +214,9 @@ def test_a_pattern_that_looks_like_a_flag_comes_after_two_dashes(holdall: Progra
 
 def _on_a_terminal(holdall: Program, *arguments: str) -> bytes:
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([PROGRAM, *arguments], env=holdall.environment({"TERM": "xterm", "NO_COLOR": "1"}), stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(
+        [PROGRAM, *arguments], env=holdall.environment({"TERM": "xterm", "NO_COLOR": "1"}), stdout=theirs, stderr=theirs
+    )
     os.close(theirs)
     seen = b""
     while True:

@@ -58,7 +58,9 @@ def test_put_of_nothing_is_kept_as_nothing(holdall: Program) -> None:
 @requirement("store:source-pipe")
 def test_put_reads_a_real_pipe_to_its_end(holdall: Program) -> None:
     command = f"head -c 3000000 /dev/urandom | base64 -w0 | tee {holdall.home.parent}/sent | {PROGRAM} put --json"
-    ran = subprocess.run(["bash", "-c", command], env=holdall.environment(), capture_output=True, check=True, timeout=60)
+    ran = subprocess.run(
+        ["bash", "-c", command], env=holdall.environment(), capture_output=True, check=True, timeout=60
+    )
     handle = json.loads(ran.stdout)["handle"]
     assert holdall("cat", handle).out == (holdall.home.parent / "sent").read_bytes()
 
@@ -121,7 +123,13 @@ def test_exec_of_a_killed_command_keeps_what_it_wrote_and_names_the_signal(holda
     assert holdall("cat", ran.json["handle"]).out == b"before\n"
 
 
-@requirement("async:handle-from-the-start", "async:running-read", "async:running-tail", "async:running-grep", "store:running-record-first")
+@requirement(
+    "async:handle-from-the-start",
+    "async:running-read",
+    "async:running-tail",
+    "async:running-grep",
+    "store:running-record-first",
+)
 def test_while_exec_runs_its_output_can_be_read_tailed_and_searched(holdall: Program) -> None:
     with _slow(holdall) as (handle, running):
         read = holdall("read", handle, "--json").json

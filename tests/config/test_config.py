@@ -42,16 +42,22 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults(load: Load) 
     assert found.sources["query_max_rows"] == "--set"
 
 
-@requirement("settings:document-names", "settings:max-inline-bytes", "settings:max-inline-chars", "settings:max-inline-tokens")
+@requirement(
+    "settings:document-names", "settings:max-inline-bytes", "settings:max-inline-chars", "settings:max-inline-tokens"
+)
 def test_the_names_of_the_documents_are_accepted(load: Load) -> None:
-    text = 'toolResponseMaxBytes = 1\nmaxInlineChars = 2\nasyncTokenThreshold = 3\nstoreDir = "/tmp"\nasyncToolTTL = 86400'
+    text = (
+        'toolResponseMaxBytes = 1\nmaxInlineChars = 2\nasyncTokenThreshold = 3\nstoreDir = "/tmp"\nasyncToolTTL = 86400'
+    )
     settings = load(text).settings
     assert (settings.max_inline_bytes, settings.max_inline_chars, settings.max_inline_tokens) == (1, 2, 3)
     assert settings.retention == "1 days"
     assert load("maxInlineBytes = 9").settings.max_inline_bytes == 9
 
 
-@requirement("settings:max-inline-lines", "settings:answer-max-bytes", "settings:answer-max-tokens", "settings:retention")
+@requirement(
+    "settings:max-inline-lines", "settings:answer-max-bytes", "settings:answer-max-tokens", "settings:retention"
+)
 def test_the_defaults_are_those_of_the_dialect_and_of_the_spec() -> None:
     assert limits_of(Settings()) == Limits(bytes=50 * 1024, lines=2000, tokens=10_000)
     assert limits_of(Settings(max_inline_lines=7, dialect="refs")) == Limits(bytes=16 * 1024, chars=4000, lines=7)
@@ -72,7 +78,9 @@ def test_sizes_may_have_units(load: Load) -> None:
 @requirement("settings:unknown-key")
 @pytest.mark.parametrize("text", ["maxInlineByte = 1", "[upstreams.x]\ncommand = 'sh -c evil'"])
 def test_an_unknown_key_is_refused_by_name(load: Load, text: str) -> None:
-    with pytest.raises(BadSetting, match=r"(maxInlineByte|upstreams).*there is no such setting\. Settings are: answer_max_bytes"):
+    with pytest.raises(
+        BadSetting, match=r"(maxInlineByte|upstreams).*there is no such setting\. Settings are: answer_max_bytes"
+    ):
         load(text)
 
 
@@ -129,7 +137,9 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason(load: Load, conte
         load(content)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"# a comment\r\nquery_max_rows = 3\r\n", b"\tquery_max_rows\t=\t3"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xef\xbb\xbf", b"# a comment\r\nquery_max_rows = 3\r\n", b"\tquery_max_rows\t=\t3"]
+)
 def test_an_empty_file_a_bom_crlf_and_tabs_are_no_matter(load: Load, content: bytes) -> None:
     assert load(content).settings.query_max_rows in (3, 1000)
 
@@ -165,5 +175,7 @@ def test_nothing_in_the_current_folder_is_read(tmp_path: Path, monkeypatch: pyte
         (tmp_path / name).write_text("query_max_rows = 3")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "empty"))
-    found = config.load(home=str(tmp_path / "home"), environment={k: v for k, v in os.environ.items() if not k.startswith("HOLDALL_")})
+    found = config.load(
+        home=str(tmp_path / "home"), environment={k: v for k, v in os.environ.items() if not k.startswith("HOLDALL_")}
+    )
     assert found.settings == Settings()

@@ -25,7 +25,9 @@ def test_every_command_of_a_page_prints_what_the_page_says(path: Path, tmp_path:
         printed = page.run(step)
         page.learn(step.expected, printed)
         shown = page.as_said(printed)
-        assert agrees(step.expected, shown), f"$ {step.command}\n--- page\n{plain(step.expected)}\n--- real\n{plain(shown)}"
+        assert agrees(step.expected, shown), (
+            f"$ {step.command}\n--- page\n{plain(step.expected)}\n--- real\n{plain(shown)}"
+        )
 
 
 @pytest.mark.parametrize("path", _having("python"), ids=lambda path: path.name)

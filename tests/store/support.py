@@ -8,10 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
 from holdall.policy.retention import DAY
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.sources import Source
 from holdall.values.facts import Facts, Origin
+
+# One store for all examples of a test: what one example keeps does not change what the next gets. Fewer of them,
+# because each is synced to the disk.
+one_store = settings(
+    max_examples=settings().max_examples // 3, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 StoreMaker = Callable[..., OutputStore]
 

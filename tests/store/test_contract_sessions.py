@@ -43,7 +43,7 @@ def test_sessions_are_listed_newest_first(store: OutputStore, clock: Clock) -> N
     made = [store.open_session(name) for name in ("a", "b")]
     clock.now += 5
     made.insert(0, store.open_session("c"))
-    assert [one.name for one in store.sessions()][0] == "c"
+    assert store.sessions()[0].name == "c"
     assert sorted(store.sessions(), key=lambda one: one.name) == sorted(made, key=lambda one: one.name)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -27,12 +27,8 @@ from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.sources import CHUNK, Source
 from holdall.values.errors import WrongUse
 from tests.requirements import requirement
-from tests.store.support import keep, kept_bytes, read_back
+from tests.store.support import keep, kept_bytes, one_store, read_back
 from tests.text.strategies import messy_bytes
-
-# One store for all examples of a test: what one example keeps does not change what the next gets.
-one_store = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
 
 EARLIEST = datetime.datetime.min  # noqa: DTZ901  # a tool that knows no zones
 

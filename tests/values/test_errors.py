@@ -43,7 +43,7 @@ def test_the_tree_of_errors_is_as_its_docstring_draws_it() -> None:
 def test_the_messages_say_what_happened_and_what_to_do() -> None:
     shown = [
         UnknownHandle("k3f9", session="s1"),
-        UnknownHandle("x" * 100, session="s1", known=[f"h{number}" for number in range(10)]),
+        UnknownHandle("x" * 200, session="s1", known=[f"h{number}" for number in range(10)]),
         AmbiguousCallId("c1", ["k3f9", "m4g8"]),
         BadSetting("retention", "x" * 200, "it must be shorter", where="config.toml"),
         MissingExtra("rs_bpe", "tokens", "counting tokens exactly"),
@@ -55,7 +55,7 @@ def test_the_messages_say_what_happened_and_what_to_do() -> None:
     assert [str(one) for one in shown] == snapshot(
         [
             'no output is kept under "k3f9" in session "s1". Kept: nothing yet. (`holdall ls` lists them.)',
-            'no output is kept under "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" in session "s1". Kept: h0, h1, h2, h3, h4, h5, h6, h7 and 2 more. (`holdall ls` lists them.)',
+            'no output is kept under "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" in session "s1". Kept: h0, h1, h2, h3, h4, h5, h6, h7 and 2 more. (`holdall ls` lists them.)',
             '2 outputs have the call id "c1". Use one of their handles: k3f9, m4g8.',
             "setting 'retention' in config.toml is 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...; it must be shorter",
             "counting tokens exactly needs the package 'rs_bpe'. Install it with: pip install 'holdall[tokens]'",

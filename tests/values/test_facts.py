@@ -83,5 +83,7 @@ def test_the_long_handle_is_made_of_session_and_id() -> None:
 
 
 @pytest.mark.parametrize("state", get_args(State))
-def test_only_a_ready_output_is_whole(state: State) -> None:
+def test_only_what_ended_by_itself_is_whole(state: State) -> None:
     assert dataclasses.replace(SOME, state=state).is_whole == (state == "ready")
+    # A command that failed has still written all that it wrote.
+    assert dataclasses.replace(SOME, state=state, exit_code=1).is_whole == (state in ("ready", "failed"))

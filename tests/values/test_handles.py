@@ -20,27 +20,13 @@ from holdall.values.handles import (
     parse,
 )
 from tests.requirements import requirement
+from tests.values.bad_handles import HOSTILE
 
 SESSION = "6a1e1c52-0d0f-4f6e-9a51-3f0b2f1f7c11"
 OUTPUT = "0b8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"
 
 uuids = st.uuids(version=4).map(str)
 shorts = st.builds(str.__add__, st.sampled_from(LETTERS), st.text(SIGNS, min_size=SHORTEST - 1, max_size=LONGEST - 1))
-
-# The inputs of the area "handle" in the collection of bad inputs.
-HOSTILE = {
-    "HANDLE-001": "../../../etc/passwd",
-    "HANDLE-002": "/etc/passwd",
-    "HANDLE-005": "%252e%252e%252f",
-    "HANDLE-006": "..\\..\\windows",
-    "HANDLE-009": "id. ",
-    "HANDLE-010": "CON",
-    "HANDLE-011": "session-abc-evil/x",
-    "HANDLE-013": " ",
-    "HANDLE-017": "abc\ndef",
-    "HANDLE-018": "/proc/self/environ",
-    "HANDLE-020": "file:///etc/passwd",
-}
 
 
 @given(shorts)

@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from holdall.bag import Holdall
 from holdall.cli import show
 from holdall.cli.options import FAULT, open_bag
-from holdall.text.numbers import size
+from holdall.text.numbers import grouped, size
 from holdall.values.answers import Table
 from holdall.values.facts import Facts
 
@@ -28,86 +28,101 @@ _MODULES = ("typing", "argparse", "inspect", "subprocess", "tarfile", "zipfile",
             "calendar", "configparser", "copy", "csv", "dataclasses", "functools", "gettext", "imaplib", "ipaddress",
             "locale", "pathlib", "platform", "random", "selectors", "tempfile", "textwrap", "traceback",
             "unittest.mock", "xml.dom.minidom", "http.client", "http.server", "urllib.request", "email.message",
-            "asyncio.base_events", "asyncio.tasks", "asyncio.streams", "concurrent.futures.process", "multiprocessing.managers")  # fmt: skip
+            "asyncio.base_events", "asyncio.tasks", "asyncio.streams", "concurrent.futures.process")  # fmt: skip
 
 Answer = TypeVar("Answer")
 
 
 async def demo(home: str | None, session: str | None, as_json: bool) -> int:
-    del as_json
+    tour = Tour(quiet=as_json)
     if home is None and "HOLDALL_HOME" not in os.environ:
         with tempfile.TemporaryDirectory(prefix="holdall-demo-") as folder:
-            return await _tour(open_bag(os.path.join(folder, "home"), session))
-    return await _tour(open_bag(home, session))
+            same = await tour.walk(open_bag(os.path.join(folder, "home"), session))
+    else:
+        same = await tour.walk(open_bag(home, session))
+    if as_json:
+        show.as_json(tour.figures)
+    return 0 if same else FAULT
 
 
-async def _tour(bag: Holdall) -> int:
-    async with bag:
-        print(f"Keeping what `python -m dis` prints for {len(_MODULES)} modules of the standard library …\n")
-        source = _Disassembly()
-        kept = await _timed("kept", bag.keep(source.parts(), tool="python -m dis", call_id="demo-1"))
-        print(f"\nA model would see this in place of {size(kept.measure.bytes)}:\n")
-        print(_indented(await bag.notice(kept.handle)))
-        print("\nand fetch exactly what it needs:\n")
-        await _fetch(bag, kept)
-        digest = hashlib.sha256()
+class Tour:
+    """Prints as it goes, or only gathers its figures."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.figures: dict[str, object] = {}
+        self._quiet = quiet
+
+    async def walk(self, bag: Holdall) -> bool:
+        async with bag:
+            self._say("Running `python -m dis` over modules of the standard library, a real tool that prints much …\n")
+            output = await self._timed("disassembled", _disassembly())
+            self._say(f"      {size(len(output))}")
+            kept = await self._timed("kept", bag.keep(output, tool="python -m dis", call_id="demo"))
+            self.figures |= {"bytes": kept.measure.bytes, "lines": kept.measure.lines, "tokens": kept.measure.tokens}
+            self._say(f"\nA model would see this in place of {size(kept.measure.bytes)}:\n")
+            self._say(_indented(await bag.notice(kept.handle)))
+            self._say("\nand fetch exactly what it needs:\n")
+            await self._fetch(bag, kept)
+            back = await self._timed("reading back, block by block", _read_back(bag, kept.handle))
+            same = back == kept.measure.sha256 == hashlib.sha256(output).hexdigest()
+            self.figures |= {"identical": same, "sha256": back}
+            verdict = "identical" if same else "NOT identical"
+            self._say(f"      {grouped(kept.measure.bytes)} bytes, {verdict}: sha256 {back}")
+            return same
+
+    async def _fetch(self, bag: Holdall, kept: Facts) -> None:
+        handle = kept.handle
+        counted = bag.grep(handle, "RETURN_GENERATOR", count=True)
+        found = await self._timed(f"grep {handle} 'RETURN_GENERATOR' --count", counted)
+        self._say(f"      {found.total:,}")
+        pattern = r"LOAD_GLOBAL .*\((?:NULL \+ )?(\w+)"
+        grouping = bag.grep(handle, pattern, group=True, limit=3)
+        groups = await self._timed(f"grep {handle} '{pattern}' --group -m 3", grouping)
+        for group in groups.groups:
+            self._say(f"      {group.count:>6,}  {group.value}")
+        sql = "select count(*) from t where text like '%CALL%'"
+        table = await self._timed(f'query {handle} "{sql}"', bag.query(handle, sql))
+        calls = table.rows[0][0] if isinstance(table, Table) else 0
+        self._say(f"      {calls:,}")
+        middle = kept.measure.lines // 2
+        reading = bag.read(handle, lines=(middle, middle + 2))
+        passage = await self._timed(f"read {handle} --lines {middle}:{middle + 2}", reading)
+        self._say(_indented(passage.text.rstrip("\n"), 6))
+        self.figures |= {"grep_count": found.total, "group_first": groups.groups[0].value, "sql_count": calls}
+
+    async def _timed(self, what: str, work: Awaitable[Answer]) -> Answer:
         started = time.perf_counter()
-        async for chunk in bag.stream(kept.handle):
-            digest.update(chunk)
-        same = digest.hexdigest() == source.digest.hexdigest() == kept.measure.sha256
-        print(f"\n  read back {kept.measure.bytes:,} bytes in {_ms(started)}, block by block: "
-              f"{'identical' if same else 'NOT identical'}, sha256 {kept.measure.sha256[:16]}…")  # fmt: skip
-        return 0 if same else FAULT
+        answer = await work
+        spent = (time.perf_counter() - started) * 1000
+        self.figures[what.split(maxsplit=1)[0] + "_ms"] = round(spent, 1)
+        self._say(f"  {show.paint(what, 'bold')}  {show.paint(f'{spent:,.0f} ms', 'dim')}")
+        return answer
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print(text, flush=True)
 
 
-async def _fetch(bag: Holdall, kept: Facts) -> None:
-    handle = kept.handle
-    found = await _timed(f"grep {handle} 'RETURN_GENERATOR' --count", bag.grep(handle, "RETURN_GENERATOR", count=True))
-    print(f"      {found.total:,} matches")
-    grouped = await _timed(
-        f"grep {handle} 'LOAD_GLOBAL .*\\((?:NULL \\+ )?(\\w+)' --group",
-        bag.grep(handle, r"LOAD_GLOBAL .*\((?:NULL \+ )?(\w+)", group=True, limit=3),
-    )
-    for group in grouped.groups:
-        print(f"      {group.count:>6,}  {group.value}")
-    sql = "select count(*) as n from t where text like '%CALL%'"
-    table = await _timed(f'query {handle} "{sql}"', bag.query(handle, sql))
-    print(f"      {table.rows[0][0]:,}" if isinstance(table, Table) else "")
-    middle = kept.measure.lines // 2
-    passage = await _timed(f"read {handle} --lines {middle}:{middle + 2}", bag.read(handle, lines=(middle, middle + 2)))
-    print(_indented(passage.text.rstrip("\n"), 6))
+async def _disassembly() -> bytes:
+    """Run the real command module after module, until there is enough."""
+    parts: list[bytes] = []
+    for module in _MODULES:
+        program = f"import dis, inspect, {module} as m; dis.dis(compile(inspect.getsource(m), m.__file__, 'exec'))"
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "ignore", "-c", program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        printed, _ = await process.communicate()
+        parts.append(printed)
+        if sum(map(len, parts)) >= _ENOUGH:
+            break
+    return b"".join(parts)
 
 
-class _Disassembly:
-    """Runs the real command module after module, until there is enough."""
-
-    def __init__(self) -> None:
-        self.digest = hashlib.sha256()
-
-    async def parts(self) -> AsyncIterator[bytes]:
-        size_so_far = 0
-        for module in _MODULES:
-            program = f"import dis, inspect, {module} as m; dis.dis(compile(inspect.getsource(m), m.__file__, 'exec'))"
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-W", "ignore", "-c", program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-            part, _ = await process.communicate()
-            self.digest.update(part)
-            size_so_far += len(part)
-            yield part
-            if size_so_far >= _ENOUGH:
-                return
-
-
-async def _timed(what: str, work: Awaitable[Answer]) -> Answer:
-    started = time.perf_counter()
-    answer = await work
-    print(f"  {show.paint(what, 'bold')}  {show.paint(_ms(started), 'dim')}")
-    return answer
-
-
-def _ms(started: float) -> str:
-    return f"{(time.perf_counter() - started) * 1000:,.0f} ms"
+async def _read_back(bag: Holdall, handle: str) -> str:
+    digest = hashlib.sha256()
+    async for chunk in bag.stream(handle):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _indented(text: str, by: int = 4) -> str:

@@ -9,7 +9,7 @@ from holdall.bag import Holdall
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, WRONG_USE, complain, open_bag
 from holdall.text.escape import one_line
-from holdall.text.numbers import age, grouped, size
+from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.answers import Passage, Table
 from holdall.values.errors import WrongUse
 from holdall.values.facts import Facts
@@ -205,13 +205,13 @@ async def query(handle: str, ask: QueryAsk, home: str | None, session: str | Non
         return 0 if found.total else FOUND_NOTHING
     if isinstance(found, Table):
         screen.rows(found)
-        shown, noun = len(found.rows), "rows"
+        shown, noun = len(found.rows), "row"
         more = f"go on with OFFSET {found.next}"
     else:
         screen.nodes(found)
-        shown, noun = len(found.nodes), "values"
+        shown, noun = len(found.nodes), "value"
         more = f"go on with --skip {found.next}"
-    parts = [f"{found.total:,} {noun}"]
+    parts = [plural(found.total, noun)]
     if found.next is not None:
         parts.append(f"{shown:,} shown; {more}")
     screen.about(" · ".join([*parts, *found.notes]))

@@ -62,8 +62,6 @@ async def execute(
             show.about(f"{_ended(code)} · kept as {facts.handle} · {size}")
         else:
             await _tell(bag, facts, as_json)
-            if code and not as_json:
-                show.about(_ended(code))
         if fault is not None:
             complain(fault, as_json=as_json)
             return FAULT
@@ -92,11 +90,11 @@ async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
         whole = await bag.read(facts.handle, bytes=":", bounded=False)
         show.content(whole.data)
         show.end_line(whole.data)
-        show.about(f"kept as {facts.handle}")
+        show.about(f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else ""))
     else:
         print(await bag.notice(facts.handle))
-    if facts.error:
-        show.about(f"{facts.handle} is not whole ({facts.state}): {facts.error}")
+        if facts.error:
+            show.about(f"{facts.handle} {facts.state}: {facts.error}")
 
 
 class _Stdin:
@@ -138,7 +136,7 @@ def _copy(process: "subprocess.Popen[bytes]", keep: Any, live: bool) -> StoreFau
 
 
 def _finish(finish: Any, code: int, fault: Exception | None) -> Facts | None:
-    state: State = "ready" if code == 0 and fault is None else "failed"
+    state: State = "interrupted" if fault is not None else "ready" if code == 0 else "failed"
     error = "" if code == 0 else _ended(code)
     if fault is not None:
         error = f"not all of it is kept: {fault}"

@@ -43,6 +43,7 @@ def end_line(data: bytes) -> None:
 
 
 def about(text: str) -> None:
+    sys.stdout.flush()  # where both streams go to one place, the content comes first
     print(paint(for_people(text), "dim", sys.stderr), file=sys.stderr)
 
 

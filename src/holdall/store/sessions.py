@@ -1,6 +1,6 @@
 """Sessions on disk: one folder each, found by name.
 
-    names/<sha256 of the name>     which session has that name; made by a hard link, so that one of two makers wins
+    names/<sha256 of the name>     which session has that name; made under a lock, by one maker at a time
     session-<uuid>/session.json    what the session is; the folder holds its outputs
 
 A session's name comes from outside and is only ever hashed, never part of a path.
@@ -36,6 +36,7 @@ class Sessions:
     def __init__(self, root: int, clock: Callable[[], float]) -> None:
         self._root = root
         self._clock = clock
+        self._names_folder = -1
 
     def find(self, name: str) -> SessionInfo | None:
         """By name, or by the name of its folder."""
@@ -44,43 +45,49 @@ class Sessions:
             named = self._load(name.removeprefix(PREFIX))
             if named is not None:
                 return named
-        try:
-            owner = json.loads(disk.read_file(_claim(name), inside=self._names()))
-            id = str(owner["session"])
-        except (FileNotFoundError, KeyError, TypeError, ValueError):
-            return self._search(name)
+        id = self._claimed(name)
         found = self._load(id) if is_uuid(id) else None
-        return found if found is not None and found.name == name else self._search(name)
+        # The claim is a second witness of the name: it finds a session that has lost its own file.
+        return replace(found, name=name) if found is not None else self._search(name)
+
+    def _claimed(self, name: str) -> str:
+        """The id of the session that claims the name. Where the claim is lost or damaged, nothing."""
+        try:
+            return str(json.loads(disk.read_file(_claim(name), inside=self._names()))["session"])
+        except (OSError, KeyError, TypeError, ValueError):
+            return ""
 
     def make(self, name: str, retention: Retention, parent: str) -> SessionInfo:
-        """A new session, or the one that somebody else made in the meantime."""
-        _check_name(name)
-        info = SessionInfo(id=new_uuid(), name=name, created=self._clock(), retention=retention, parent=parent)
-        folder = disk.make_folder(PREFIX + info.id, inside=self._root)
-        try:
-            self._save(folder, info)
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        os.fsync(self._root)
-        owner = self._owner_of_name(info)
-        if owner.id != info.id:
-            self._discard(info)
-        return owner
+        """A new session, or the one that somebody else made in the meantime.
 
-    def _owner_of_name(self, info: SessionInfo) -> SessionInfo:
-        """Who has the name from now on: `info`, or whoever had it before."""
+        One maker at a time: a session can be found, and used, from the moment that its file is there, so no maker
+        may lose the race for the name after that.
+        """
+        _check_name(name)
         names = self._names()
+        with disk.locked(_LOCK, inside=names):
+            found = self.find(name)
+            if found is not None:
+                return found
+            info = SessionInfo(id=new_uuid(), name=name, created=self._clock(), retention=retention, parent=parent)
+            self._make_folder(info)
+            # What is claimed already is a session that is gone.
+            disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
+            os.fsync(names)
+            return info
+
+    def _make_folder(self, info: SessionInfo) -> None:
         try:
-            disk.write_new(_claim(info.name), _claiming(info), inside=names, token=new_tag(), replace=False)
-        except FileExistsError:
-            # The claim may point to a session that is gone. One at a time, so that one of several takes its place.
-            with disk.locked(_LOCK, inside=names):
-                owner = self.find(info.name) or info
-                disk.write_new(_claim(info.name), _claiming(owner), inside=names, token=new_tag(), replace=True)
-                info = owner
-        os.fsync(names)
-        return info
+            folder = disk.make_folder(PREFIX + info.id, inside=self._root)
+            try:
+                self._save(folder, info)
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError:
+            with contextlib.suppress(OSError):  # a folder with a file in it is a session, and stays
+                os.rmdir(PREFIX + info.id, dir_fd=self._root)
+            raise
 
     def keep_for(self, info: SessionInfo, retention: Retention) -> SessionInfo:
         changed = replace(info, retention=retention)
@@ -113,14 +120,16 @@ class Sessions:
         return folder
 
     def _names(self) -> int:
-        if not hasattr(self, "_names_folder"):
+        if self._names_folder >= 0 and os.fstat(self._names_folder).st_nlink == 0:  # removed by hand
+            self.close()
+        if self._names_folder < 0:
             self._names_folder = disk.make_folder(NAMES, inside=self._root)
         return self._names_folder
 
     def close(self) -> None:
-        if hasattr(self, "_names_folder"):
+        if self._names_folder >= 0:
             os.close(self._names_folder)
-            del self._names_folder
+            self._names_folder = -1
 
     def _load(self, id: str) -> SessionInfo | None:
         try:
@@ -162,14 +171,6 @@ class Sessions:
                 "retention": str(info.retention), "parent": info.parent}  # fmt: skip
         data = json.dumps(flat, indent=1).encode()
         disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
-
-    def _discard(self, info: SessionInfo) -> None:
-        """Undo a session that lost the race. It holds nothing but its own file."""
-        with contextlib.suppress(OSError):
-            folder = self.folder(info)
-            os.unlink(_FILE, dir_fd=folder)
-            os.close(folder)
-            os.rmdir(PREFIX + info.id, dir_fd=self._root)
 
 
 def _claim(name: str) -> str:

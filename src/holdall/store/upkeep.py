@@ -77,12 +77,13 @@ def sweep(store: DirectoryStore, *, dry_run: bool = False) -> Sweep:
 
 def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
     now = store.clock()
+    sessions = store.sessions()  # first of all: this also makes sure that the data folder is still ours
     if not dry_run:
         _mark(store, now)
     expired: list[tuple[str, Facts]] = []
     leftovers: list[str] = []
     freed = 0
-    for session in store.sessions():
+    for session in sessions:
         folder, outputs, _ = store.survey(session)
         over = [facts for facts in outputs if _is_over(session, facts, now)]
         for facts in over:

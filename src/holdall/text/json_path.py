@@ -18,7 +18,7 @@ _LARGEST_INDEX = 2**53 - 1  # RFC 9535: what every JSON number can hold
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+")
 _DASHED = re.compile(r"[\w$@-]+")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,15}+(?![0-9])", re.ASCII)
+_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]{0,15})(?![0-9])", re.ASCII)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.DOTALL) for quote in "'\""}
 _PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
@@ -212,9 +212,8 @@ class _Parser:
             return None
         if match[0][0] == "-":
             raise self._wrong(
-                "a negative index counts from the end, where one pass comes too late; use SQL for that: "
-                '--at with the array\'s path and "select t[-1] from (select list(t) as t from t)", '
-                "or count the elements first and use the index from the front"
+                "a negative index counts from the end, which one pass reaches too late; use SQL for that: query with "
+                'at=PATH OF THE ARRAY and sql="select * from t offset (select count(*) - 1 from t)"'
             )
         if int(match[0]) > _LARGEST_INDEX:
             raise self._wrong("an index has no leading zeros and is at most 2^53 - 1")

@@ -64,7 +64,8 @@ class Facts:
 
     @property
     def is_whole(self) -> bool:
-        return self.state == "ready"
+        """Whether the tool's output is all there. A command that failed has still written all that it wrote."""
+        return self.state == "ready" or (self.state == "failed" and self.exit_code is not None)
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {"handle": self.handle, "id": self.id, "session": self.session}

@@ -45,10 +45,11 @@ def _what(facts: Facts) -> str:
 
 
 def _why(facts: Facts) -> str:
-    if facts.state == "ready":
-        return "Too large to show; all of it is kept."
+    if facts.is_whole:
+        failed = f"It failed ({facts.error}). " if facts.error else ""
+        return f"{failed}Too large to show; all of it is kept."
     reason = f": {facts.error}" if facts.error else ""
-    return f"It did not end well ({facts.state}{reason}); what there was is kept."
+    return f"It is not whole ({facts.state}{reason}); what there was is kept."
 
 
 def _lines(facts: Facts, head: bytes, tail: bytes) -> list[str]:
@@ -62,8 +63,9 @@ def _lines(facts: Facts, head: bytes, tail: bytes) -> list[str]:
     shown: list[str] = []
     for number, line in numbered:
         cut = beginning(line.removesuffix(b"\r"), _LINE_BYTES)
-        more = f" … +{cut.omitted:,} bytes or more" if cut.omitted and len(line) >= GLIMPSE - 1 else ""
-        more = more or (f" … +{cut.omitted:,} bytes" if cut.omitted else "")
+        omitted = facts.measure.bytes - cut.end if total == 1 else cut.omitted
+        # A line that is longer than the glimpse has no length that is known here.
+        more = "" if not omitted else " …" if total > 1 and len(line) >= GLIMPSE else f" … +{omitted:,} bytes"
         shown.append(f"{number:<{width}}  {cut.text}{more}")
     return shown
 

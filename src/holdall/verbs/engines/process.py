@@ -15,6 +15,7 @@ from holdall.values.errors import BadPattern, WorkerFault
 from holdall.verbs.engines.task import Command
 
 _PIPE = 1 << 20
+_GATHER = 0.002  # seconds: ripgrep writes 8 KiB at a time, and waking up for each costs more than reading them
 _COMPLAINT = 4096  # bytes of standard error that are kept
 
 
@@ -73,6 +74,7 @@ class _Reading:
 
     def pieces(self, deadline: float) -> Iterator[bytes]:
         os.set_blocking(self._stdin.fileno(), False)
+        read = 0
         with selectors.DefaultSelector() as ready:
             ready.register(self._stdin, selectors.EVENT_WRITE)
             ready.register(self._stdout, selectors.EVENT_READ)
@@ -85,7 +87,10 @@ class _Reading:
                     elif key.fileobj is self._stderr:
                         self._hear(ready)
                     elif piece := os.read(key.fd, _PIPE):
+                        read += len(piece)
                         yield piece
+                        if read > _PIPE > 4 * len(piece):
+                            time.sleep(_GATHER)
                     else:
                         ready.unregister(self._stdout)
                 if left <= 0:
