@@ -164,7 +164,11 @@ async def test_outputs_kept_for_their_session_go_when_it_ends_however_it_ends(tm
     async with Holdall.open(session="s", home=home) as bag:
         with pytest.raises(OutputExpired, match="kept for its session, which has ended"):
             await bag.read(handle)
-    assert not any(b"secret" in path.read_bytes() for path in Path(home).rglob("*.txt"))
+    assert not _holds(home, b"secret")
+
+
+def _holds(home: str, text: bytes) -> bool:
+    return any(text in path.read_bytes() for path in Path(home).rglob("*.txt"))
 
 
 async def test_a_foreign_handle_and_an_unknown_one_get_the_same_answer(tmp_path: Path) -> None:

@@ -217,3 +217,27 @@ def test_an_argument_of_two_megabytes_is_refused_by_name_or_taken_as_data(holdal
     ran = holdall("read", "x" * 100_000)
     assert ran.code == 2
     assert len(ran.err) < 400
+
+
+@requirement("cli:missing-extra")
+def test_a_missing_extra_is_named_with_its_install_line(holdall: Program, tmp_path: Path) -> None:
+    (tmp_path / "rs_bpe.py").write_text("raise ImportError('not installed')")
+    env = {"PYTHONPATH": str(tmp_path), "HOLDALL_TOKENIZER": "o200k"}
+    ran = holdall("put", stdin=b"x", env=env)
+    assert ran.code == 2
+    assert ran.err == (
+        "holdall: counting tokens exactly needs the package 'rs-bpe'. Install it with: pip install 'holdall[tokens]'\n"
+    )
+    told = holdall(
+        "put", "--json", stdin=b"one two", env={"PYTHONPATH": str(tmp_path), "HOLDALL_TOKENIZER": "estimate"}
+    )
+    assert told.json["facts"]["tokens_exact"] is False
+
+
+@requirement("measure:escape-facts")
+def test_what_a_stranger_named_never_breaks_a_message_into_lines(holdall: Program) -> None:
+    ran = holdall("exec", "--", "a\nb\x1b[31m")
+    assert ran.err == "holdall: cannot run 'a\\nb\\x1b[31m': there is no such command. Nothing was kept.\n"
+    wrong = holdall("cat", "a\nb\x1b[31m")
+    assert "a\\nb\\x1b[31m" in wrong.err
+    assert wrong.err.count("\n") == 1

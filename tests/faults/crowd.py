@@ -3,6 +3,7 @@
 `tests.faults.test_processes` starts them and judges; what they print is what they were given.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -32,7 +33,9 @@ def puts(home: str, who: str, count: str) -> None:
     session = store.open_session(SESSION)
     for number in range(int(count)):
         data = content(number, int(who))
-        facts = store.put(session, [data[:100], data[100:]], Origin(call_id=f"{who}-{number}", terminal=number % 6 == 0))
+        facts = store.put(
+            session, [data[:100], data[100:]], Origin(call_id=f"{who}-{number}", terminal=number % 6 == 0)
+        )
         tell(facts.handle, number, facts.measure.sha256)
 
 
@@ -80,10 +83,8 @@ def dawdles(home: str, who: str, count: str) -> None:
         yield data
         long_ago = time.time() - 7200
         for path in folder.glob(f"{INCOMING}*"):
-            try:
+            with contextlib.suppress(FileNotFoundError):  # another one's, which has its name by now
                 os.utime(path, (long_ago, long_ago))
-            except FileNotFoundError:
-                pass  # another one's, which has its name by now
 
     for number in range(int(count)):
         facts = store.put(session, pieces(content(number, int(who))), Origin())

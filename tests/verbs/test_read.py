@@ -80,6 +80,23 @@ def test_json_of_a_hundred_thousand_levels_is_read_to_its_last_byte() -> None:
     assert b"".join(page.data for page in pages(reader, read(reader, bounds=ANSWER))) == data
 
 
+@requirement("read:large-log")
+def test_lines_far_into_a_large_log_are_read_without_what_stands_before_them() -> None:
+    reader = reader_of(b"".join(b"line number %d of many\n" % number for number in range(2_000_000)))
+    touched: list[Span] = []
+    real = reader.read
+
+    def counting(start: int, end: int) -> bytes:
+        touched.append(Span(start, end))
+        return real(start, end)
+
+    reader.read = counting
+    passage = read(reader, lines=(1_900_001, 1_900_002))
+    assert passage.text == "line number 1900000 of many\nline number 1900001 of many\n"
+    assert sum(span.end - span.start for span in touched) < 12 * 64 * 1024
+    assert min(span.start for span in touched if span.end > span.start) > 50_000_000
+
+
 @requirement(
     "read:lines",
     "answer:line-range",

@@ -29,7 +29,7 @@ from holdall.store.keeping import Quota
 from holdall.store.protocol import OutputReader, OutputWriter, Progress, SessionInfo
 from holdall.store.pump import Pump
 from holdall.store.sources import CHUNK, Source
-from holdall.text.tokenizers import default_tokenizer
+from holdall.text.tokenizers import tokenizer_named
 from holdall.text.tokens import Tokenizer
 from holdall.values.answers import Found, Nodes, Passage, Table
 from holdall.values.facts import Facts, Origin
@@ -77,7 +77,7 @@ class Holdall:
     ) -> Self:
         """A session by name, made where there is none; without a name, a new one. Use it as `async with`."""
         settings = settings or Settings()
-        tokenizer = tokenizer or default_tokenizer()
+        tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
         retention = parse_retention(settings.retention)
         store = DirectoryStore(
             home or settings.store_dir or default_home(),

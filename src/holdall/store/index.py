@@ -48,6 +48,7 @@ class Index:
     def __init__(self, path: str) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
 
     def rows(self, session: str) -> dict[str, tuple[str, Facts]]:
         """Handle to (stamp, facts) for every row that proves itself."""
@@ -110,19 +111,18 @@ class Index:
         """Whatever goes wrong costs this one use of the cache and nothing else."""
         try:
             return work(self._connected())
-        except sqlite3.OperationalError:
-            self.close()  # busy, read-only or no space: do without
-        except sqlite3.Error:
+        except (sqlite3.Error, ValueError) as problem:  # ValueError: an error text that is damaged itself
             self.close()
-            self._set_aside()
+            if _is_damage(problem):
+                self._set_aside()
         except OSError:
             self.close()
         return otherwise
 
     def _connected(self) -> sqlite3.Connection:
-        if self._connection is not None and os.path.exists(self._path):
+        if self._connection is not None and self._identity == _identity(self._path):
             return self._connection
-        self.close()
+        self.close()  # or never opened, or the file was set aside or removed by somebody else
         if os.path.islink(self._path):
             self._set_aside()
         # The file is made by us first: SQLite would make it with the mode that the umask leaves.
@@ -131,9 +131,9 @@ class Index:
             os.chmod(self._path, 0o600)
         try:
             self._connection = self._open()
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.Error:
+        except (sqlite3.Error, ValueError) as problem:
+            if not _is_damage(problem):
+                raise
             self._set_aside()
             self._connection = self._open()
         return self._connection
@@ -141,10 +141,16 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         # Used from one thread at a time, though not always the same: the store holds a lock around it.
         database = sqlite3.connect(self._path, timeout=2.0, check_same_thread=False)
-        database.execute("PRAGMA journal_mode = TRUNCATE")
-        database.execute("PRAGMA synchronous = OFF")
-        if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            database.executescript(f"{_CLEAR} {_SCHEMA} PRAGMA user_version = {_VERSION};")
+        try:
+            database.execute("PRAGMA journal_mode = TRUNCATE")
+            database.execute("PRAGMA synchronous = OFF")
+            if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                # In one step: a second process must not meet a database without tables.
+                database.executescript(f"BEGIN IMMEDIATE; {_CLEAR} {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        except BaseException:
+            database.close()
+            raise
+        self._identity = _identity(self._path)
         return database
 
     def _set_aside(self) -> None:
@@ -156,6 +162,22 @@ class Index:
                 return
         with contextlib.suppress(OSError):
             os.unlink(self._path)
+
+
+def _is_damage(problem: Exception) -> bool:
+    """Whether the file is wrong, rather than busy, read-only or on a disk without space: then it is done without."""
+    if not isinstance(problem, sqlite3.OperationalError):
+        return True
+    code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # text that is none comes without a code
+    return code == sqlite3.SQLITE_ERROR
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        about = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def _proof(text: str, stamp: str) -> int:

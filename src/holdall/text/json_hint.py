@@ -6,7 +6,7 @@ A second, short pass from where the first one ended up. It names members, never 
 import difflib
 from collections.abc import Sequence
 
-from holdall.text.json_cursor import CHUNK, JsonFault, Read
+from holdall.text.json_cursor import OPEN_ARRAY, OPEN_OBJECT, Cursor, JsonFault, Read
 from holdall.text.json_names import shown_name
 from holdall.text.json_path import Index, JsonPath, Name, Segment, Slice, Wildcard
 from holdall.text.json_scan import Layout, Scan, SeveralValues
@@ -16,7 +16,7 @@ _NAMES_SHOWN = 20
 _NAMES_COMPARED = 2000
 _NAME_SHOWN = 60  # characters
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
-_KINDS = {b"{": "an object", b"[": "an array", b'"': "a string", b"t": "true", b"f": "false", b"n": "null"}
+_SCALARS = dict(zip(b'"tfn', ("a string", "true", "false", "null"), strict=True))
 
 
 def why_nothing(read: Read, size: int, path: JsonPath, scan: Scan, *, layout: Layout) -> str:
@@ -26,16 +26,16 @@ def why_nothing(read: Read, size: int, path: JsonPath, scan: Scan, *, layout: La
     if wanted.descendants:
         return f"Nothing below {reached.path} is {_selectors(wanted)}."
     whole_sequence = reached.segments == 0 and layout != "one"
-    kind = "[" if whole_sequence else read(reached.start, reached.start + 1).decode("latin-1")
     names, total = _children(read, size, reached.start, layout if whole_sequence else "one")
     if whole_sequence:
         return _about_records(wanted, total)
-    if kind == "{":
+    sign = Cursor(read, size, start=reached.start).peek()
+    if sign == OPEN_OBJECT:
         return f"{reached.path} has no member {_selectors(wanted)}; it has {_members(wanted, names, total)}"
-    if kind == "[":
+    if sign == OPEN_ARRAY:
         hint = "" if _wants_elements(wanted) else f" Go on with [*] or an index: {reached.path}[0]"
         return f"{reached.path} is an array of {plural(total, 'element')}, without {_selectors(wanted)}.{hint}"
-    return f"{reached.path} is {_KINDS.get(kind.encode('latin-1'), 'a number')}; nothing is below it."
+    return f"{reached.path} is {_SCALARS.get(sign, 'a number')}; nothing is below it."
 
 
 def _about_records(wanted: Segment, total: int) -> str:
@@ -49,7 +49,7 @@ def _about_records(wanted: Segment, total: int) -> str:
 
 def _children(read: Read, size: int, start: int, layout: Layout) -> tuple[list[str], int]:
     """The first names in the container at `start`, and how many children it has."""
-    scan = Scan(read, size, _CHILDREN, layout=layout, start=start, chunk=CHUNK)
+    scan = Scan(read, size, _CHILDREN, layout=layout, start=start)
     names: list[str] = []
     try:
         for hit in scan.hits(0, _NAMES_COMPARED):

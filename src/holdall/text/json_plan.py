@@ -43,9 +43,9 @@ class Plan:
 
     def __init__(self, machine: Machine, states: int) -> None:
         active = [(bit, segment) for bit, segment in enumerate(machine.segments) if states >> bit & 1]
-        self.other = sum(
-            (1 << bit) * segment.descendants | (2 << bit) * _has_wildcard(segment) for bit, segment in active
-        )
+        self.other = 0
+        for bit, segment in active:
+            self.other |= (1 << bit) * segment.descendants | (2 << bit) * _has_wildcard(segment)
         self.names: dict[bytes, int] = {}
         self.positions: list[tuple[Index | Slice, int]] = []
         for bit, segment in active:

@@ -133,7 +133,8 @@ class Scan:
         root = Frame(is_object=False, plan=plan)
         self._stack.append(root)
         index = 0
-        while self._next_record() and (plan.last is None or index <= plan.last):
+        # Where no record can matter all are passed, so that it is known whether they are JSON.
+        while self._next_record() and (plan.last is None or plan.last < 0 or index <= plan.last):
             root.step = index
             try:
                 yield from self._record(plan.element(index))
@@ -148,7 +149,7 @@ class Scan:
 
     def _record(self, states: int) -> Iterator[Hit]:
         if not states:
-            self._cursor.pass_value()
+            self._cursor.pass_value(strictly=True)
         else:
             hit = self._value(states)
             if hit:
@@ -195,7 +196,7 @@ class Scan:
             self._note_how_far(further)
             if sign in (OPEN_OBJECT, OPEN_ARRAY) and self._enter(sign == OPEN_OBJECT, further, hit, matched):
                 return hit
-        cursor.pass_value(strictly=matched)
+        cursor.pass_value(strictly=True)
         if hit:
             hit.end = cursor.place
         return hit

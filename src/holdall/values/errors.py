@@ -51,7 +51,7 @@ class UnknownHandle(WrongUse):
         self.session = session
         shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
         super().__init__(
-            f'no output is kept under "{handle[:100]}" in session "{session}". '
+            f'no output is kept under "{_flat(handle[:100])}" in session "{session}". '
             f"Kept: {shown or 'nothing yet'}. (`holdall ls` lists them.)"
         )
 
@@ -61,7 +61,7 @@ class AmbiguousCallId(WrongUse):
         self.call_id = call_id
         self.handles = tuple(handles)
         super().__init__(
-            f'{len(handles)} outputs have the call id "{call_id[:80]}". '
+            f'{len(handles)} outputs have the call id "{_flat(call_id[:100])}". '
             f"Use one of their handles: {', '.join(handles[:8])}."
         )
 
@@ -139,6 +139,11 @@ class OutputMissing(StoreFault):
 
 class WorkerFault(StoreFault):
     """A helper process died, or ran out of time or memory; the message says which."""
+
+
+def _flat(text: str) -> str:
+    """What came from outside, on one line."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _short(value: object) -> str:

@@ -15,6 +15,8 @@ MIB = 1024 * KIB
 
 Dialect = Literal["holdall", "extract", "refs", "async", "clamp", "legacy"]
 DIALECTS: tuple[str, ...] = get_args(Dialect)
+TokenizerName = Literal["auto", "o200k", "estimate"]
+_CHOICES = {"dialect": DIALECTS, "tokenizer": get_args(TokenizerName)}
 
 
 def _setting(
@@ -36,6 +38,9 @@ class Settings:
     max_inline_lines: int | None = _setting(None, "the same in lines", least=1, most=2**40)
     max_inline_tokens: int | None = _setting(
         None, "the same in tokens", least=1, most=2**40, also=("asyncTokenThreshold",)
+    )
+    tokenizer: TokenizerName = _setting(
+        "auto", "how tokens are counted: exactly with o200k (an extra), by an estimate, or as exactly as can be"
     )
     answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
     answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
@@ -70,8 +75,8 @@ def by_name() -> Mapping[str, "Field[Any]"]:
 def rule_of(one: "Field[Any]") -> str:
     """What a value must be, in words."""
     least, most = one.metadata["least"], one.metadata["most"]
-    if one.name == "dialect":
-        return "it must be one of " + ", ".join(DIALECTS)
+    if one.name in _CHOICES:
+        return "it must be one of " + ", ".join(_CHOICES[one.name])
     if least is None:
         return "it must be text"
     noun = "a number" if isinstance(one.default, float) else "a whole number"
@@ -85,7 +90,7 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
         return
     least, most = one.metadata["least"], one.metadata["most"]
     if least is None:
-        allowed = isinstance(value, str) and (one.name != "dialect" or value in DIALECTS)
+        allowed = isinstance(value, str) and (one.name not in _CHOICES or value in _CHOICES[one.name])
     elif isinstance(value, bool) or not isinstance(value, int | float):
         allowed = False
     else:

@@ -221,8 +221,7 @@ def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
             f"The JSON is broken: {found.fault}. Only what stands before that was searched; there may be more."
         )
     if found.scan.broken:
-        first = found.scan.first_fault
-        notes.append(f"{plural(found.scan.broken, 'line')} left out that are not JSON; the first: {first}.")
+        notes.append(f"Lines that are not JSON are left out: {found.scan.broken:,}. The first: {found.scan.first_fault}.")
     if any(hit.shortened for hit in found.hits):
         notes.append("Some paths are too long to show and have … inside; read those values by their bytes.")
     if any(node.cut for node in nodes):

@@ -1,0 +1,465 @@
+"""The store on disk: what lies where, under which name and mode, and in which order it gets there."""
+
+import os
+import re
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from holdall.store import record, upkeep
+from holdall.store.directory import DirectoryStore
+from holdall.store.protocol import SessionInfo
+from holdall.values.blocks import BlockTable
+from holdall.values.errors import OutputMissing, StoreFault, UnknownHandle
+from holdall.values.facts import Origin
+from tests.requirements import requirement
+from tests.store.support import folder_of, keep, payload, read_back, tree
+from tests.store.test_contract_outputs import HOSTILE_NAMES
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+NAMES = re.compile(
+    rf"names(/[0-9a-f]{{64}}|/\.lock)?|index\.sqlite(-journal)?|\.last-gc|session-{UUID}"
+    rf"(/session\.json|/\.lock|/[a-z][a-z0-9]{{3,11}}\.record|/{UUID}\.(txt|json)|/terminal(/{UUID}\.log)?)?"
+)
+
+
+@pytest.fixture
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+# ── Names ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:plain-files-and-index")
+def test_an_output_is_a_plain_file_beside_one_sqlite_index(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    facts = keep(folder_store, folder_session, "what came")
+    assert (folder_of(home, folder_session) / facts.file).read_bytes() == b"what came"
+    with sqlite3.connect(home / "index.sqlite") as database:
+        assert database.execute("SELECT handle FROM outputs").fetchall() == [(facts.handle,)]
+    database.close()
+    assert [path.name for path in home.glob("*.sqlite")] == ["index.sqlite"]
+
+
+@requirement("store:json-suffix")
+@pytest.mark.parametrize("value", [{"a": 1}, '{"a": 1}', "[]", [1, 2]])
+def test_json_is_in_a_file_that_ends_in_json(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, value: object
+) -> None:
+    assert keep(folder_store, folder_session, value).file == payload(home, folder_session)[0]
+    assert re.fullmatch(UUID + r"\.json", payload(home, folder_session)[0])
+
+
+@requirement("store:txt-suffix")
+@pytest.mark.parametrize("value", ["words", "", b"\x00\xff", '{"a": 1}\n{"a": 2}\n', "a,b\n1,2\n", None])
+def test_everything_else_is_in_a_file_that_ends_in_txt(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, value: object
+) -> None:
+    assert keep(folder_store, folder_session, value).file == payload(home, folder_session)[0]
+    assert re.fullmatch(UUID + r"\.txt", payload(home, folder_session)[0])
+
+
+@requirement("store:terminal-log")
+def test_the_output_of_a_command_is_under_terminal_in_a_file_that_ends_in_log(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    keep(folder_store, folder_session, '{"even": "json"}', terminal=True)
+    writer = folder_store.begin(folder_session, Origin(terminal=True))
+    writer.write(b"running")
+    assert all(re.fullmatch(f"terminal/{UUID}" + r"\.log", name) for name in payload(home, folder_session))
+    assert len(payload(home, folder_session)) == 2
+    assert read_back(folder_store, writer.finish()) == b"running"
+
+
+@requirement("store:named-by-uuid", "store:call-id-confined", "store:tool-name-confined", "session:name-confined")
+def test_no_name_from_outside_becomes_the_name_of_a_file(tmp_path: Path, home: Path) -> None:
+    store = DirectoryStore(str(home))
+    for number, name in enumerate(HOSTILE_NAMES.values()):
+        session = store.open_session(name if name.isprintable() and len(name) <= 200 else f"s{number}")
+        keep(store, session, f"content {number}", tool=name, call_id=name, server=name, arguments={name: name})
+        keep(store, session, {"n": number}, tool=name, terminal=True)
+        store.begin(session, Origin(tool=name, call_id=name)).finish()
+    upkeep.sweep(store)
+    store.close()
+    assert [name for name in tree(home) if not NAMES.fullmatch(name)] == []
+    assert os.listdir(tmp_path) == ["home"]
+
+
+@requirement("store:handle-grammar", "store:handle-confined")
+@pytest.mark.parametrize("reference", HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())
+def test_no_file_is_opened_by_the_name_of_what_is_no_handle(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch, reference: str
+) -> None:
+    keep(folder_store, folder_session, "x")
+    touched: list[str] = []
+    for name in ("open", "stat", "unlink", "readlink", "scandir"):
+        real: Any = getattr(os, name)
+
+        def watched(path: Any, *rest: Any, real: Any = real, **named: Any) -> Any:
+            touched.append(str(path))
+            return real(path, *rest, **named)
+
+        monkeypatch.setattr(os, name, watched)
+    with pytest.raises(UnknownHandle):
+        folder_store.resolve(folder_session, reference)
+    assert touched  # the store was asked, and looked at its own
+    allowed = re.compile(rf"{re.escape(folder_store.home)}.*|\d+|[a-z0-9]+\.record|names|[0-9a-f]{{64}}|session\.json")
+    assert [path for path in touched if not allowed.fullmatch(path)] == []
+
+
+# ── Modes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:folders-0700", "store:files-0600")
+@pytest.mark.parametrize("umask", [0, 0o022, 0o777], ids=oct, indirect=True)
+def test_folders_are_0700_and_files_0600_whatever_the_umask(home: Path, umask: int) -> None:
+    store = DirectoryStore(str(home))
+    session = store.open_session("s")
+    keep(store, session, "text")
+    keep(store, session, {"a": 1})
+    keep(store, session, "log", terminal=True)
+    writer = store.begin(session, Origin(terminal=True))
+    writer.write(b"x")
+    assert _wrong_modes(home) == {}
+    store.expire(session, writer.finish(), "test")
+    store.outputs(session)
+    upkeep.sweep(store)
+    store.close()
+    assert _wrong_modes(home) == {}
+    assert (home / ".last-gc").exists()
+
+
+@requirement("store:folders-0700", "store:files-0600")
+def test_a_umask_that_takes_everything_does_not_lock_a_plain_user_out() -> None:
+    # As root nothing is ever locked out, so the child becomes somebody else once it has imported everything.
+    script = """
+        import os, sys
+        from holdall.store import upkeep
+        from holdall.store.directory import DirectoryStore
+        from holdall.values.facts import Origin
+
+        def use(home):
+            for _ in range(2):  # made, then opened again
+                store = DirectoryStore(home)
+                session = store.open_session("s")
+                for terminal in (False, True):
+                    store.put(session, [b"x"], Origin(terminal=terminal))
+                    store.begin(session, Origin(terminal=terminal)).finish()
+                assert len(store.outputs(session)) in (4, 8)
+                upkeep.sweep(store)
+                store.close()
+
+        use(sys.argv[1] + "/warm")
+        if os.geteuid() == 0:
+            os.chown(sys.argv[1], 65534, 65534)
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        os.umask(0o777)
+        use(sys.argv[1] + "/home")
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", dedent(script), folder], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert _wrong_modes(Path(folder, "home")) == {}
+
+
+def _wrong_modes(home: Path) -> dict[str, str]:
+    modes = {".": stat.S_IMODE(os.stat(home).st_mode)} | {
+        path.relative_to(home).as_posix(): stat.S_IMODE(os.lstat(path).st_mode) for path in home.rglob("*")
+    }
+    return {name: oct(mode) for name, mode in modes.items() if mode != (0o700 if (home / name).is_dir() else 0o600)}
+
+
+# ── Records ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:record-beside-bytes")
+def test_the_record_beside_the_bytes_describes_them_completely(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    data = os.urandom(200_000)
+    facts = keep(folder_store, folder_session, data, tool="fetch", call_id="c1", arguments={"a": [1]})
+    folder = folder_of(home, folder_session)
+    found, table = record.decode((folder / f"{facts.handle}.record").read_bytes(), handle=facts.handle)
+    assert found == facts
+    reader = folder_store.open(facts)
+    assert table == reader.table
+    reader.close()
+    assert (folder / found.file).read_bytes() == data
+
+
+@requirement("store:record-beside-bytes")
+def test_the_folder_of_a_session_is_all_that_is_needed_to_find_everything_again(home: Path, tmp_path: Path) -> None:
+    store = DirectoryStore(str(home))
+    session = store.open_session("s1")
+    kept = [keep(store, session, f"output {number}", call_id=f"c{number}") for number in range(5)]
+    store.close()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder_of(home, session).rename(folder_of(elsewhere, session))
+    again = DirectoryStore(str(elsewhere))
+    assert again.open_session("s1") == session
+    for number, facts in enumerate(kept):
+        for reference in (facts.handle, facts.long_handle, f"c{number}"):
+            assert again.resolve(session, reference) == facts
+        assert read_back(again, facts) == f"output {number}".encode()
+    again.close()
+
+
+@requirement("store:format-version")
+def test_a_record_of_a_newer_version_is_refused_with_both_versions_and_left_alone(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    facts = keep(folder_store, folder_session, "from the future", call_id="c1")
+    other = keep(folder_store, folder_session, "of today")
+    path = folder_of(home, folder_session) / f"{facts.handle}.record"
+    path.write_bytes(path.read_bytes().replace(b"holdall record 1 ", b"holdall record 2 ", 1))
+    before = tree(folder_of(home, folder_session))
+    with pytest.raises(StoreFault) as refused:
+        folder_store.resolve(folder_session, facts.handle)
+    assert str(refused.value) == (
+        f"output {facts.handle} was kept by another version of Holdall (record format 2; this one reads 1). "
+        "Nothing was changed; use the version that wrote it."
+    )
+    with pytest.raises(StoreFault, match="record format 2; this one reads 1"):
+        folder_store.open(facts)
+    # The others are there, and nothing that looks after the store touches it.
+    assert folder_store.outputs(folder_session) == [other]
+    assert read_back(folder_store, other) == b"of today"
+    upkeep.sweep(folder_store)
+    verdicts = {verdict.handle: verdict.problem for verdict in upkeep.verify(folder_store)}
+    assert verdicts == {facts.handle: str(refused.value), other.handle: ""}
+    assert tree(folder_of(home, folder_session)) == before
+
+
+@requirement("store:format-version")
+def test_bytes_that_a_record_of_a_newer_version_may_name_are_not_removed(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    facts = keep(folder_store, folder_session, "shared")
+    twin = keep(folder_store, folder_session, "shared")
+    path = folder_of(home, folder_session) / f"{facts.handle}.record"
+    path.write_bytes(path.read_bytes().replace(b"holdall record 1 ", b"holdall record 2 ", 1))
+    assert folder_store.expire(folder_session, twin, "test") == 0
+    assert payload(home, folder_session) == [facts.file]
+
+
+def test_a_session_of_a_newer_version_is_refused_and_hides_no_other(home: Path) -> None:
+    store = DirectoryStore(str(home))
+    newer, today = store.open_session("newer"), store.open_session("today")
+    path = folder_of(home, newer) / "session.json"
+    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 2'))
+    before = tree(home)
+    for name in ("newer", f"session-{newer.id}"):
+        with pytest.raises(StoreFault) as refused:
+            store.open_session(name)
+        assert str(refused.value) == (
+            f"session-{newer.id} was made by another version of Holdall (session format 2; this one reads 1). "
+            "Nothing was changed; use the version that made it."
+        )
+    assert store.sessions() == [today]
+    assert tree(home) == before
+    store.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"[]", b"1", b"\xff", b'{"session": 5}', b'{"session": "../.."}'])
+def test_a_damaged_claim_of_a_name_costs_no_session(home: Path, damage: bytes) -> None:
+    store = DirectoryStore(str(home))
+    session = store.open_session("s1")
+    (claim,) = (path for path in (home / "names").iterdir() if not path.name.startswith("."))
+    claim.write_bytes(damage)
+    assert store.open_session("s1") == session
+    assert store.sessions() == [session]
+    store.close()
+
+
+def test_a_session_whose_folder_was_removed_is_made_anew(home: Path) -> None:
+    store = DirectoryStore(str(home))
+    gone = store.open_session("s1")
+    store.close()
+    (folder_of(home, gone) / "session.json").unlink()
+    folder_of(home, gone).rmdir()
+    again = DirectoryStore(str(home))
+    made = again.open_session("s1")
+    assert made.id != gone.id
+    assert again.open_session("s1") == made
+    assert again.sessions() == [made]
+    again.close()
+
+
+@pytest.mark.parametrize("text", ["forever", "-1 days", "90 days after use"])
+def test_a_retention_that_cannot_be_read_removes_nothing(home: Path, text: str) -> None:
+    store = DirectoryStore(str(home))
+    session = store.open_session("s1")
+    path = folder_of(home, session) / "session.json"
+    path.write_bytes(path.read_bytes().replace(b"30 days", text.encode()))
+    assert str(store.open_session("s1").retention) == "keep"
+    store.close()
+
+
+# ── Copies ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:identical-once")
+def test_identical_outputs_of_a_session_are_one_file(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    first = keep(folder_store, folder_session, b"same" * 50_000)
+    second = keep(folder_store, folder_session, b"same" * 50_000, terminal=True)
+    writer = folder_store.begin(folder_session, Origin())
+    writer.write(b"same" * 50_000)
+    third = writer.finish()
+    assert first.file == second.file == third.file
+    assert payload(home, folder_session) == [first.file]
+    assert folder_store.used_bytes(folder_session) == 200_000
+    other = folder_store.open_session("s2")
+    keep(folder_store, other, b"same" * 50_000)
+    assert len(payload(home, other)) == 1
+
+
+def test_a_damaged_copy_is_not_shared(folder_store: DirectoryStore, folder_session: SessionInfo, home: Path) -> None:
+    first = keep(folder_store, folder_session, b"same" * 50_000)
+    path = folder_of(home, folder_session) / first.file
+    path.write_bytes(b"Same" * 50_000)
+    second = keep(folder_store, folder_session, b"same" * 50_000)
+    assert second.file != first.file
+    assert read_back(folder_store, second) == b"same" * 50_000
+
+
+@requirement("store:removed-by-hand")
+def test_an_output_whose_file_was_removed_is_lost_under_its_handle_and_the_others_are_unharmed(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    lost, other = keep(folder_store, folder_session, "lost"), keep(folder_store, folder_session, "other")
+    (folder_of(home, folder_session) / lost.file).unlink()
+    with pytest.raises(OutputMissing) as refused:
+        folder_store.open(folder_store.resolve(folder_session, lost.handle))
+    assert str(refused.value) == (
+        f"the stored bytes of output {lost.handle} are gone: its file was removed from the store by hand."
+    )
+    assert read_back(folder_store, other) == b"other"
+    assert read_back(folder_store, keep(folder_store, folder_session, "lost")) == b"lost"
+
+
+@requirement("store:removed-by-hand")
+@pytest.mark.parametrize("link", [False, True], ids=["removed", "a link in its place"])
+def test_a_running_output_whose_file_is_gone_does_not_hide_the_others(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, link: bool
+) -> None:
+    other = keep(folder_store, folder_session, "other")
+    writer = folder_store.begin(folder_session, Origin())
+    path = folder_of(home, folder_session) / folder_store.resolve(folder_session, writer.handle).file
+    path.unlink()
+    if link:
+        path.symlink_to("/etc/passwd")
+    states = {facts.handle: facts.state for facts in folder_store.outputs(folder_session)}
+    assert states == {other.handle: "ready", writer.handle: "interrupted"}
+    with pytest.raises(StoreFault, match=writer.handle):
+        folder_store.resolve(folder_session, writer.handle)
+    problems = {verdict.handle: bool(verdict.problem) for verdict in upkeep.verify(folder_store)}
+    assert problems == {other.handle: False, writer.handle: True}
+    upkeep.sweep(folder_store)
+    assert read_back(folder_store, other) == b"other"
+    writer.close()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+# ── Nothing stays behind ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("problem", [ValueError("mid"), KeyboardInterrupt()], ids=type)
+def test_a_source_that_ends_early_leaves_no_temporary_file(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, problem: BaseException
+) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"x" * 6_000_000
+        raise problem
+
+    facts = keep(folder_store, folder_session, parts())
+    assert payload(home, folder_session) == [facts.file]
+    assert facts.measure.bytes == 6_000_000
+
+
+def test_an_empty_table_is_that_of_an_empty_output(folder_store: DirectoryStore, folder_session: SessionInfo) -> None:
+    reader = folder_store.open(keep(folder_store, folder_session, ""))
+    assert reader.table == BlockTable()
+    assert reader.read(0, 10) == b""
+    reader.close()
+
+
+# ── Order ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to the disk from now on, in order."""
+    done: list[str] = []
+    fsync, rename, link, write = os.fsync, os.rename, os.link, os.write
+
+    def watched_fsync(descriptor: int) -> None:
+        done.append("fsync folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "fsync file")
+        fsync(descriptor)
+
+    def watched_rename(source: str, target: str, **named: Any) -> None:
+        done.append("name the record" if target.endswith(".record") else "name the bytes")
+        rename(source, target, **named)
+
+    def watched_link(source: str, target: str, **named: Any) -> None:
+        done.append("name the record" if target.endswith(".record") else "name the bytes")
+        link(source, target, **named)
+
+    def watched_write(descriptor: int, data: bytes) -> int:
+        if not done or done[-1] != "write":
+            done.append("write")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(os, "rename", watched_rename)
+    monkeypatch.setattr(os, "link", watched_link)
+    monkeypatch.setattr(os, "write", watched_write)
+    return done
+
+
+@requirement("store:handle-after-fsync")
+@pytest.mark.parametrize("size", [10, 6_000_000])
+def test_a_handle_is_given_out_after_the_bytes_and_the_record_are_durable(
+    folder_store: DirectoryStore, folder_session: SessionInfo, steps: list[str], size: int
+) -> None:
+    folder_store.outputs(folder_session)
+    steps.clear()
+    folder_store.put(folder_session, [b"x" * size], Origin())
+    assert steps == [
+        "write", "fsync file", "name the bytes", "write", "fsync file", "name the record", "fsync folder",
+    ]  # fmt: skip
+
+
+@requirement("store:running-record-first")
+def test_a_running_output_is_durable_before_its_handle_is_given_out(
+    folder_store: DirectoryStore, folder_session: SessionInfo, steps: list[str]
+) -> None:
+    folder_store.outputs(folder_session)
+    steps.clear()
+    writer = folder_store.begin(folder_session, Origin())
+    assert steps == ["fsync folder", "write", "fsync file", "name the record", "fsync folder"]
+    steps.clear()
+    writer.write(b"x" * 100)
+    assert steps == ["write"]
+    writer.write(b"x" * 9_000_000)
+    assert steps == ["write", "fsync file"]
+    steps.clear()
+    writer.finish()
+    assert steps == ["fsync file", "write", "fsync file", "name the record", "fsync folder"]

@@ -1,0 +1,390 @@
+"""Upkeep: what expires and what stays, what killed writers leave, proof of every byte, totals, quotas."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.policy.retention import DAY, Retention
+from holdall.store import record, upkeep
+from holdall.store.directory import DirectoryStore
+from holdall.store.keeping import Quota
+from holdall.store.protocol import SessionInfo
+from holdall.store.upkeep import Sweep
+from holdall.values.errors import OutputExpired, QuotaReached, UnknownHandle
+from holdall.values.facts import Facts, Origin
+from tests.requirements import requirement
+from tests.store.support import Clock, folder_of, keep, payload, read_back, tree
+
+
+def expired(swept: Sweep) -> list[tuple[str, str]]:
+    return [(session, facts.handle) for session, facts in swept.expired]
+
+
+def handles(*kept: Facts) -> set[str]:
+    return {facts.handle for facts in kept}
+
+
+# ── Retention ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:retention-default", "store:retention-days")
+def test_after_30_days_and_not_before_an_output_goes(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    old = keep(folder_store, folder_session, "old")
+    clock.pass_days(1)
+    young = keep(folder_store, folder_session, "young")
+    clock.now += 29 * DAY - 1
+    assert upkeep.sweep(folder_store) == Sweep()
+    clock.now += 1
+    swept = upkeep.sweep(folder_store)
+    assert (expired(swept), swept.freed_bytes) == ([("s1", old.handle)], 3)
+    assert payload(home, folder_session) == [young.file]
+    assert read_back(folder_store, young) == b"young"
+    assert upkeep.sweep(folder_store) == Sweep()
+
+
+@requirement("store:retention-days")
+def test_the_days_of_a_session_are_its_own(folder_store: DirectoryStore, clock: Clock) -> None:
+    short = folder_store.open_session("short", retention=Retention(days=0.5))
+    long = folder_store.open_session("long", retention=Retention(days=365))
+    for session in (short, long):
+        keep(folder_store, session, "x")
+    clock.pass_days(0.5)
+    assert [session for session, _ in expired(upkeep.sweep(folder_store))] == ["short"]
+    folder_store.open_session("long", retention=Retention(days=0.1))
+    assert [session for session, _ in expired(upkeep.sweep(folder_store))] == ["long"]
+
+
+@requirement("store:retention-keep")
+def test_with_keep_nothing_expires(folder_store: DirectoryStore, clock: Clock) -> None:
+    session = folder_store.open_session("kept", retention=Retention(days=None))
+    facts = keep(folder_store, session, "x")
+    clock.pass_days(40_000)
+    assert upkeep.sweep(folder_store) == Sweep()
+    folder_store.end_session(session)
+    assert read_back(folder_store, folder_store.resolve(session, facts.handle)) == b"x"
+
+
+def test_with_session_outputs_go_when_the_session_ends_and_not_by_age(
+    folder_store: DirectoryStore, clock: Clock, home: Path
+) -> None:
+    session = folder_store.open_session("run", retention=Retention(days=None, session=True))
+    kept = [keep(folder_store, session, text) for text in ("a", "b", "a")]
+    clock.pass_days(400)
+    assert upkeep.sweep(folder_store) == Sweep()
+    folder_store.end_session(session)
+    assert payload(home, session) == []
+    for facts in kept:
+        stone = folder_store.resolve(session, facts.handle)
+        assert (stone.state, stone.error) == ("expired", "kept for its session, which has ended")
+
+
+def test_ending_a_session_that_keeps_for_days_removes_nothing(
+    folder_store: DirectoryStore, folder_session: SessionInfo
+) -> None:
+    facts = keep(folder_store, folder_session, "x")
+    folder_store.end_session(folder_session)
+    assert folder_store.resolve(folder_session, facts.handle) == facts
+
+
+@requirement("store:tombstone")
+def test_an_expired_output_says_when_and_why_it_went(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock
+) -> None:
+    facts = keep(folder_store, folder_session, "secret", tool="fetch", call_id="c1", arguments={"token": "secret"})
+    clock.pass_days(30)
+    upkeep.sweep(folder_store)
+    stone = replace(
+        facts,
+        state="expired",
+        ended=clock.now,
+        error="kept for 30 days",
+        file="",
+        origin=Origin(tool="fetch", call_id="c1"),
+    )
+    for reference in (facts.handle, facts.long_handle, "c1"):
+        assert folder_store.resolve(folder_session, reference) == stone
+    with pytest.raises(OutputExpired) as refused:
+        folder_store.open(facts)
+    assert str(refused.value) == (
+        f"output {facts.handle} expired: its bytes were removed on 2027-02-14 (kept for 30 days)."
+    )
+    assert folder_store.outputs(folder_session) == [stone]
+    with pytest.raises(UnknownHandle, match="Kept: nothing yet"):
+        folder_store.resolve(folder_session, "bbbbbbbbbbbb")
+    clock.pass_days(1000)
+    assert upkeep.sweep(folder_store) == Sweep()
+
+
+@requirement("store:identical-removed-apart")
+def test_shared_bytes_stay_until_the_last_of_their_outputs_goes(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    kept: list[Facts] = []
+    for _ in range(3):
+        kept.append(keep(folder_store, folder_session, "shared"))
+        clock.pass_days(1)
+    clock.pass_days(27)
+    for left in (2, 1, 0):
+        swept = upkeep.sweep(folder_store)
+        assert expired(swept) == [("s1", kept[2 - left].handle)]
+        assert swept.freed_bytes == (0 if left else 6)
+        assert len(payload(home, folder_session)) == min(left, 1)
+        for facts in kept[3 - left :]:
+            assert read_back(folder_store, facts) == b"shared"
+        clock.pass_days(1)
+
+
+@requirement("store:running-not-expired")
+def test_an_output_that_is_still_written_does_not_expire(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock
+) -> None:
+    writer = folder_store.begin(folder_session, Origin())
+    writer.write(b"slow")
+    clock.pass_days(1000)
+    assert upkeep.sweep(folder_store) == Sweep()
+    assert folder_store.expire(folder_session, folder_store.resolve(folder_session, writer.handle), "no") == 0
+    final = writer.finish()
+    assert read_back(folder_store, final) == b"slow"
+    assert expired(upkeep.sweep(folder_store)) == [("s1", final.handle)]
+
+
+def test_an_output_whose_writer_is_gone_is_interrupted_and_then_expires(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock
+) -> None:
+    writer: Any = folder_store.begin(folder_session, Origin())
+    writer.write(b"so far\nand")
+    writer.close()
+    facts = folder_store.resolve(folder_session, writer.handle)
+    assert (facts.state, facts.error) == (
+        "interrupted",
+        "its writer ended before it did; what had been written is kept",
+    )
+    assert (facts.measure.bytes, facts.measure.lines, facts.ended) == (10, 2, clock.now)
+    assert read_back(folder_store, facts) == b"so far\nand"
+    clock.pass_days(30)
+    assert expired(upkeep.sweep(folder_store)) == [("s1", facts.handle)]
+
+
+# ── Dry runs, left-overs, and when it is time ───────────────────────────────────────────────────────────────
+
+
+@requirement("store:gc-dry-run")
+def test_a_dry_run_says_what_would_go_and_changes_nothing(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    keep(folder_store, folder_session, "twice")
+    keep(folder_store, folder_session, "twice")
+    keep(folder_store, folder_session, "once")
+    clock.pass_days(20)
+    keep(folder_store, folder_session, "once")
+    clock.pass_days(10)
+    stray = folder_of(home, folder_session) / ".incoming-0b8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"
+    stray.write_bytes(b"left over")
+    os.utime(stray, (0, 0))
+    folder_store.outputs(folder_session)
+    before = tree(home)
+    dry = upkeep.sweep(folder_store, dry_run=True)
+    assert tree(home) == before
+    assert upkeep.due(folder_store)
+    assert len(dry.expired) == 3
+    assert dry.leftovers == (f"s1/{stray.name}",)
+    assert dry.freed_bytes == len("twice") + len("left over")
+    real = upkeep.sweep(folder_store)
+    assert real == replace(dry, dry_run=False)
+    assert not stray.exists()
+
+
+@requirement("store:leftovers-removed")
+@pytest.mark.parametrize("place", ["", "terminal/"])
+def test_left_overs_of_a_dead_writer_go_once_they_are_old_and_those_of_a_living_one_never(
+    folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock, home: Path, place: str
+) -> None:
+    kept = keep(folder_store, folder_session, "kept", terminal=bool(place))
+    running = folder_store.begin(folder_session, Origin(terminal=bool(place)))
+    folder = folder_of(home, folder_session)
+    dead = folder / f"{place}.incoming-0b8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22"
+    nameless = folder / f"{place}1c8f2a54-7f5e-4c39-8a29-5d0e7a6b1c22.txt"
+    own = folder / f"{place}notes-of-the-user.txt"
+    for path in (dead, nameless, own):
+        path.write_bytes(b"12345")
+        os.utime(path, (clock.now, clock.now))
+    seen: list[Sweep] = []
+
+    def parts() -> Any:
+        """A writer that lives while the store is swept, far in the future."""
+        yield b"x" * 2_000_000
+        clock.now += 3600 - 1
+        seen.append(upkeep.sweep(folder_store))
+        clock.now += 1
+        seen.append(upkeep.sweep(folder_store))
+        yield b"y"
+
+    before = clock.now
+    slow = keep(folder_store, folder_session, parts(), terminal=bool(place))
+    assert clock.now == before + 3600
+    assert seen[0].leftovers == ()
+    assert set(seen[1].leftovers) == {f"s1/{place}{dead.name}", f"s1/{place}{nameless.name}"}
+    assert seen[1].freed_bytes == 10
+    assert own.exists()
+    assert read_back(folder_store, kept) == b"kept"
+    assert read_back(folder_store, slow) == b"x" * 2_000_000 + b"y"
+    running.write(b"still here")
+    assert read_back(folder_store, running.finish()) == b"still here"
+
+
+def test_gc_is_due_once_a_day(folder_store: DirectoryStore, clock: Clock) -> None:
+    assert upkeep.due(folder_store)
+    upkeep.sweep(folder_store)
+    assert not upkeep.due(folder_store)
+    clock.now += DAY - 1
+    assert not upkeep.due(folder_store)
+    clock.now += 1
+    assert upkeep.due(folder_store)
+    upkeep.sweep(folder_store)
+    assert not upkeep.due(folder_store)
+
+
+# ── Verify and stats ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:verify-all")
+def test_verify_reads_everything_and_names_what_is_damaged_or_lost(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    size = 200_000
+    names = ("good", "flipped", "cut", "grown", "lost", "record", "hash")
+    kept = {name: keep(folder_store, folder_session, name.encode() * (size // len(name))) for name in names}
+    expiring = keep(folder_store, folder_session, "expiring")
+    folder_store.expire(folder_session, expiring, "test")
+    running = folder_store.begin(folder_session, Origin())
+    folder = folder_of(home, folder_session)
+
+    def change(name: str, data: bytes) -> None:
+        (folder / kept[name].file).write_bytes(data)
+
+    whole = {name: (folder / facts.file).read_bytes() for name, facts in kept.items()}
+    flipped = bytearray(whole["flipped"])
+    flipped[100_000] ^= 1
+    change("flipped", bytes(flipped))
+    change("cut", whole["cut"][: size // 2])
+    change("grown", whole["grown"] + b"!")
+    (folder / kept["lost"].file).unlink()
+    path = folder / f"{kept['record'].handle}.record"
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    path = folder / f"{kept['hash'].handle}.record"
+    facts, table = record.decode(path.read_bytes(), handle=kept["hash"].handle)
+    path.write_bytes(record.encode(replace(facts, measure=replace(facts.measure, sha256="0" * 64)), table))
+    told: list[int] = []
+    verdicts = {one.handle: one for one in upkeep.verify(folder_store, progress=told.append)}
+    assert set(verdicts) == handles(*kept.values())
+    problems = {name: verdicts[facts.handle].problem for name, facts in kept.items()}
+    damaged = "The damaged bytes are not shown; `holdall verify` lists what is damaged."
+    assert problems == {
+        "good": "",
+        "hash": f"output {kept['hash'].handle} is damaged: sha256 mismatch. {damaged}",
+        "flipped": f"output {kept['flipped'].handle} is damaged: checksum mismatch in bytes 65,536 to 131,072. {damaged}",
+        "cut": f"output {kept['cut'].handle} is damaged: its file has 100,000 bytes of 199,998 (truncated). {damaged}",
+        "grown": f"output {kept['grown'].handle} is damaged: its file has 200,001 bytes of 200,000 (grown). {damaged}",
+        "lost": f"the stored bytes of output {kept['lost'].handle} are gone: its file was removed from the store by hand.",
+        "record": f"output {kept['record'].handle} is damaged: its record does not match its own checksum. {damaged}",
+    }
+    assert told == sorted(told)
+    assert size < told[-1] <= len(names) * size
+    running.finish()
+
+
+def test_verify_looks_at_the_sessions_that_it_is_given(folder_store: DirectoryStore) -> None:
+    first, second = folder_store.open_session("a"), folder_store.open_session("b")
+    one, two = keep(folder_store, first, "x"), keep(folder_store, second, "y")
+    assert [verdict.handle for verdict in upkeep.verify(folder_store, [second])] == [two.handle]
+    assert {verdict.handle for verdict in upkeep.verify(folder_store)} == handles(one, two)
+
+
+def test_stats_count_outputs_each_time_and_stored_bytes_once(
+    folder_store: DirectoryStore, folder_session: SessionInfo
+) -> None:
+    keep(folder_store, folder_session, "a\nb\n", tool="fetch")
+    keep(folder_store, folder_session, "a\nb\n", tool="fetch")
+    keep(folder_store, folder_session, {"k": 1})
+    gone = keep(folder_store, folder_session, "gone")
+    folder_store.expire(folder_session, gone, "test")
+    other = folder_store.open_session("s2")
+    keep(folder_store, other, "a\nb\n")
+    running = folder_store.begin(other, Origin(tool="crawl"))
+    total = upkeep.stats(folder_store)
+    assert (total.sessions, total.outputs, total.expired) == (2, 5, 1)
+    assert (total.bytes, total.stored_bytes, total.lines) == (20, 16, 7)
+    assert total.by_kind == {"text": 4, "json": 1}
+    assert total.by_tool == {"fetch": 2, "(none)": 2, "crawl": 1}
+    assert total.by_state == {"ready": 4, "expired": 1, "running": 1}
+    assert upkeep.stats(folder_store, [other]).outputs == 2
+    running.finish()
+
+
+# ── Quotas ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:quota-off")
+def test_there_is_no_quota_unless_one_is_set(folder_store: DirectoryStore, folder_session: SessionInfo) -> None:
+    assert Quota() == Quota(store_bytes=None, session_bytes=None)
+    for number in range(3):
+        keep(folder_store, folder_session, bytes([number]) * 3_000_000)
+    assert folder_store.used_bytes(folder_session) == 9_000_000
+
+
+@requirement("store:quota-refuses-aloud")
+@pytest.mark.parametrize(
+    ("quota", "what"), [(Quota(session_bytes=10_000), "session"), (Quota(store_bytes=10_000), "store")]
+)
+def test_a_quota_refuses_aloud_and_leaves_nothing(home: Path, quota: Quota, what: str) -> None:
+    store = DirectoryStore(str(home), quota=quota)
+    session = store.open_session("s1")
+    first = keep(store, session, b"x" * 6000)
+    before = tree(folder_of(home, session))
+    with pytest.raises(QuotaReached) as refused:
+        keep(store, session, b"y" * 4001)
+    assert str(refused.value) == (
+        f"the quota of this {what} is 10.0 kB and 6.0 kB of it are used: an output of 4.0 kB or more is not kept. "
+        "Raise the quota or make room (`holdall gc`)."
+    )
+    assert tree(folder_of(home, session)) == before
+    assert read_back(store, keep(store, session, b"z" * 4000)) == b"z" * 4000
+    assert read_back(store, first) == b"x" * 6000
+    store.close()
+
+
+@requirement("store:quota-refuses-aloud")
+def test_a_quota_of_the_store_counts_every_session_and_one_of_a_session_only_its_own(home: Path) -> None:
+    both = DirectoryStore(str(home), quota=Quota(store_bytes=100, session_bytes=60))
+    first, second = both.open_session("a"), both.open_session("b")
+    keep(both, first, b"x" * 60)
+    with pytest.raises(QuotaReached, match="quota of this session is 60 B and 60 B of it are used"):
+        keep(both, first, b"y")
+    keep(both, second, b"x" * 40)
+    with pytest.raises(QuotaReached, match="quota of this store is 100 B and 100 B of it are used"):
+        keep(both, second, b"y")
+    both.close()
+
+
+@requirement("store:quota-refuses-aloud")
+def test_a_stream_is_refused_as_soon_as_the_quota_is_passed(home: Path) -> None:
+    store = DirectoryStore(str(home), quota=Quota(session_bytes=5_000_000))
+    session = store.open_session("s1")
+    given: list[int] = []
+
+    def endless() -> Any:
+        while True:
+            given.append(1)
+            yield b"x" * 1_000_000
+
+    with pytest.raises(QuotaReached):
+        keep(store, session, endless())
+    assert len(given) < 10
+    assert payload(home, session) == []
+    assert store.outputs(session) == []
+    store.close()

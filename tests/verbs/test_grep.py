@@ -1,0 +1,403 @@
+"""grep: what is found, where it is said to be, what is shown of it, and how the answer stays small."""
+
+import base64
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from holdall.store.protocol import OutputReader
+from holdall.values.answers import Found, Group
+from holdall.values.errors import BadRange, OutputDamaged
+from holdall.verbs.engines.results import LONG_VALUE, MOST_VALUES
+from holdall.verbs.grep import grep
+from holdall.verbs.read import read
+from holdall.verbs.slice import slice as cut
+from tests.requirements import requirement
+from tests.support import reader_of
+
+LOG = b"""\
+10:00 sshd: Failed password for root from 10.0.0.1
+10:01 sshd: Accepted password for ubuntu from 10.0.0.2
+10:02 sshd: Failed password for admin from 10.0.0.1
+10:03 cron: session opened
+10:04 sshd: Failed password for root from 10.0.0.3; root again
+"""
+
+
+def shown_bytes(found: Found) -> int:
+    return sum(
+        len(text.encode()) for match in found.matches for text in (match.text, match.match, *match.before, *match.after)
+    ) + sum(len(group.value.encode()) for group in found.groups)
+
+
+def pages(reader: OutputReader, pattern: str, *, limit: int = 100, max_bytes: int | None = 16384) -> list[Found]:
+    """Follow `next` to the end."""
+    found = [grep(reader, pattern, limit=limit, max_bytes=max_bytes)]
+    while (start := found[-1].next) is not None:
+        found.append(grep(reader, pattern, limit=limit, max_bytes=max_bytes, start=start))
+    return found
+
+
+@requirement("grep:regex", "grep:line-numbers", "grep:several-in-a-line")
+def test_every_match_is_found_with_its_line_and_its_place() -> None:
+    found = grep(reader_of(LOG), "roo.")
+    assert [(match.line, match.match, match.byte, match.end) for match in found.matches] == [
+        (1, "root", 32, 36),
+        (5, "root", 216, 220),
+        (5, "root", 236, 240),
+    ]
+    assert found.matches[0].text == "10:00 sshd: Failed password for root from 10.0.0.1"
+    assert (found.total, found.unit, found.next, found.totals.lines) == (3, "matches", None, 5)
+
+
+@requirement("grep:byte-offsets", "grep:char-offsets")
+def test_read_by_bytes_and_slice_by_chars_land_on_the_match() -> None:
+    reader = reader_of("żółw 漢字 😀 needle\nÅngström needle\n".encode() * 3000)
+    for match in grep(reader, "needle", limit=6000, max_bytes=None).matches[::97]:
+        assert read(reader, bytes=(match.byte, match.end)).text == "needle"
+        assert cut(reader, start=match.char, length=6).text == "needle"
+        assert read(reader, lines=(match.line, match.line)).bytes.start <= match.byte
+
+
+@requirement("grep:literal")
+def test_a_literal_is_no_pattern() -> None:
+    reader = reader_of(b"a.c abc\n(x)\n")
+    assert [match.byte for match in grep(reader, "a.c", literal=True).matches] == [0]
+    assert grep(reader, "(x)", literal=True).total == 1
+
+
+@requirement("grep:ignore-case")
+def test_case_can_be_ignored_and_offsets_are_those_of_the_stored_bytes() -> None:
+    reader = reader_of("ÄRGER Ärger ärger \u212aelvin\n".encode())
+    found = grep(reader, "ärger", ignore_case=True)
+    assert [(match.byte, match.char, match.match) for match in found.matches] == [
+        (0, 0, "ÄRGER"),
+        (7, 6, "Ärger"),
+        (14, 12, "ärger"),
+    ]
+    assert [match.match for match in grep(reader, "KELVIN", ignore_case=True).matches] == ["\u212aelvin"]
+
+
+@requirement("grep:nothing-found")
+def test_nothing_found_is_an_answer_that_says_what_was_searched() -> None:
+    found = grep(reader_of(LOG), "no such thing")
+    assert (found.matches, found.total, found.next) == ((), 0, None)
+    assert found.notes == snapshot(
+        (
+            "searched all 250 bytes in 5 lines; their checksums were not checked by the search, only those of what is shown",
+        )
+    )
+
+
+def test_an_empty_output_has_no_line_to_match() -> None:
+    for pattern in ("a", "^$", "x*"):
+        assert grep(reader_of(b""), pattern).total == 0
+        assert grep(reader_of(b""), pattern, count=True).total == 0
+        assert grep(reader_of(b""), pattern, group=True).total == 0
+
+
+# ── Windows ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("grep:window")
+def test_a_needle_in_ten_megabytes_on_one_line_comes_as_a_window_of_less_than_four_kilobytes() -> None:
+    hay = base64.b64encode(os.urandom(10 * 1024 * 1024 * 3 // 4))
+    at = 6_469_722
+    reader = reader_of(hay[:at] + b"--NEEDLE-20471--" + hay[at:])
+    found = grep(reader, r"NEEDLE-(\d+)")
+    (match,) = found.matches
+    assert (match.byte, match.line, match.match) == (at + 2, 1, "NEEDLE-20471")
+    assert (match.cut_left, match.cut_right) == (True, True)
+    assert match.text.encode() == reader.read(match.text_byte, match.text_byte + len(match.text))
+    assert "--NEEDLE-20471--" in match.text
+    assert len(str(found.to_json())) < 4096
+
+
+@requirement("grep:several-in-a-line", "grep:window")
+def test_several_matches_in_one_long_line_each_have_their_own_window() -> None:
+    data = (b"x" * 1000 + b"HIT") * 5 + b"x" * 1000
+    found = grep(reader_of(data), "HIT")
+    assert [match.byte for match in found.matches] == [1000, 2003, 3006, 4009, 5012]
+    assert all(match.text == "x" * 160 + "HIT" + "x" * 160 for match in found.matches)
+
+
+def test_a_line_of_four_hundred_bytes_is_shown_whole_and_one_more_is_not() -> None:
+    for length, whole in ((400, True), (401, False)):
+        line = b"x" * (length - 3) + b"HIT"
+        (match,) = grep(reader_of(b"before\n" + line + b"\nafter\n"), "HIT").matches
+        assert (len(match.text) == length) == whole
+        assert (match.cut_left, match.cut_right) == (not whole, False)
+
+
+def test_of_a_match_that_is_itself_too_long_the_beginning_is_shown() -> None:
+    (match,) = grep(reader_of(b"<" + b"y" * 100_000 + b">\n"), "y+").matches
+    assert (match.byte, match.end) == (1, 100_001)
+    assert match.match == "y" * 400
+    assert match.text == "<" + "y" * 560
+    assert (match.cut_left, match.cut_right) == (False, True)
+
+
+@given(st.lists(st.sampled_from(["a", "é", "漢", "😀", "x" * 50]), min_size=200, max_size=400), st.data())
+def test_a_window_never_splits_a_character(parts: list[str], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(parts)))
+    text = "".join(parts[:at]) + "HIT" + "".join(parts[at:])
+    (match,) = grep(reader_of(text.encode()), "HIT", context=1).matches
+    assert "\ufffd" not in match.text
+    assert match.text in text
+    assert text.encode()[match.text_byte :].startswith(match.text.encode())
+    assert (match.cut_left, match.cut_right) == (not text.startswith(match.text), not text.endswith(match.text))
+    assert match.char == text.index("HIT")
+
+
+# ── Context ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("grep:context")
+def test_lines_of_context_stand_before_and_after_the_match() -> None:
+    lines = [f"line {number}" for number in range(1, 10)]
+    reader = reader_of("\r\n".join(lines).encode())
+    (match,) = grep(reader, "line 5", context=2).matches
+    assert (match.before, match.text, match.after) == (("line 3", "line 4"), "line 5", ("line 6", "line 7"))
+    first, last = grep(reader, "line [19]$", context=3).matches
+    assert (first.before, first.after) == ((), ("line 2", "line 3", "line 4"))
+    assert (last.before, last.after) == (("line 6", "line 7", "line 8"), ())
+
+
+def test_context_around_and_across_very_long_lines_is_cut_and_says_so() -> None:
+    long = b"z" * 200_000
+    reader = reader_of(long + b"\n" + long + b"HIT" + long + b"\n" + long + b"\nend")
+    found = grep(reader, "HIT", context=2)
+    (match,) = found.matches
+    assert (match.before, match.after) == (("z" * 320,), ("z" * 320, "end"))
+    assert shown_bytes(found) < 4096
+    assert found.notes[1:] == snapshot(
+        ("some lines of context are cut, or left out where they do not fit; read shows them whole",)
+    )
+
+
+def test_more_context_than_fits_is_left_out_from_the_far_ends_and_says_so() -> None:
+    lines = [f"{number:04} {'x' * 90}" for number in range(2000)]
+    found = grep(reader_of("\n".join(lines).encode()), "^1000", context=1000)
+    (match,) = found.matches
+    assert shown_bytes(found) <= 16384
+    assert match.before == tuple(lines[1000 - len(match.before) : 1000])
+    assert match.after == tuple(lines[1001 : 1001 + len(match.after)])
+    assert min(len(match.before), len(match.after)) > 70
+    assert len(found.notes) == 2
+
+
+# ── Limits, and going on ────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("grep:limit", "answer:how-to-go-on", "answer:totals")
+@pytest.mark.parametrize(("limit", "max_bytes"), [(7, None), (100, 900), (1, 16384), (13, 2000)])
+def test_going_on_from_next_shows_every_match_exactly_once(limit: int, max_bytes: int | None) -> None:
+    data = b"".join(b"%d: hit hit %s\n" % (number, b"-" * (number * 37 % 500)) for number in range(60))
+    reader = reader_of(data)
+    found = pages(reader, "hit", limit=limit, max_bytes=max_bytes)
+    places = [match.byte for page in found for match in page.matches]
+    assert places == [at for at in range(len(data)) if data.startswith(b"hit", at)]
+    assert {page.total for page in found} == {120}
+    assert all(len(page.matches) <= limit for page in found)
+    assert max_bytes is None or all(shown_bytes(page) <= max_bytes for page in found)
+
+
+@requirement("grep:count")
+@pytest.mark.parametrize("pattern", ["o", "root", "^", "zzz", r"\w+", "10|Fail"])
+def test_count_is_the_total_is_the_number_of_matches(pattern: str) -> None:
+    reader = reader_of(LOG)
+    counted = grep(reader, pattern, count=True)
+    listed = grep(reader, pattern, limit=1000, max_bytes=None)
+    assert counted.matches == ()
+    assert counted.total == listed.total == len(listed.matches)
+
+
+@requirement("grep:bad-number")
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"context": -1}, "context must be 0 or more, not -1."),
+        ({"context": 10**9}, "context must be from 0 to 1,000, not 1,000,000,000."),
+        ({"context": "3"}, "context must be a whole number, not '3'."),
+        ({"context": float("nan")}, "context must be a whole number, not nan."),
+        ({"context": True}, "context must be a whole number, not True."),
+        ({"limit": 0}, "limit must be 1 or more, not 0."),
+        ({"limit": 10**9}, "limit must be from 1 to 100,000, not 1,000,000,000."),
+        ({"limit": 2.0}, "limit must be a whole number, not 2.0."),
+        ({"start": -1}, "start must be 0 or more, not -1."),
+        ({"max_bytes": 10}, "max_bytes must be 200 or more, not 10."),
+        ({"seconds": 0}, "seconds must be a number above 0, not 0."),
+        ({"seconds": float("nan")}, "seconds must be a number above 0, not nan."),
+        ({"seconds": "5"}, "seconds must be a number above 0, not '5'."),
+    ],
+)
+def test_a_number_that_is_none_or_absurd_is_refused_with_the_rule(options: dict[str, object], complaint: str) -> None:
+    with pytest.raises(BadRange) as refused:
+        grep(reader_of(LOG), "a", **options)  # pyright: ignore[reportArgumentType]
+    assert str(refused.value) == complaint
+
+
+@given(st.binary(max_size=3000), st.integers(200, 3000), st.integers(0, 5))
+def test_an_answer_never_holds_more_than_its_bound(data: bytes, max_bytes: int, context: int) -> None:
+    found = grep(reader_of(data + b"a"), "[a-m]", max_bytes=max_bytes, context=context)
+    assert found.matches
+    assert shown_bytes(found) <= max_bytes
+
+
+# ── Lines that match nothing at all ─────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pattern_that_can_match_nothing_is_answered_by_lines() -> None:
+    reader = reader_of(b"one\n\ntwo\r\n\r\n  \nlast")
+    blank = grep(reader, r"^\s*$")
+    assert [(match.line, match.byte, match.end, match.text) for match in blank.matches] == [
+        (2, 4, 4, ""),
+        (4, 10, 11, ""),
+        (5, 12, 14, "  "),
+    ]
+    assert (blank.total, blank.unit) == (3, "lines")
+    assert blank.notes[1:] == snapshot(
+        ("the pattern can match nothing at all, so lines are counted and not matches",)
+    )
+    assert grep(reader, "x*", count=True).total == 6
+    assert [match.line for match in grep(reader, "$", limit=2, start=9).matches] == [4, 5]
+
+
+def test_a_long_line_found_as_a_line_is_shown_by_its_beginning() -> None:
+    (match,) = grep(reader_of(b"ab" * 50_000), "z?").matches
+    assert (match.byte, match.end, match.match) == (0, 100_000, "")
+    assert match.text == "ab" * 160
+    assert (match.cut_left, match.cut_right) == (False, True)
+
+
+# ── Groups ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("grep:group")
+def test_captured_values_are_counted_the_most_frequent_first() -> None:
+    found = grep(reader_of(LOG), r"Failed password for (\S+)", group=True)
+    assert found.groups == (Group("root", 2), Group("admin", 1))
+    assert (found.total, found.distinct, found.matches) == (3, 2, ())
+
+
+@requirement("grep:group-whole-match")
+def test_without_a_capture_each_matched_text_is_counted() -> None:
+    found = grep(reader_of(LOG), r"10\.0\.0\.\d", group=True)
+    assert found.groups == (Group("10.0.0.1", 2), Group("10.0.0.2", 1), Group("10.0.0.3", 1))
+
+
+def test_several_captures_are_counted_together_and_one_that_took_no_part_is_empty() -> None:
+    found = grep(reader_of(b"a=1 b a=1 b=2\n"), r"(\w)(?:=(\d))?", group=True)
+    assert found.groups == (Group("a\t1", 2), Group("b\t", 1), Group("b\t2", 1))
+
+
+def test_values_that_occur_equally_often_come_in_the_order_of_the_text() -> None:
+    found = grep(reader_of(b"z y x y w\n"), r"\w", group=True)
+    assert [group.value for group in found.groups] == ["y", "z", "x", "w"]
+
+
+def test_groups_of_a_pattern_that_can_match_nothing_are_those_of_the_first_match_of_each_line() -> None:
+    found = grep(reader_of(b"a,1\n,2\na,3\n\n\xff,4"), "^([^,]*)", group=True)
+    assert found.groups == (Group("", 3), Group("a", 2))
+    assert (found.total, found.unit) == (5, "lines")
+    whole = grep(reader_of(b"aab\nb\n"), "a*", group=True)
+    assert whole.groups == (Group("aa", 1), Group("", 1))
+
+
+def test_the_return_of_a_line_end_is_in_no_value_and_in_no_match() -> None:
+    reader = reader_of(b"one\r\ntwo one\r\none")
+    assert grep(reader, r"(\w+)$", group=True).groups == (Group("one", 3),)
+    assert [(match.match, match.end - match.byte) for match in grep(reader, "one$").matches] == [("one", 3)] * 3
+
+
+def test_only_as_many_groups_as_asked_for_are_shown_and_the_rest_is_told() -> None:
+    reader = reader_of(b"".join(b"k%d\n" % (number % 300) for number in range(1000)))
+    found = grep(reader, r"k\d+", group=True, limit=10)
+    assert [group.count for group in found.groups] == [4] * 10
+    assert (found.distinct, found.notes[1:]) == (300, ("290 rarer values not shown",))
+    small = grep(reader, r"k\d+", group=True, max_bytes=200)
+    assert shown_bytes(small) <= 200
+    assert len(small.groups) + int(small.notes[1].split()[0]) == 300
+    only = grep(reader, r"k\d+", group=True, count=True)
+    assert (only.groups, only.total, only.distinct) == ((), 1000, 300)
+
+
+def test_long_values_stay_distinct_and_are_shown_by_their_beginning() -> None:
+    first, second = "é" * 40_000 + "1", "é" * 40_000 + "2"
+    reader = reader_of(f"<{first}>\n<{second}>\n<{first}>\n".encode() * 2)
+    found = grep(reader, "<([^>]+)>", group=True)
+    assert found.groups == (Group("é" * (LONG_VALUE // 2), 4), Group("é" * (LONG_VALUE // 2), 2))
+    assert found.notes[1:] == snapshot(("2 values shown by the first 200 bytes",))
+
+
+def test_past_the_most_values_that_are_held_the_answer_says_what_is_not_exact() -> None:
+    data = b"".join(b"%d\n" % number for number in range(MOST_VALUES + 50)) + b"7\n" * 3 + b"%d\n" % (MOST_VALUES + 1)
+    found = grep(reader_of(data), r"\d+", group=True, limit=1)
+    assert (found.groups, found.distinct, found.total) == ((Group("7", 4),), MOST_VALUES, MOST_VALUES + 54)
+    assert found.notes[-1] == snapshot(
+        "there are more than 100,000 different values: the first of them are counted exactly, later ones only in the total"
+    )
+
+
+# ── Bytes of any kind ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("grep:binary")
+def test_nul_bytes_and_broken_utf8_neither_end_nor_hide_a_search() -> None:
+    data = b"\xff\xfe\x00\x00needle\x00 \xc3\n" + b"\x00" * 70_000 + b"\nneedle \xed\xa0\x80\xf0\x9f"
+    found = grep(reader_of(data), "needle")
+    assert [match.line for match in found.matches] == [1, 3]
+    assert found.matches[0].text == "\ufffd\ufffd\x00\x00needle\x00 \ufffd"
+    assert grep(reader_of(data), r"\x00{1000}").total == 70
+    assert grep(reader_of(b"\xff\xfea\x00b\x00"), "a").total == 1  # no byte order mark turns it into other text
+
+
+def test_a_character_class_matches_characters_and_never_a_broken_byte() -> None:
+    assert [match.match for match in grep(reader_of(b"a\xffb\xc3c\xed\xa0\x80d"), ".").matches] == list("abcd")
+
+
+# ── Damage, and outputs that grow ───────────────────────────────────────────────────────────────────────────
+
+
+def filled(lines: int) -> bytes:
+    return b"".join(b"%08d some words in a line\n" % number for number in range(lines))
+
+
+@requirement("store:blocks-checked", "store:damaged-never-shown")
+def test_a_damaged_block_is_not_shown() -> None:
+    data = filled(20_000)
+    reader = reader_of(data)
+    os.pwrite(reader.fileno(), b"#", data.index(b"00010000") + 10)
+    with pytest.raises(OutputDamaged, match="checksum mismatch"):
+        grep(reader, "^00010000")
+
+
+@requirement("store:grep-says-unchecked")
+def test_damage_elsewhere_does_not_stop_an_answer_that_says_what_was_not_checked() -> None:
+    reader = reader_of(filled(20_000))
+    os.pwrite(reader.fileno(), b"#", 10)
+    found = grep(reader, "^00010000")
+    assert [match.line for match in found.matches] == [10_001]
+    assert "checksums were not checked by the search" in found.notes[0]
+
+
+def test_a_file_that_was_cut_off_is_no_smaller_output() -> None:
+    reader = reader_of(LOG)
+    os.ftruncate(reader.fileno(), 100)
+    with pytest.raises(OutputDamaged, match="ends at byte 100 of 250"):
+        grep(reader, "zzz")
+
+
+@requirement("async:running-grep")
+@pytest.mark.parametrize("engine", ["ripgrep", "re2"])
+def test_what_was_written_after_the_output_was_opened_is_not_there_yet(engine: str) -> None:
+    data = filled(10_000) + b"half of a hit"
+    reader = reader_of(data)
+    os.pwrite(reader.fileno(), b" and more\nhit hit\n", len(data))
+    found = grep(reader, "hit$", engine=engine)  # pyright: ignore[reportArgumentType]
+    assert [match.byte for match in found.matches] == [len(data) - 3]
+    assert grep(reader, "hit|00$", count=True, engine=engine).total == 1  # pyright: ignore[reportArgumentType]
+    assert grep(reader, "and more", engine=engine).total == 0  # pyright: ignore[reportArgumentType]

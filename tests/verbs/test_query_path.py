@@ -1,0 +1,224 @@
+"""query by path: values as they are stored, bounded answers, and hints where there is nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdall.values.answers import Nodes
+from holdall.values.errors import BadQuery, BadRange, OutputDamaged
+from holdall.values.spans import Span
+from holdall.verbs.query import query_path
+from tests.requirements import requirement
+from tests.support import reader_of
+
+PEOPLE = b'{"people": [{"name": "Ann", "age": 1e400}, {"name": "Bob", "age": 7}], "count": 2}'
+RECORDS = b'{"name":"Ann"}\n{"name":"Bob"}\n\n{"name":"Cid"}\n'
+
+
+def texts(answer: Nodes) -> list[str]:
+    return [node.text for node in answer.nodes]
+
+
+@requirement("query:jsonpath")
+def test_a_path_gives_values_with_their_places_byte_for_byte() -> None:
+    answer = query_path(reader_of(PEOPLE), "$.people[*].age")
+    assert texts(answer) == ["1e400", "7"]
+    assert [node.path for node in answer.nodes] == ["$['people'][0]['age']", "$['people'][1]['age']"]
+    assert [PEOPLE[node.bytes.start : node.bytes.end] for node in answer.nodes] == [b"1e400", b"7"]
+    assert (answer.total, answer.next, answer.notes) == (2, None, ())
+
+
+@requirement("query:json-pointer")
+def test_a_pointer_gives_the_value_it_names() -> None:
+    assert texts(query_path(reader_of(PEOPLE), "/people/1/name")) == ['"Bob"']
+    assert texts(query_path(reader_of(PEOPLE), "#/count")) == ["2"]
+    assert texts(query_path(reader_of(PEOPLE), "")) == [PEOPLE.decode()]
+
+
+@requirement("query:jsonpath", "query:json-pointer")
+@pytest.mark.parametrize("path", ["$[2].name", "/2/name"])
+def test_records_on_lines_are_an_array(path: str) -> None:
+    assert texts(query_path(reader_of(RECORDS), path)) == ['"Cid"']
+
+
+def test_the_whole_of_a_sequence_of_records_is_one_value() -> None:
+    answer = query_path(reader_of(RECORDS), "$")
+    assert [node.bytes for node in answer.nodes] == [Span(0, len(RECORDS))]
+
+
+def test_a_window_of_the_values_says_how_to_go_on_and_going_on_reaches_the_end() -> None:
+    reader = reader_of(json.dumps(list(range(250))).encode())
+    shown: list[str] = []
+    skip: int | None = 0
+    while skip is not None:
+        answer = query_path(reader, "$[*]", limit=100, skip=skip)
+        assert answer.total == 250
+        shown += texts(answer)
+        skip = answer.next
+    assert shown == [str(number) for number in range(250)]
+
+
+@requirement("answer:max-bytes")
+def test_an_answer_stays_in_its_bounds_and_paging_reaches_every_value() -> None:
+    values = ["x" * length for length in (10, 100_000, 20, 5000, *([300] * 200))]
+    reader = reader_of(json.dumps(values).encode())
+    seen = 0
+    skip: int | None = 0
+    while skip is not None:
+        answer = query_path(reader, "$[*]", skip=skip, max_bytes=4096)
+        assert sum(len(node.path) + len(node.text) for node in answer.nodes) <= 4096
+        assert answer.nodes
+        for node, value in zip(answer.nodes, values[skip:], strict=False):
+            assert json.dumps(value).startswith(node.text)
+            assert node.cut == (node.text != json.dumps(value))
+        seen += len(answer.nodes)
+        skip = answer.next
+    assert seen == len(values)
+
+
+def test_a_long_value_is_cut_at_a_character_and_its_bytes_lead_to_the_rest() -> None:
+    data = json.dumps({"text": "漢" * 10_000}, ensure_ascii=False).encode()
+    reader = reader_of(data)
+    (node,) = query_path(reader, "$.text", max_bytes=1000).nodes
+    assert node.cut
+    assert set(node.text) == {'"', "漢"}
+    assert len(node.text.encode()) <= 1000
+    assert reader.read(node.bytes.start, node.bytes.end).decode() == '"' + "漢" * 10_000 + '"'
+
+
+def test_without_a_bound_a_value_is_given_whole() -> None:
+    (node,) = query_path(reader_of(json.dumps("y" * 100_000).encode().join([b"[", b"]"])), "$[0]", max_bytes=None).nodes
+    assert len(node.text) == 100_002
+    assert not node.cut
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("$.peeple", "$ has no member 'peeple'; it has 2 members: 'people', 'count'."),
+        ("$.people[5]", "$['people'] is an array of 2 elements, without [5]."),
+        ("$.people.name", "Go on with [*] or an index: $['people'][0]"),
+        ("$.count.x", "$['count'] is a number; nothing is below it."),
+        ("$..nope", "Nothing below $ is 'nope'."),
+        ("/people/0/Name", "$['people'][0] has no member 'Name'; it has 2 members: 'name', 'age'."),
+    ],
+)
+def test_where_nothing_is_found_it_is_said_how_far_the_path_came(path: str, hint: str) -> None:
+    answer = query_path(reader_of(PEOPLE), path)
+    assert (answer.nodes, answer.total) == ((), 0)
+    assert hint in answer.notes[-1]
+
+
+def test_space_before_the_document_does_not_mislead_the_hint() -> None:
+    assert "$ has no member 'a'" in query_path(reader_of(b'  \n {"b": 1}'), "$.a").notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("$.name", "The output is a sequence of 3 records, which a path sees as one array: begin with $[*]"),
+        ("$[9]", "There are 3 records, counted from 0; none is [9]."),
+        ("$[*].nope", "$[0] has no member 'nope'; it has 1 member: 'name'."),
+    ],
+)
+def test_a_path_into_records_is_put_right(path: str, hint: str) -> None:
+    assert hint in query_path(reader_of(RECORDS), path).notes[-1]
+
+
+def test_of_many_members_the_nearest_and_the_first_are_named() -> None:
+    data = json.dumps({f"/api/v{number}/pods": 0 for number in range(500)}).encode()
+    note = query_path(reader_of(data), "$['/api/v499/pod']").notes[-1]
+    assert "it has 500 members: '/api/v499/pods'" in note
+    assert len(note) < 1000
+
+
+@requirement("query:not-a-table")
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "the output is empty"),
+        (b"a,b\n1,2\n3,4\n", "the output is csv, not JSON"),
+        (b"\x00\x01\x02" * 100, "the output is binary, not JSON"),
+        (b"just words\n", "the output is text, not JSON"),
+        (b"[INFO] started\n", "the output is text, not JSON: not valid JSON at byte 7"),
+    ],
+)
+def test_a_path_on_what_is_no_json_is_refused_with_what_it_is(data: bytes, why: str) -> None:
+    with pytest.raises(BadQuery, match=why):
+        query_path(reader_of(data), "$.a")
+
+
+def test_a_cut_off_document_gives_what_stands_before_the_cut_and_says_so() -> None:
+    answer = query_path(reader_of(PEOPLE[:60]), "$..name")
+    assert texts(answer) == ['"Ann"', '"Bob"']
+    assert "The JSON is broken: it ends at byte 60" in answer.notes[0]
+    with pytest.raises(BadQuery, match="it ends at byte 60"):
+        query_path(reader_of(PEOPLE[:60]), "$.count")
+
+
+def test_lines_that_are_not_json_are_left_out_and_told() -> None:
+    answer = query_path(reader_of(RECORDS * 10 + b"oops\n" + RECORDS), "$[*].name", limit=1000)
+    assert answer.total == 33
+    assert answer.notes == ("Lines that are not JSON are left out: 1. The first: not valid JSON at byte 460, where a value is expected.",)
+
+
+def test_skipping_past_the_end_says_how_many_there_are() -> None:
+    answer = query_path(reader_of(PEOPLE), "$.people[*]", skip=5)
+    assert (answer.nodes, answer.next) == ((), None)
+    assert answer.notes == ("There are 2 values; 5 are skipped.",)
+
+
+@pytest.mark.parametrize(("limit", "skip"), [(0, 0), (-1, 0), (10, -1), (True, 0)])
+def test_a_limit_or_skip_that_is_no_number_is_refused(limit: int, skip: int) -> None:
+    with pytest.raises(BadRange):
+        query_path(reader_of(PEOPLE), "$", limit=limit, skip=skip)
+
+
+def test_bytes_that_are_not_utf8_do_not_stop_a_path() -> None:
+    assert texts(query_path(reader_of(b'{"a":"caf\xff","b":1}'), "$.*")) == ['"caf\ufffd"', "1"]
+
+
+def test_a_damaged_block_is_never_searched_as_good() -> None:
+    reader = reader_of(PEOPLE)
+    os.pwrite(os.open(f"/proc/self/fd/{reader.fileno()}", os.O_RDWR), b"X", 20)
+    with pytest.raises(OutputDamaged):
+        query_path(reader, "$.count")
+
+
+@requirement("query:path-bounded-memory")
+def test_memory_stays_flat_on_a_large_document(tmp_path: Path) -> None:
+    script = """
+import resource, sys
+from holdall.text.json_path import parse_path
+from holdall.text.json_scan import Scan
+unit = b'{"id": 1, "tags": ["a", "b"], "deep": {"er": [1, 2, {"x": null}]}},' * 1000
+times = 1500
+head, tail = b'{"skip": [', b'0], "name": "found"}'
+size = len(head) + len(unit) * times + len(tail)
+def read(start, end):
+    out = bytearray()
+    while start < end:
+        if start < len(head): piece = head[start:end]
+        elif start >= size - len(tail): piece = tail[start - size + len(tail):][: end - start]
+        else:
+            at = (start - len(head)) % len(unit)
+            piece = unit[at:][: min(end, size - len(tail)) - start]
+        out += piece
+        start += len(piece)
+    return bytes(out)
+list(Scan(read, size, parse_path('$.skip[3]')).hits())
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+hits = list(Scan(read, size, parse_path('$.name')).hits())
+assert read(hits[0].start, hits[0].end) == b'"found"'
+print(size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    size, grown = map(int, done.stdout.split())
+    assert size > 100_000_000
+    assert grown * (1 if sys.platform == "darwin" else 1024) < 16 * 1024 * 1024
+
+

@@ -1,0 +1,472 @@
+"""query by SQL: what the table t is for each kind of output, and what comes back."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdall.values.answers import Table
+from holdall.values.errors import BadQuery, OutputDamaged
+from holdall.verbs.query import SqlWorker, query_sql
+from holdall.verbs.read import read
+from tests.requirements import requirement
+from tests.support import reader_of
+from tests.text.strategies import messy_bytes
+
+ARTIFACTS = Path(__file__).parents[2].parent / "shared" / "bench" / "artifacts"
+UNCHECKED = "The stored bytes were scanned without checking them block by block; `read` checks what it shows."
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[SqlWorker]:
+    with SqlWorker() as shared:
+        yield shared
+
+
+class Ask:
+    """SQL over bytes."""
+
+    def __init__(self, worker: SqlWorker) -> None:
+        self._worker = worker
+
+    def __call__(self, data: bytes, sql: str, **options: Any) -> Table:
+        return query_sql(reader_of(data), sql, worker=self._worker, **options)
+
+
+@pytest.fixture
+def ask(worker: SqlWorker) -> Ask:
+    return Ask(worker)
+
+
+def rows(table: Table) -> list[list[Any]]:
+    return [list(row) for row in table.rows]
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("query:sql-json", "query:table-t")
+def test_the_elements_of_an_array_are_the_rows(ask: Ask) -> None:
+    table = ask(b'[{"a": 1, "b": "x"}, {"a": 2}]', "select a, b from t order by a")
+    assert (table.columns, table.types) == (("a", "b"), ("BIGINT", "VARCHAR"))
+    assert rows(table) == [[1, "x"], [2, None]]
+    assert (table.total, table.next) == (2, None)
+
+
+@requirement("query:sql-json", "query:nested-arrays")
+def test_an_object_is_one_row_and_its_arrays_are_unnested(ask: Ask) -> None:
+    data = b'{"name": "list", "items": [{"x": 1, "tags": ["p", "q"]}, {"x": 2, "tags": []}]}'
+    assert rows(ask(data, "select name, len(items) from t")) == [["list", 2]]
+    assert rows(ask(data, "select i.x from (select unnest(items) as i from t)")) == [[1], [2]]
+    assert rows(ask(data, "select unnest(items).tags from t")) == [[["p", "q"]], [[]]]
+
+
+@requirement("query:sql-ndjson")
+def test_each_line_of_ndjson_is_a_row(ask: Ask) -> None:
+    data = b'{"level":"info","ms":1.5}\n\n{"level":"error","ms":20}\r\n{"level":"info"}'
+    assert rows(ask(data, "select level, count(*), max(ms) from t group by 1 order by 1")) == [
+        ["error", 1, 20.0],
+        ["info", 2, 1.5],
+    ]
+
+
+def test_a_member_called_json_is_a_column_like_others(ask: Ask) -> None:
+    assert ask(b'[{"json": 1}, {"json": 2}]', "select * from t").columns == ("json",)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"[1, 2, 3]", [[1], [2], [3]]), (b"[[1, 2], []]", [[[1, 2]], [[]]]), (b'["a", null]', [["a"], [None]])],
+)
+def test_values_that_are_no_objects_are_the_column_value(ask: Ask, data: bytes, expected: list[list[Any]]) -> None:
+    table = ask(data, "select value from t")
+    assert rows(table) == expected
+
+
+def test_mixed_values_are_given_as_json(ask: Ask) -> None:
+    table = ask(b'[{"a": 1}, 5, "x"]', "select value, value->>'$.a' from t")
+    assert rows(table) == [['{"a":1}', "1"], ["5", None], ['"x"', None]]
+    assert table.types[0] == "JSON"
+
+
+@pytest.mark.parametrize("data", [b'[{"a": 1, "a": 2}]', b'[{"x": {"b": 1, "B": 2}}]', b'{"a":1,"a":2}'])
+def test_names_that_sql_cannot_tell_apart_leave_one_json_column_and_a_note(ask: Ask, data: bytes) -> None:
+    table = ask(data, "select value from t")
+    assert json.loads(table.rows[0][0]) == (json.loads(data)[0] if data.startswith(b"[") else json.loads(data))
+    assert any("t has the one column value, of type JSON" in note for note in table.notes)
+
+
+def test_names_that_differ_only_in_case_become_two_columns(ask: Ask) -> None:
+    assert rows(ask(b'[{"a": 1, "A": 2}, {"a": 3, "A": 4}]', "select * from t")) == [[1, 2], [3, 4]]
+
+
+def test_json_deeper_than_types_can_be_is_still_a_table(ask: Ask) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    table = ask(b"[" + deep + b"]", "select length(value) from t")
+    assert rows(table) == [[200_000]]
+
+
+def test_a_type_of_absurd_size_becomes_json_and_the_other_columns_stay_typed(ask: Ask) -> None:
+    wide = {f"key {number}": {"a" * (number % 7 + 1): number} for number in range(600)}
+    table = ask(json.dumps({"n": 1, "wide": wide, "wider": {"x": wide}}).encode(), "describe t")
+    types = {row[0]: row[1] for row in table.rows}
+    assert types["n"] == "BIGINT"
+    assert types["wider"] == "JSON"
+
+
+def test_a_member_that_only_late_records_have_is_found(ask: Ask) -> None:
+    data = b'{"a": "%s"}\n' % (b"x" * 400) * 25_000 + b'{"a": "y", "late": 7}\n'
+    assert len(data) > 8 * 1024 * 1024
+    assert rows(ask(data, "select late from t where late is not null")) == [[7]]
+    assert "first 20,480 records" in ask(data, "select * from t limit 1").notes[0]
+    with pytest.raises(BadQuery, match=r'"nowhere" not found .* Columns of t: a VARCHAR\.'):
+        ask(data, "select nowhere from t")
+
+
+def test_a_type_that_late_records_break_is_mended(ask: Ask) -> None:
+    data = b'{"a": 1, "b": "%s"}\n' % (b"x" * 400) * 25_000 + b'{"a": "one"}\n'
+    assert rows(ask(data, "select count(*), count(distinct a) from t")) == [[25_001, 2]]
+
+
+def test_one_object_larger_than_the_usual_limit_is_read(ask: Ask) -> None:
+    long = b"x" * 17_000_000
+    data = b'[{"a": 1, "long": "' + long + b'"}]'
+    assert rows(ask(data, "select a, length(long) from t")) == [[1, 17_000_000]]
+
+
+@pytest.mark.parametrize("data", [b'\xef\xbb\xbf{"a":1}\n{"a":2}\n', b'\xef\xbb\xbf[{"a":1},{"a":2}]'])
+def test_a_byte_order_mark_is_no_part_of_the_data(ask: Ask, data: bytes) -> None:
+    assert rows(ask(data, "select sum(a) from t")) == [[3]]
+
+
+def test_records_with_lines_that_are_not_json_are_queried_as_lines(ask: Ask) -> None:
+    data = b'{"a":1}\n{"a":2}\n' * 20 + b"oops\n" + b'{"a":3}\n'
+    table = ask(data, "select (text->>'$.a')::int as a from t where json_valid(text) and line_no > 39")
+    assert rows(table) == [[1], [2], [3]]
+    assert any("Not all of it is ndjson, so t has its lines" in note for note in table.notes)
+    with pytest.raises(BadQuery, match=r"Not all of it is ndjson.* Columns of t: line_no BIGINT, text VARCHAR"):
+        ask(data, "select a from t")
+
+
+@requirement("query:not-a-table")
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x89PNG\r\n\x1a\n\x00\x00" * 50, "the output is binary data, not a table"),
+        (gzip.compress(b"x" * 1000), "the output is binary data, not a table"),
+        (b'[{"a":1},,{"a":2}]', "cannot be read as a table"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_what_it_is(ask: Ask, data: bytes, why: str) -> None:
+    with pytest.raises(BadQuery, match=why):
+        ask(data, "select * from t")
+
+
+# ── At ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NESTED = b"""{
+  "meta": {"page": 1},
+  "result": {"rows": [
+    {"id": 1, "note": "line\\nbreak"},
+    {"id": 2, "note": null}
+  ], "numbers": [1, 2, 3], "empty": []},
+  "by name": {"ann": {"age": 1}, "b/ob": {"age": 2}, "ann": 3}
+}"""
+
+
+@requirement("query:at")
+@pytest.mark.parametrize("at", ["$.result.rows", "$['result']['rows']", "/result/rows", "#/result/rows"])
+def test_at_chooses_the_array_that_is_the_table(ask: Ask, at: str) -> None:
+    assert rows(ask(NESTED, "select id, note from t", at=at)) == [[1, "line\nbreak"], [2, None]]
+
+
+@requirement("query:at")
+def test_at_on_an_object_gives_a_row_for_each_member(ask: Ask) -> None:
+    table = ask(NESTED, "select key, value, value->>'$.age' from t", at="$['by name']")
+    assert rows(table) == [["ann", '{"age":1}', "1"], ["b/ob", '{"age":2}', "2"], ["ann", "3", None]]
+    assert rows(ask(NESTED, "select key from t", at="$")) == [["meta"], ["result"], ["by name"]]
+
+
+def test_at_on_scalars_gives_the_column_value(ask: Ask) -> None:
+    assert rows(ask(NESTED, "select sum(value) from t", at="/result/numbers")) == [[6]]
+    assert rows(ask(NESTED, "select count(*) from t", at="/result/empty")) == [[0]]
+
+
+def test_at_reaches_into_a_record(ask: Ask) -> None:
+    data = b'{"n":1,"items":[1]}\n{"n":2,"items":[10,20]}\n'
+    assert rows(ask(data, "select sum(value) from t", at="$[1].items")) == [[30]]
+    assert rows(ask(data, "select sum(n) from t", at="$")) == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("at", "why"),
+    [
+        ("$.result.rws", r"at names nothing\. \$\['result'\] has no member 'rws'; it has 3 members: 'rows'"),
+        ("$.meta.page", r"is neither an array nor an object"),
+        ("$..rows", "at names one array or object"),
+        ("$.result[*]", "at names one array or object"),
+        ("$['by name'].ann", "2 members are called so"),
+        ("rows", "is not a path"),
+    ],
+)
+def test_at_that_names_no_table_is_refused_with_what_there_is(ask: Ask, at: str, why: str) -> None:
+    with pytest.raises(BadQuery, match=why):
+        ask(NESTED, "select 1 from t", at=at)
+
+
+def test_at_on_what_is_no_json_is_refused(ask: Ask) -> None:
+    with pytest.raises(BadQuery, match="at chooses a part of JSON, and the output is not"):
+        ask(b"a,b\n1,2\n3,4\n", "select 1 from t", at="$.a")
+
+
+# ── CSV ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("query:sql-csv")
+@pytest.mark.parametrize("sign", [",", "\t", ";", "|"])
+def test_csv_has_its_columns_with_their_types(ask: Ask, sign: str) -> None:
+    data = "id,name,price\n1,\"O'Hara\",2.5\n2,Bob,\n".replace(",", sign).encode()
+    table = ask(data, "select * from t order by id")
+    assert (table.columns, table.types) == (("id", "name", "price"), ("BIGINT", "VARCHAR", "DOUBLE"))
+    assert rows(table) == [[1, "O'Hara", 2.5], [2, "Bob", None]]
+
+
+def test_no_row_of_csv_is_taken_for_a_comment(ask: Ask) -> None:
+    assert rows(ask(b"a,b\n#1,2\n3,4\n", "select * from t")) == [["#1", 2], ["3", 4]]
+
+
+def test_quotes_that_come_late_are_still_quotes(ask: Ask) -> None:
+    data = b"a,b\n" + b"1,x\n" * 30_000 + b'2,"y, z"\n'
+    assert rows(ask(data, "select b from t where a = 2")) == [["y, z"]]
+
+
+def test_csv_whose_types_change_late_is_text_with_a_note(ask: Ask) -> None:
+    data = b"a,b\n" + b"1,2\n" * 30_000 + b"x,3\n"
+    table = ask(data, "select a from t where try_cast(a as int) is null")
+    assert rows(table) == [["x"]]
+    assert any("Every column is text" in note for note in table.notes)
+
+
+def test_csv_rows_of_other_lengths_are_never_dropped(ask: Ask) -> None:
+    data = b"a,b\n" + b"1,2\n" * 30 + b"3\n" + b"4,5,6\n"
+    table = ask(data, "select count(*) from t")
+    assert "Not all of it is csv, so t has its lines as line_no, text." in table.notes[-1]
+    assert rows(table) == [[33]]
+
+
+def test_csv_that_is_not_utf8_is_read_with_replacements_and_a_note(ask: Ask) -> None:
+    table = ask(b"a,b\n1,caf\xe9\n2,x\n", "select b from t where a = 1")
+    assert rows(table) == [["caf\ufffd"]]
+    assert table.notes == ("Bytes that are not UTF-8 stand as U+FFFD (\ufffd) in the table.",)
+
+
+# ── Lines ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+LOG = b"".join(b"2026-01-01 10:00:%02d ERROR disk %d\n" % (number % 60, number) for number in range(100))
+
+
+@requirement("query:sql-log-lines")
+def test_a_log_is_its_lines_with_their_numbers(ask: Ask) -> None:
+    table = ask(LOG, "select line_no, text from t where text like '%disk 41'")
+    assert rows(table) == [[42, "2026-01-01 10:00:41 ERROR disk 41"]]
+    assert table.types == ("BIGINT", "VARCHAR")
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"one", ["one"]),
+        (b"a\n\n\nb\n", ["a", "", "", "b"]),
+        (b"\n\na", ["", "", "a"]),
+        (b"win\r\n\r\ndows\r\n", ["win", "", "dows"]),
+        (b"lone\rcr\nend\r", ["lone\rcr", "end\r"]),
+        (b"a\x1fb\x1ec\x1er\n\x1e\n\x1f\n", ["a\x1fb\x1ec\x1er", "\x1e", "\x1f"]),
+        (b'"quoted, \'and\' # not\\n"\n  spaces  \n', ['"quoted, \'and\' # not\\n"', "  spaces  "]),
+        ("\ufeffbom\nx".encode(), ["\ufeffbom", "x"]),
+        (b"bad \xff\xc3 bytes\nok\n", ["bad \ufffd\ufffd bytes", "ok"]),
+    ],
+)
+@requirement("query:sql-log-lines")
+def test_lines_are_those_of_read_whatever_is_in_them(ask: Ask, data: bytes, lines: list[str]) -> None:
+    assert rows(ask(data, "select line_no, text from t order by line_no")) == [
+        [number, line] for number, line in enumerate(lines, start=1)
+    ]
+
+
+@given(data=messy_bytes)
+@settings(max_examples=40)
+def test_line_numbers_agree_with_read_for_any_bytes(worker: SqlWorker, data: bytes) -> None:
+    reader = reader_of(b"text: " + data)
+    if reader.facts.measure.kind not in ("text", "log", "markdown"):
+        return
+    table = query_sql(reader, "select line_no, text from t", worker=worker)
+    assert len(table.rows) == reader.totals.lines
+    for number, text in table.rows:
+        line = read(reader, lines=(number, number)).text
+        line = line.removesuffix("\n")
+        assert text == (line.removesuffix("\r") if read(reader, lines=(number, number)).data.endswith(b"\r\n") else line)
+
+
+def test_a_line_of_ten_megabytes_is_a_row(ask: Ask) -> None:
+    data = b"first\n" + b"x" * 10_000_000 + b"\nlast\r\n"
+    assert rows(ask(data, "select line_no, length(text) from t")) == [[1, 5], [2, 10_000_000], [3, 4]]
+
+
+# ── What comes back ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "kind"),
+    [
+        ("170141183460469231731687303715884105727", 2**127 - 1, "HUGEINT"),
+        ("1.50::decimal(10,2)", "1.50", "DECIMAL(10,2)"),
+        ("date '2026-01-31'", "2026-01-31", "DATE"),
+        ("timestamptz '2026-01-31 10:00:00+02'", "2026-01-31 08:00:00+00", "TIMESTAMP WITH TIME ZONE"),
+        ("time '10:00'", "10:00:00", "TIME"),
+        ("interval 90 minute", "01:30:00", "INTERVAL"),
+        ("'0000-00-00'::blob", "0000-00-00", "BLOB"),
+        ("'\\xAA'::blob", "\\xAA", "BLOB"),
+        ("uuid '12345678-1234-1234-1234-123456789012'", "12345678-1234-1234-1234-123456789012", "UUID"),
+        ("'nan'::double", "NaN", "DOUBLE"),
+        ("['inf'::double, -1/0, 0.5]", ["Infinity", "-Infinity", 0.5], "DOUBLE[]"),
+        ("{'a': [1, null], 'd d': date '2026-01-01'}", {"a": [1, None], "d d": "2026-01-01"}, 'STRUCT(a INTEGER[], "d d" DATE)'),
+        ("map {1: timestamptz '2026-01-01 00:00:00+00'}", {"1": "2026-01-01 00:00:00+00"}, "MAP(INTEGER, TIMESTAMP WITH TIME ZONE)"),
+        ("'{\"a\": 1e400}'::json", '{"a": 1e400}', "JSON"),
+        ("true", True, "BOOLEAN"),
+        ("null", None, '"NULL"'),
+        ("[1, 2]::integer[2]", [1, 2], "INTEGER[2]"),
+    ],
+)  # fmt: skip
+def test_every_type_comes_back_as_json_can_hold_it(ask: Ask, expression: str, value: Any, kind: str) -> None:
+    table = ask(LOG, f"select {expression} as v")
+    assert table.types == (kind,)
+    assert rows(table) == [[value]]
+    json.dumps(table.to_json(), allow_nan=False)
+
+
+def test_columns_of_the_same_name_are_all_given(ask: Ask) -> None:
+    table = ask(LOG, "select 1 as a, date '2026-01-01' as a")
+    assert (table.columns, rows(table)) == (("a", "a"), [[1, "2026-01-01"]])
+
+
+def test_the_order_of_the_sql_is_kept_when_values_become_text(ask: Ask) -> None:
+    table = ask(LOG, "select to_timestamp(range) as at from range(5000) order by range desc limit 2000", max_rows=2)
+    assert rows(table) == [["1970-01-01 01:23:19+00"], ["1970-01-01 01:23:18+00"]]
+
+
+@requirement("query:row-limit", "answer:how-to-go-on")
+def test_rows_over_the_limit_are_counted_and_going_on_reaches_them(ask: Ask) -> None:
+    first = ask(LOG, "select line_no from t order by line_no", max_rows=40)
+    assert (len(first.rows), first.total, first.next) == (40, 100, 40)
+    second = ask(LOG, f"select line_no from t order by line_no offset {first.next}", max_rows=60)
+    assert (second.rows[0], second.total, second.next) == ((41,), 60, None)
+
+
+@requirement("answer:max-bytes")
+def test_rows_stop_at_the_bytes_of_an_answer(ask: Ask) -> None:
+    table = ask(LOG, "select * from t", max_bytes=1000)
+    assert table.total == 100
+    assert table.next == len(table.rows)
+    assert 500 < len(json.dumps(table.rows)) < 1100
+
+
+def test_a_row_longer_than_the_answer_is_cut_and_says_how_to_get_the_rest(ask: Ask) -> None:
+    data = json.dumps([{"id": 1, "text": "漢" * 9000, "list": list(range(9000))}], ensure_ascii=False).encode()
+    table = ask(data, "select * from t", max_bytes=2000)
+    ((number, text, items),) = table.rows
+    assert number == 1
+    assert text.rstrip("…") == "漢" * len(text.rstrip("…"))
+    assert items.startswith("[0, 1, 2")
+    assert items.endswith("…")
+    assert len(json.dumps(rows(table), ensure_ascii=False).encode()) < 2100
+    assert "substring(column, 1, 4000)" in table.notes[0]
+
+
+def test_without_a_bound_rows_are_whole(ask: Ask) -> None:
+    assert len(ask(b'[{"a":"' + b"x" * 100_000 + b'"}]', "select a from t", max_bytes=None).rows[0][0]) == 100_000
+
+
+@requirement("store:query-says-unchecked")
+def test_a_scan_of_the_stored_file_says_that_it_was_not_checked(ask: Ask) -> None:
+    assert ask(LOG, "select count(*) from t").notes == (UNCHECKED,)
+    assert ask(b"a\r\nb\n", "select count(*) from t").notes == ()  # a copy, made from checked blocks
+
+
+def test_a_file_that_is_not_as_long_as_it_was_is_damaged(worker: SqlWorker) -> None:
+    reader = reader_of(LOG)
+    with open(f"/proc/self/fd/{reader.fileno()}", "r+b") as file:
+        file.truncate(len(LOG) - 30)
+    with pytest.raises(OutputDamaged):
+        query_sql(reader, "select count(*) from t", worker=worker)
+
+
+# ── Wrong SQL ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("query:wrong-column")
+@pytest.mark.parametrize("sql", ["select nope from t", "select t.nope from t", "select * from t where nope = 1"])
+def test_a_wrong_column_names_the_columns_that_exist(ask: Ask, sql: str) -> None:
+    with pytest.raises(BadQuery, match=r'"nope".* Columns of t: id BIGINT, name VARCHAR\.'):
+        ask(b'[{"id":1,"name":"x"}]', sql)
+
+
+def test_a_wrong_table_names_the_one_there_is(ask: Ask) -> None:
+    with pytest.raises(BadQuery, match="Table with name logs does not exist.* Columns of t: line_no BIGINT"):
+        ask(LOG, "select * from logs")
+
+
+@pytest.mark.parametrize("sql", ["", "   ", ";", "-- only words"])
+def test_empty_sql_is_refused_with_an_example(ask: Ask, sql: str) -> None:
+    with pytest.raises(BadQuery, match="the SQL is empty.*select count"):
+        ask(LOG, sql)
+
+
+def test_sql_that_does_not_parse_points_at_the_place(ask: Ask) -> None:
+    with pytest.raises(BadQuery, match=r'syntax error at or near "selct"'):
+        ask(LOG, "selct 1")
+
+
+@pytest.mark.parametrize("sql", ["select count(*) from t;", "select count(*) from t ; -- done", "/* x */ from t select count(*)"])
+def test_what_stands_around_a_statement_does_not_matter(ask: Ask, sql: str) -> None:
+    assert rows(ask(LOG, sql)) == [[100]]
+
+
+def test_sql_of_absurd_length_is_refused(ask: Ask) -> None:
+    with pytest.raises(BadQuery, match="at most 100,000"):
+        ask(LOG, "select 1" + " " * 100_000)
+
+
+def test_a_fault_of_an_expression_is_told_without_paths(ask: Ask) -> None:
+    with pytest.raises(BadQuery) as refused:
+        ask(LOG, "select text::int from t")
+    assert "Could not convert string" in str(refused.value)
+    assert "/dev/fd" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sql", ["describe t", "summarize t", "from t limit 1", "with x as (from t) select count(*) from x", "values (1)"])
+def test_statements_that_only_read_are_run(ask: Ask, sql: str) -> None:
+    assert ask(LOG, sql).rows
+
+
+# ── Real outputs ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.skipif(not ARTIFACTS.is_dir(), reason="the real outputs are not on this machine")
+@pytest.mark.parametrize(
+    ("name", "sql", "at", "expected"),
+    [
+        ("k8s_swagger.json", "select count(*) from t", "$.definitions", 771),
+        ("k8s_swagger.json", "select count(*) from t", "$.paths", 562),
+        ("auth_log.txt", "select count(*) from t", None, 7121),
+        ("geo_countries.json", "select unnest(features).properties.name from t", None, "Afghanistan"),
+    ],
+)
+def test_real_outputs_are_tables(ask: Ask, name: str, sql: str, at: str | None, expected: object) -> None:
+    assert ask((ARTIFACTS / name).read_bytes(), sql, at=at).rows[0][0] == expected
