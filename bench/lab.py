@@ -47,7 +47,7 @@ FULL = Sizes(
 )  # fmt: skip
 QUICK = Sizes(
     log=4 * MB, line=2 * MB, records=1 * MB, document=1 * MB,
-    growing=(MB // 8, MB // 4, MB // 2, 1 * MB), rounds=3, small_outputs=5, reads=10,
+    growing=(MB // 8, MB // 4, MB // 2, 1 * MB), rounds=1, small_outputs=5, reads=10,
 )  # fmt: skip
 
 

@@ -47,14 +47,14 @@ class Watch:
     def __init__(self) -> None:
         self._started = time.perf_counter()
         self._busy = _busy_seconds()
-        self._known = _known_seconds()
+        self._known = known_seconds()
 
     def others(self) -> float | None:
         now = _busy_seconds()
         elapsed = time.perf_counter() - self._started
         if now is None or self._busy is None or elapsed < 5 / _TICKS:
             return None
-        return max(0.0, (now - self._busy) - (_known_seconds() - self._known)) / elapsed
+        return max(0.0, (now - self._busy) - (known_seconds() - self._known)) / elapsed
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ def _busy_seconds() -> float | None:
     return (user + nice + system + interrupts + soft + stolen) / _TICKS
 
 
-def _known_seconds() -> float:
+def known_seconds() -> float:
     """What this process, its descendants and the kernel's own threads have used."""
     parents: dict[int, int] = {}
     used: dict[int, float] = {}

@@ -54,9 +54,6 @@ async def run(lab: Lab, names: Sequence[str], *, judged: bool) -> Outcome:
     started = time.perf_counter()
     rows: list[Row] = []
     curves: list[Curve] = []
-    report.say("making the data that is missing")
-    for make in (lab.log, lab.equal, lab.line, lab.records, lab.document):
-        make()
     print(report.header())
     for name in names:
         report.say(f"{name} …")

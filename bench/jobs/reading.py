@@ -60,7 +60,7 @@ async def extra(lab: Lab) -> Measured:
     async with lab.kept(lab.log(), Estimate()) as (bag, facts):
         path = stored_path(bag, facts)
         contestants = {"ours": timed(lambda: _drain(bag, facts)), "floor": timed_call(lambda: _drain_file(path))}
-        found = await compare(contestants, rounds=3, patience=lab.patience, warm=False)
+        found = await compare(contestants, rounds=min(3, lab.sizes.rounds), patience=lab.patience, warm=False)
         case = "cat, all of 1 GB, checked"
         rows.append(
             Row("extra", case, found.median("ours"), "s", found.median("floor"), others=found.others,

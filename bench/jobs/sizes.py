@@ -24,7 +24,7 @@ async def cost_against_size(lab: Lab) -> Measured:
         name: {size: [] for size in sizes} for name in ("ingest", "grep", "read")
     }
     # Whole passes over all sizes, so that a busy minute does not fall on one size alone.
-    for _, size in itertools.product(range(3), sizes):
+    for _, size in itertools.product(range(min(3, lab.sizes.rounds)), sizes):
         lab.patience.wait()
         for name, seconds in (await _once(lab, size)).items():
             costs[name][size].append(seconds)

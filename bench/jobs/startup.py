@@ -31,7 +31,7 @@ async def startup(lab: Lab) -> Measured:
         async def floor() -> float:
             return cpu([sys.executable, "-c", "import typer"])
 
-        rounds = 11 if lab.sizes.rounds > 3 else 3
+        rounds = lab.sizes.rounds + 4
         found = await compare({"ours": ours, "floor": floor}, rounds=rounds, patience=lab.patience)
     case = "`holdall --help`, processor time"
     row = Row("startup", case, found.median("ours"), "ms", found.median("floor"), Gate(1.5), others=found.others)

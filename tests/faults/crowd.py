@@ -3,18 +3,15 @@
 `tests.faults.test_processes` starts them and judges; what they print is what they were given.
 """
 
-import contextlib
 import json
 import os
 import select
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-from holdall.store import upkeep
+from holdall.store import disk, upkeep
 from holdall.store.directory import DirectoryStore
-from holdall.store.disk import INCOMING
 from holdall.values.facts import Origin
 from tests.faults.checker import contents
 
@@ -77,18 +74,49 @@ def dawdles(home: str, who: str, count: str) -> None:
     """Keeps outputs whose last byte came two hours before they ended: to gc they look as old as a dead writer's."""
     store = DirectoryStore(home)
     session = store.open_session(SESSION)
-    folder = Path(home) / f"session-{session.id}"
+    look_old = from_now_on()
 
     def pieces(data: bytes) -> Iterator[bytes]:
         yield data
-        long_ago = time.time() - 7200
-        for path in folder.glob(f"{INCOMING}*"):
-            with contextlib.suppress(FileNotFoundError):  # another one's, which has its name by now
-                os.utime(path, (long_ago, long_ago))
+        look_old()
 
     for number in range(int(count)):
         facts = store.put(session, pieces(content(number, int(who))), Origin())
         tell(facts.handle, number, facts.measure.sha256)
+
+
+def pauses(home: str, terminal: str) -> None:
+    """Keeps an output in two parts, and says when the first one is written; the second waits for a line."""
+    store = DirectoryStore(home)
+    session = store.open_session(SESSION)
+    look_old = from_now_on()
+
+    def pieces() -> Iterator[bytes]:
+        yield b"the first part\n"
+        look_old()
+        tell("half")
+        sys.stdin.readline()
+        yield b"the end\n"
+        look_old()
+
+    tell("kept", store.put(session, pieces(), Origin(terminal=bool(terminal))).handle)
+
+
+def from_now_on() -> Callable[[], None]:
+    """A function that lets the file which is being written seem untouched for two hours."""
+    hold = disk.hold
+    held: list[int] = []
+
+    def hold_and_remember(descriptor: int) -> None:
+        hold(descriptor)
+        held.append(descriptor)
+
+    def look_old() -> None:
+        long_ago = time.time() - 7200
+        os.utime(held[-1], (long_ago, long_ago))
+
+    disk.hold = hold_and_remember
+    return look_old
 
 
 def writes_live(home: str) -> None:
@@ -110,7 +138,7 @@ def told_to_stop() -> bool:
 
 
 ROLES: dict[str, Callable[..., None]] = {
-    role.__name__: role for role in (puts, opens, reads, sweeps, dawdles, writes_live)
+    role.__name__: role for role in (puts, opens, reads, sweeps, dawdles, pauses, writes_live)
 }
 
 if __name__ == "__main__":

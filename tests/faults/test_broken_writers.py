@@ -23,12 +23,12 @@ BY_POWER_CUTS = {"record before data", "data not synced", "folder not synced", "
 @requirement("store:killed-writer")
 @pytest.mark.parametrize("name", ["", *sorted(BY_KILLS)])
 def test_a_writer_that_takes_its_steps_in_the_wrong_order_is_caught_by_a_kill(
-    name: str, crew: Writers, tmp_path: Path
+    name: str, crew: Writers, scratch: Path
 ) -> None:
-    steps = crew.run(tmp_path / "0" / "home", ACTS, broken=name).steps
+    steps = crew.run(scratch / "0" / "home", ACTS, broken=name).steps
     found: list[str] = []
     for number, step in enumerate(steps, start=1):
-        home = tmp_path / str(number) / "home"
+        home = scratch / str(number) / "home"
         report = crew.run(home, ACTS, fault=Fault(number, "partial" if step == "write" else "before"), broken=name)
         assert report.status == KILLED
         found += complaints(home, report.events)
@@ -40,10 +40,10 @@ def test_a_writer_that_takes_its_steps_in_the_wrong_order_is_caught_by_a_kill(
 
 @requirement("store:handle-after-fsync")
 @pytest.mark.parametrize("name", ["", *sorted(BY_POWER_CUTS)])
-def test_a_writer_that_leaves_out_a_sync_is_caught_by_a_power_cut(name: str, crew: Writers, tmp_path: Path) -> None:
-    report = crew.run(tmp_path / "new" / "home", ACTS, broken=name, record=True)
+def test_a_writer_that_leaves_out_a_sync_is_caught_by_a_power_cut(name: str, crew: Writers, scratch: Path) -> None:
+    report = crew.run(scratch / "new" / "home", ACTS, broken=name, record=True)
     assert report.status == 0
-    _, found = cut(tmp_path, report.events, "lazy")
+    _, found = cut(scratch, report.events, "lazy")
     assert bool(found) == bool(name), found
 
 

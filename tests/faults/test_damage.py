@@ -1,16 +1,14 @@
 """Bytes and records that are not what they were: damage is told, never shown, and stays where it is."""
 
 import os
-import random
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from holdall.store import upkeep
 from holdall.store.directory import DirectoryStore
-from holdall.store.protocol import OutputReader, SessionInfo
+from holdall.store.protocol import OutputReader
 from holdall.values.blocks import BLOCK
 from holdall.values.errors import (
     HoldallError,
@@ -20,9 +18,10 @@ from holdall.values.errors import (
     StoreGone,
     UnknownHandle,
 )
-from holdall.values.facts import Facts, Origin
+from holdall.values.facts import Origin
 from tests.faults.checker import TWO_HOURS, contents, opened
 from tests.faults.confined import keep, refused
+from tests.faults.flips import flipped, sample
 from tests.faults.harness import FULL
 from tests.requirements import requirement
 
@@ -57,21 +56,8 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Kept:
-    return Kept(tmp_path / "home")
-
-
-def sample(size: int, count: int) -> Sequence[int]:
-    """Positions from 0 up to `size`, the first and the last among them; the same at every run."""
-    if count >= size:
-        return range(size)
-    return sorted({0, size - 1, *random.Random(size).sample(range(size), count)})
-
-
-def flipped(data: bytes, bit: int) -> bytes:
-    changed = bytearray(data)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
+def kept(scratch: Path) -> Kept:
+    return Kept(scratch / "home")
 
 
 # The bytes
@@ -217,7 +203,7 @@ def test_a_record_that_was_cut_off_is_refused(kept: Kept) -> None:
 
 @requirement("store:symlink-confined")
 @pytest.mark.parametrize("what", ["another record", "link", "folder", "nothing but zeros"])
-def test_something_else_in_the_place_of_a_record_is_not_read(what: str, kept: Kept, tmp_path: Path) -> None:
+def test_something_else_in_the_place_of_a_record_is_not_read(what: str, kept: Kept, scratch: Path) -> None:
     other = kept.record.with_name(f"{kept.other.handle}.record")
     kept.record.unlink()
     match what:
@@ -244,66 +230,3 @@ def _is_refused(kept: Kept, why: str) -> None:
     with opened(kept.home, ahead=TWO_HOURS) as store:
         assert upkeep.sweep(store).leftovers == ()
     assert kept.bytes_file.read_bytes() == LARGE
-
-
-# What sessions are called
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> tuple[Path, SessionInfo, Facts]:
-    home = tmp_path / "home"
-    with opened(home) as store:
-        store.open_session("an older session")
-        session = store.open_session("a session")
-        facts = keep(store, session, SMALL, "a call")
-        store.open_session("a newer session")
-    return home, session, facts
-
-
-@requirement("store:removed-by-hand")
-@pytest.mark.parametrize("what", ["names", "claims", "session.json", "names and index"])
-def test_a_session_that_lost_a_file_of_its_own_keeps_its_outputs(
-    what: str, three: tuple[Path, SessionInfo, Facts]
-) -> None:
-    home, session, facts = three
-    if what == "session.json":
-        (home / f"session-{session.id}" / "session.json").unlink()
-    elif what == "claims":
-        for path in (home / "names").iterdir():
-            path.unlink()
-    else:
-        shutil.rmtree(home / "names")
-    if what == "names and index":
-        (home / "index.sqlite").unlink()
-    for _ in range(2):
-        with opened(home) as store:
-            found = store.open_session("a session")
-            assert found.id == session.id
-            assert contents(store, store.resolve(found, facts.handle)) == SMALL
-            assert contents(store, store.resolve(found, "a call")) == SMALL
-            assert len(store.sessions()) == 3
-
-
-@requirement("store:damaged-never-shown")
-@pytest.mark.parametrize("what", ["session.json", "claim"])
-def test_a_session_with_a_flipped_bit_in_what_it_is_called_keeps_its_outputs(
-    what: str, three: tuple[Path, SessionInfo, Facts]
-) -> None:
-    home, session, facts = three
-    claims = [path for path in (home / "names").iterdir() if session.id.encode() in path.read_bytes()]
-    file = claims[0] if what == "claim" else home / f"session-{session.id}" / "session.json"
-    whole = file.read_bytes()
-    for bit in sample(8 * len(whole), 8 * len(whole) if FULL else 60):
-        file.write_bytes(flipped(whole, bit))
-        with opened(home) as store:
-            try:
-                by_folder = store.find_session(f"session-{session.id}")
-                found = store.find_session("a session")
-            except StoreFault as fault:  # the bit that makes it a session of another version
-                assert "version" in str(fault)  # noqa: PT017
-                continue
-            assert found is not None
-            assert found.id == session.id
-            assert by_folder is not None
-            assert contents(store, store.resolve(found, facts.handle)) == SMALL
-            assert contents(store, store.resolve(by_folder, facts.handle)) == SMALL

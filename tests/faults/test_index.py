@@ -12,8 +12,8 @@ from holdall.store.index import NAME
 from holdall.store.protocol import SessionInfo
 from tests.faults.checker import contents, opened
 from tests.faults.confined import keep
+from tests.faults.flips import flipped, sample
 from tests.faults.harness import FULL
-from tests.faults.test_damage import flipped, sample
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.faults
@@ -49,8 +49,8 @@ class Indexed:
 
 
 @pytest.fixture
-def indexed(tmp_path: Path) -> Indexed:
-    return Indexed(tmp_path / "home")
+def indexed(scratch: Path) -> Indexed:
+    return Indexed(scratch / "home")
 
 
 @requirement("store:index-deleted")
@@ -101,8 +101,8 @@ def test_what_is_no_database_any_more_is_set_aside_and_rebuilt(damage: str, inde
 
 
 @requirement("store:index-corrupt", "store:symlink-confined")
-def test_a_link_or_a_folder_in_the_place_of_the_index_is_not_used(indexed: Indexed, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere.sqlite"
+def test_a_link_or_a_folder_in_the_place_of_the_index_is_not_used(indexed: Indexed, scratch: Path) -> None:
+    elsewhere = scratch / "elsewhere.sqlite"
     shutil.copy(indexed.index, elsewhere)
     before = elsewhere.read_bytes()
     indexed.index.unlink()

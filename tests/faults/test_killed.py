@@ -31,9 +31,9 @@ READING = frozenset(
 
 
 @pytest.fixture
-def steps(crew: Writers, tmp_path: Path) -> list[str]:
+def steps(crew: Writers, scratch: Path) -> list[str]:
     """The steps of a writer to which nothing happens. The folders above its home count too, so it is as deep."""
-    home = tmp_path / "0" / "home"
+    home = scratch / "0" / "home"
     report = crew.run(home)
     assert complaints(home, report.events) == []
     assert set(report.steps) >= {"write", "fsync", "rename", "link", "unlink", "mkdir", "open"}
@@ -47,7 +47,7 @@ def test_a_writer_killed_at_any_step_loses_nothing_that_it_was_told_and_shows_no
     mode: Mode,
     steps: list[str],
     crew: Writers,
-    tmp_path: Path,
+    scratch: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
     # Just after one step is just before the next: by default a few of these are enough.
@@ -56,7 +56,7 @@ def test_a_writer_killed_at_any_step_loses_nothing_that_it_was_told_and_shows_no
     found: list[str] = []
     fired = 0
     for number in numbers:
-        home = tmp_path / str(number) / "home"
+        home = scratch / str(number) / "home"
         report = crew.run(home, fault=Fault(number, mode))
         fired += killed_at(report, number, steps[number - 1])
         found += [
@@ -71,21 +71,21 @@ def test_a_writer_killed_at_any_step_loses_nothing_that_it_was_told_and_shows_no
 @pytest.mark.timeout(900)
 @requirement("store:killed-writer", "store:no-acknowledged-loss")
 def test_a_writer_killed_at_any_system_call_that_writes_loses_nothing_either(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    scratch: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Past Python: also inside SQLite, whose half-written file must cost nothing.
 
     How many pages SQLite writes depends on handles, which are random: the last few faults may find nobody to kill.
     """
-    if shutil.which("strace") is None or not traced(tmp_path / "0" / "home", tmp_path):
+    if shutil.which("strace") is None or not traced(scratch / "0" / "home", scratch):
         pytest.skip("strace is missing or may not trace (apt-get install strace; CAP_SYS_PTRACE in a container)")
-    calls = [line.partition("(")[0] for line in (tmp_path / "trace").read_text().splitlines() if "(" in line]
+    calls = [line.partition("(")[0] for line in (scratch / "trace").read_text().splitlines() if "(" in line]
     assert {"write", "pwrite64", "fsync", "ftruncate"} <= set(calls)
     places = share([(name, calls[: at + 1].count(name)) for at, name in enumerate(calls)], len(calls) // 12)
     fired = 0
     for name, number in places:
-        home = tmp_path / "1" / "home"
-        report = traced(home, tmp_path, kill=f"inject={name}:signal=KILL:when={number}")
+        home = scratch / "1" / "home"
+        report = traced(home, scratch, kill=f"inject={name}:signal=KILL:when={number}")
         assert report is not None
         fired += report.status == KILLED
         assert report.status == KILLED or report.of("done")

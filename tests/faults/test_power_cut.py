@@ -19,12 +19,12 @@ pytestmark = pytest.mark.faults
 @requirement("store:handle-after-fsync", "store:running-record-first")
 @pytest.mark.parametrize("kind", ["lazy", "eager"])
 def test_no_power_cut_loses_what_was_acknowledged(
-    kind: Kind, crew: Writers, tmp_path: Path, record_property: Callable[[str, object], None]
+    kind: Kind, crew: Writers, scratch: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    report = crew.run(tmp_path / "new" / "home", record=True)
+    report = crew.run(scratch / "new" / "home", record=True)
     steps = report.of("step")
     assert len(steps) > 100
-    tried, found = cut(tmp_path, report.events, kind)
+    tried, found = cut(scratch, report.events, kind)
     record_property(FIRED, f"{tried} disks after {len(steps)} steps")
     assert not found, "\n".join(found)
     assert tried > 40
@@ -32,15 +32,15 @@ def test_no_power_cut_loses_what_was_acknowledged(
 
 @requirement("store:handle-after-fsync")
 def test_a_power_cut_does_not_lose_what_was_kept_after_a_writer_was_killed(
-    crew: Writers, tmp_path: Path, record_property: Callable[[str, object], None]
+    crew: Writers, scratch: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Whoever comes second builds on folders and names that the first may never have synced."""
     first, second = ("session", "terminal", "small"), ("session", "small", "terminal")
-    steps = crew.run(tmp_path / "0" / "home", first).steps
+    steps = crew.run(scratch / "0" / "home", first).steps
     numbers = share(range(1, len(steps) + 1), 4)
     found: list[str] = []
     for number in numbers:
-        base = tmp_path / f"{number}"
+        base = scratch / f"{number}"
         base.mkdir()
         home = base / "home"
         killed = crew.run(home, first, fault=Fault(number, "before"), record=True)

@@ -69,6 +69,9 @@ def exceeded(text: str, limits: Limits, tokens_left: int | None) -> set[Reason]:
             Limits(bytes=30), (9, 10, 11), "漢", "bytes", marks=requirement("way:decide-bytes"), id="bytes of chars"
         ),
         pytest.param(
+            Limits(bytes=12), (2, 3, 4), "😀", "bytes", marks=requirement("way:decide-bytes"), id="bytes of long chars"
+        ),
+        pytest.param(
             Limits(chars=4000), (3999, 4000, 4001), "é", "chars", marks=requirement("way:decide-chars"), id="chars"
         ),
         pytest.param(

@@ -286,7 +286,7 @@ def test_no_reference_reaches_an_output_of_another_session(store: OutputStore, s
     mine = keep(store, session, "mine")
     other = store.open_session("s2")
     theirs = keep(store, other, "theirs", call_id="c1")
-    for reference in (theirs.handle, theirs.long_handle, theirs.id, "c1", "no such thing"):
+    for reference in (theirs.handle, theirs.long_handle, theirs.id, "c1", format_long(other.id, mine.id)):
         if reference != mine.handle:
             unknown = UnknownHandle(reference, session="s1", known=[mine.handle])
             assert str(refusal(store, session, reference)) == str(unknown)

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import hashlib
 import io
 import json
 import os
@@ -388,7 +389,7 @@ def test_what_an_interrupted_source_gave_is_kept_as_cancelled(
 # ── The collection of bad inputs, area "store" ──────────────────────────────────────────────────────────────
 
 
-@requirement("measure:bytes-as-they-came")
+@requirement("measure:bytes-as-they-came", "measure:sha256")
 @pytest.mark.parametrize(
     "data",
     [
@@ -408,6 +409,7 @@ def test_what_an_interrupted_source_gave_is_kept_as_cancelled(
 def test_bytes_come_back_as_they_came(store: OutputStore, session: SessionInfo, data: bytes) -> None:
     facts = keep(store, session, data)
     assert read_back(store, store.resolve(session, facts.handle)) == data
+    assert facts.measure.sha256 == hashlib.sha256(data).hexdigest()
     assert facts.measure.bytes == len(data)
     assert facts.measure.chars == len(data.decode("utf-8", "replace"))
 

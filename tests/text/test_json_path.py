@@ -121,7 +121,14 @@ def test_a_path_knows_whether_it_names_one_place(text: str, singular: bool) -> N
 
 @pytest.mark.parametrize(
     ("name", "step"),
-    [("a", "['a']"), ("'", r"['\'']"), ("\\", r"['\\']"), ("\n\x0b", r"['\n\u000b']"), ("é😀", "['é😀']"), ('"', "['\"']")],
+    [
+        ("a", "['a']"),
+        ("'", r"['\'']"),
+        ("\\", r"['\\']"),
+        ("\n\x0b", r"['\n\u000b']"),
+        ("é😀", "['é😀']"),
+        ('"', "['\"']"),
+    ],
 )
 def test_a_normalized_path_is_escaped_as_the_rfc_has_it(name: str, step: str) -> None:
     text, shortened = normalized_path([name.encode(), 3])

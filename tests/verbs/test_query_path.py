@@ -160,10 +160,12 @@ def test_a_cut_off_document_gives_what_stands_before_the_cut_and_says_so() -> No
         query_path(reader_of(PEOPLE[:60]), "$.count")
 
 
-def test_lines_that_are_not_json_are_left_out_and_told() -> None:
+def test_lines_that_are_not_json_are_told_and_the_others_are_searched() -> None:
     answer = query_path(reader_of(RECORDS * 10 + b"oops\n" + RECORDS), "$[*].name", limit=1000)
     assert answer.total == 33
-    assert answer.notes == ("Lines that are not JSON are left out: 1. The first: not valid JSON at byte 460, where a value is expected.",)
+    assert answer.notes == (
+        "Lines that are not JSON: 1; of those only what stands before the fault is found. The first: not valid JSON at byte 460, where a value is expected.",
+    )
 
 
 def test_skipping_past_the_end_says_how_many_there_are() -> None:
@@ -220,5 +222,3 @@ print(size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     size, grown = map(int, done.stdout.split())
     assert size > 100_000_000
     assert grown * (1 if sys.platform == "darwin" else 1024) < 16 * 1024 * 1024
-
-

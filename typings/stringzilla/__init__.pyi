@@ -26,3 +26,6 @@ def find_last_of(text: _Text, chars: _Text, start: int = 0, end: int = ...) -> i
 
 # Counts the bytes that start a character; what is not UTF-8 is not noticed.
 def utf8_count(text: _Text) -> int: ...
+
+# The grapheme clusters of UAX 29, each a view into the text. The text must be UTF-8.
+def utf8_graphemes(text: _Text) -> Iterator[Str]: ...

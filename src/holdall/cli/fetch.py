@@ -211,6 +211,8 @@ async def query(handle: str, ask: QueryAsk, home: str | None, session: str | Non
         screen.nodes(found)
         shown, noun = len(found.nodes), "value"
         more = f"go on with --skip {found.next}"
+        for place in screen.places(found):
+            screen.about(place)
     parts = [plural(found.total, noun)]
     if found.next is not None:
         parts.append(f"{shown:,} shown; {more}")

@@ -149,6 +149,16 @@ def nodes(found: Nodes) -> None:
         print(text + ("…" if node.cut else ""))
 
 
+def places(found: Nodes, most: int = 5) -> list[str]:
+    """Where the first values stand: `$['items'][2] at line 1, bytes 96–143`."""
+    told = [
+        f"{one_line(node.path, 200)} at line {node.lines.start if node.lines else 1:,}, "
+        f"bytes {_range(node.bytes.start, node.bytes.end)}"
+        for node in found.nodes[:most]
+    ]
+    return told + ([f"and {len(found.nodes) - most:,} more places (--json)"] if len(found.nodes) > most else [])
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "NULL"

@@ -125,17 +125,16 @@ def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool)
     temporary = f"{INCOMING}{token}"
     descriptor = create(temporary, inside=inside)
     try:
-        try:
-            write_all(descriptor, data)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        hold(descriptor)  # however long a writer is suspended here, gc leaves its file alone
+        write_all(descriptor, data)
+        os.fsync(descriptor)
         if replace:
             os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=inside)
             return
         # A hard link is the one way to give a name that fails where the name is taken, in one step.
         os.link(temporary, name, src_dir_fd=inside, dst_dir_fd=inside, follow_symlinks=False)
     finally:
+        os.close(descriptor)
         with contextlib.suppress(OSError):  # gone with the rename; or left for gc, which is no reason to fail
             os.unlink(temporary, dir_fd=inside)
 

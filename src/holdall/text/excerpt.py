@@ -1,12 +1,16 @@
 """The only module that shows less than everything. Its value always states what was left out.
 
-Only `wire`, `verbs` and the truncating strategy may import it: the layers test proves that. It works on bytes, so
-that what it leaves out can be told as an exact range, and never cuts inside a character.
+Only `wire`, `verbs` and the truncating strategy may import it: the layers test proves that. What it leaves out can be
+told as an exact range: of bytes for stored data, which are never cut inside a character, and of characters for text
+that is not stored, which is never cut inside a grapheme cluster.
 """
 
 from dataclasses import dataclass
 
+from holdall.text.graphemes import border_before, cluster_end
 from holdall.text.utf8 import pending_bytes
+
+_PIECE = 1024 * 1024  # characters that are encoded at a time where only their length is wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +68,89 @@ def _char_start(data: bytes, at: int) -> int:
         if at + step >= len(data) or data[at + step] & 0xC0 != 0x80:
             return at + step
     return at
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """`text` is characters `start` to `end` of a whole of `total` characters."""
+
+    text: str
+    start: int
+    end: int
+    total: int
+
+    @property
+    def omitted(self) -> int:
+        return self.total - len(self.text)
+
+
+def first_lines(text: str, count: int) -> Passage:
+    """At most `count` lines from the start, the last one with its newline."""
+    end = 0
+    for _ in range(count):
+        end = text.find("\n", end) + 1
+        if not end:
+            end = len(text)
+            break
+    return Passage(text[:end], 0, end, len(text))
+
+
+def first_bytes(text: str, limit: int) -> Passage:
+    """At most `limit` bytes of UTF-8 from the start; no cluster is split, unless it alone is longer than that."""
+    limit = max(0, limit)
+    data = _encoded(text[:limit])
+    cut = min(limit, len(data))
+    while cut < len(data) and data[cut] & 0xC0 == 0x80:
+        cut -= 1
+    end = len(_decoded(data[:cut]))
+    if end < len(text):
+        start = border_before(text, end)
+        end = start if start < end and not _over(text, start, limit) else _between_pairs(text, end)
+    return Passage(text[:end], 0, end, len(text))
+
+
+def last_bytes(text: str, limit: int) -> Passage:
+    """At most `limit` bytes of UTF-8 from the end; no cluster is split, unless it alone is longer than that."""
+    limit = max(0, limit)
+    data = _encoded(text[max(0, len(text) - limit) :])
+    start = len(text) - len(_decoded(data[_char_start(data, max(0, len(data) - limit)) :]))
+    if start:
+        border = border_before(text, start)
+        if border < start and not _over(text, border, limit):
+            start = cluster_end(text, border, limit + 1)
+        else:
+            start += _between_pairs(text, start) < start
+    return Passage(text[start:], start, len(text), len(text))
+
+
+def byte_count(text: str) -> int:
+    """The length of `text` in UTF-8; half a surrogate pair counts as the U+FFFD that will replace it."""
+    if text.isascii():
+        return len(text)
+    return sum(len(_encoded(text[at : at + _PIECE])) for at in range(0, len(text), _PIECE))
+
+
+def line_count(text: str, end: int | None = None) -> int:
+    """The lines of `text`, or of its first `end` characters; a final newline does not begin another one."""
+    end = len(text) if end is None else end
+    return text.count("\n", 0, end) + (end > 0 and text[end - 1] != "\n")
+
+
+def _over(text: str, start: int, limit: int) -> bool:
+    """Whether the cluster at `start` alone is longer than `limit` bytes."""
+    return byte_count(text[start : cluster_end(text, start, limit + 1)]) > limit
+
+
+def _between_pairs(text: str, at: int) -> int:
+    """`at`, or one less where it is between the two halves of a surrogate pair."""
+    if 0 < at < len(text) and "\ud800" <= text[at - 1] <= "\udbff" and "\udc00" <= text[at] <= "\udfff":
+        return at - 1
+    return at
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")

@@ -166,6 +166,7 @@ class Cursor:
         return JsonFault(self.place, expected, ended=self.at >= self.end if ended is None else ended)
 
     def _pass_levels_within(self, stop: int, depth: int, inside: bool) -> None:
+        """The same token by token, where the end, or a bracket of the wrong kind, is known to stand before `stop`."""
         if inside:
             rest = _in_string.match(self.buf, self.at, stop)
             self.at = rest.end() + 1 if rest else self.at
@@ -174,18 +175,16 @@ class Cursor:
             sign = self.buf[match.start()]
             if sign in (OPEN_OBJECT, OPEN_ARRAY):
                 opened.append(sign + 2)  # in ASCII the closing bracket stands two places after the opening one
-                continue
-            if sign == QUOTE:
-                continue
-            if opened:
+            elif sign != QUOTE and opened:
                 if opened.pop() != sign:
                     self.at = match.start()
                     raise self.fault("the other closing bracket")
-                continue
-            depth -= 1
-            if depth == 0:
-                self.at = match.end()
-                return
+            elif sign != QUOTE:
+                depth -= 1
+                if depth == 0:
+                    self.at = match.end()
+                    return
+        raise AssertionError("the balance of the brackets tells that they are closed here")
 
     def _pass_container(self) -> None:
         match = _container.match(self.buf, self.at, min(self.end, self.at + _SMALL))

@@ -7,8 +7,9 @@ what was found before it; whether that is an answer or an error is for the calle
 from dataclasses import dataclass
 
 from holdall.text.json_cursor import JsonFault, Read
+from holdall.text.json_hits import Hit, Layout, SeveralValues
 from holdall.text.json_path import JsonPath
-from holdall.text.json_scan import Hit, Layout, Scan, SeveralValues
+from holdall.text.json_scan import Scan
 
 
 @dataclass(frozen=True, slots=True)

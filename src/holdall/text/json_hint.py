@@ -7,9 +7,10 @@ import difflib
 from collections.abc import Sequence
 
 from holdall.text.json_cursor import OPEN_ARRAY, OPEN_OBJECT, Cursor, JsonFault, Read
+from holdall.text.json_hits import Layout, SeveralValues
 from holdall.text.json_names import shown_name
 from holdall.text.json_path import Index, JsonPath, Name, Segment, Slice, Wildcard
-from holdall.text.json_scan import Layout, Scan, SeveralValues
+from holdall.text.json_scan import Scan
 from holdall.text.numbers import plural
 
 _NAMES_SHOWN = 20

@@ -9,7 +9,6 @@ checked for closed strings and balanced brackets.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from holdall.text.json_cursor import (
     CHUNK,
@@ -25,48 +24,18 @@ from holdall.text.json_cursor import (
     Cursor,
     JsonFault,
     Read,
-)  # fmt: skip
+)
+from holdall.text.json_hits import Hit, Layout, Reached, SeveralValues
 from holdall.text.json_names import SHOWN_STEPS, Step, decoded_name, normalized_path
 from holdall.text.json_path import JsonPath
 from holdall.text.json_plan import Machine, Plan
 from holdall.values.errors import BadQuery
-
-Layout = Literal["one", "several", "lines"]
-"""One value; several, one after the other; or one on each line. Several values count as the elements of an array."""
 
 _QUIET = 2048  # bytes; a container up to this size is searched for the names that matter by one pattern
 _DEEPEST = 1_000_000  # levels that a path may enter; stepping over has no limit
 _LONGEST_NAME = 64 * 1024  # bytes; a longer name is neither compared nor shown
 _TOO_LONG = "…".encode()
 _numbers = re.compile(b"(?:" + SCALAR + SPACE + b"," + SPACE + b")*+")
-
-
-class SeveralValues(Exception):
-    """The text was taken for one value, and after it comes another."""
-
-
-@dataclass(slots=True)
-class Hit:
-    """A value that the path names. `step` is its own name or index, None for the whole text.
-
-    `end` is known when the next hit comes; for a value that holds further hits, at the end of the scan. It stays -1
-    where the value turns out to be broken.
-    """
-
-    path: str
-    step: Step | None
-    start: int
-    end: int = -1
-    shortened: bool = False  # the path is too long to show and leaves something out
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """The value that the most segments of the path led to."""
-
-    segments: int
-    path: str
-    start: int
 
 
 @dataclass(slots=True)
@@ -88,7 +57,7 @@ class Scan:
         self, read: Read, size: int, path: JsonPath, *, layout: Layout = "one", start: int = 0, chunk: int = CHUNK
     ) -> None:
         self.total = 0
-        self.broken = 0  # lines that are not JSON, with layout "lines"; they are counted as elements and left out
+        self.broken = 0  # lines that are not JSON, with layout "lines"; they count as elements all the same
         self.first_fault: JsonFault | None = None
         self.furthest = Reached(0, "$", start)
         self._machine = Machine(path)
@@ -106,11 +75,8 @@ class Scan:
         Raises JsonFault where the text is not JSON, and SeveralValues where it is not one value but was taken for one.
         """
         self._first, self._after = first, self._size + 1 if limit is None else first + limit
-        if self._layout != "one":
-            yield from self._sequence()
-            return
         try:
-            yield from self._single()
+            yield from self._single() if self._layout == "one" else self._sequence()
         except JsonFault:
             self._forget_open_values()
             raise
@@ -141,7 +107,7 @@ class Scan:
             except JsonFault as fault:
                 if self._layout != "lines":
                     raise
-                self._leave_out_line(fault)
+                self._give_line_up(fault)
             index += 1
 
     def _next_record(self) -> bool:
@@ -158,7 +124,7 @@ class Scan:
         if self._layout == "lines" and self._cursor.peek() != ENDED:
             raise self._cursor.fault("the end of the line")
 
-    def _leave_out_line(self, fault: JsonFault) -> None:
+    def _give_line_up(self, fault: JsonFault) -> None:
         self.broken += 1
         self.first_fault = self.first_fault or fault
         self._forget_open_values()

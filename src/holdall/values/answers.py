@@ -158,11 +158,13 @@ class Node:
 
     path: str
     bytes: Span
+    lines: Span | None
     text: str
     cut: bool = False  # the value is longer than `text`; read the rest by its bytes
 
     def to_json(self) -> dict[str, Any]:
-        return {"path": self.path, "bytes": self.bytes.as_list(), "text": self.text, "cut": self.cut}
+        lines = self.lines.as_list() if self.lines else None
+        return {"path": self.path, "bytes": self.bytes.as_list(), "lines": lines, "text": self.text, "cut": self.cut}
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,12 @@ class _Search:
         yield from output_of(command_for(self.engine, task), seconds=self.seconds)
 
     def _found(self, total: int, *notes: str) -> Found:
-        totals = self.reader.totals
+        totals, state = self.reader.totals, self.reader.facts.state
         searched = f"searched all {plural(totals.bytes, 'byte')} in {plural(totals.lines, 'line')}"
-        checked = "their checksums were not checked by the search, only those of what is shown"
+        if state == "running":
+            searched += " that are there so far"
+        else:
+            searched += "; their checksums were not checked by the search, only those of what is shown"
         by_line = "the pattern can match nothing at all, so lines are counted and not matches"
         return Found(
             handle=self.reader.facts.handle,
@@ -139,8 +142,8 @@ class _Search:
             totals=totals,
             engine=self.engine,
             unit="lines" if self.pattern.can_be_empty else "matches",
-            state=self.reader.facts.state,
-            notes=(f"{searched}; {checked}", *([by_line] if self.pattern.can_be_empty else []), *notes),
+            state=state,
+            notes=(searched, *([by_line] if self.pattern.can_be_empty else []), *notes),
         )
 
 
@@ -151,6 +154,7 @@ class _Answer:
         self.matches: list[Match] = []
         self._search = search
         self._left = search.room
+        self._context_is_whole = True
         self._windows = Windows(
             search.reader,
             size=Size.for_room(search.room),
@@ -162,21 +166,22 @@ class _Answer:
         """Whether the match at `place` was added. The first always is, with as much context as fits."""
         if len(self.matches) == self._search.limit:
             return False
-        match = self._windows.show(place)
+        match, context_is_whole = self._windows.show(place), True
         if self._search.context:
             # Half of what is left by the match for each side: an answer never goes to one side alone.
             room = None if self._search.room is None else (self._search.room - _cost(match)) // 2
-            match = self._windows.with_context(match, self._search.context, room)
+            match, context_is_whole = self._windows.with_context(match, self._search.context, room)
         if self._left is not None:
             self._left -= _cost(match)
             if self._left < 0 and self.matches:
                 return False
         self.matches.append(match)
+        self._context_is_whole = self._context_is_whole and context_is_whole
         return True
 
     def notes(self) -> list[str]:
         cut = "some lines of context are cut, or left out where they do not fit; read shows them whole"
-        return [cut] if self._windows.context_is_cut else []
+        return [] if self._context_is_whole else [cut]
 
 
 def _cost(match: Match) -> int:

@@ -12,16 +12,18 @@ from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import beginning
 from holdall.text.json_find import Finding, find
 from holdall.text.json_hint import why_nothing
+from holdall.text.json_hits import Hit
 from holdall.text.json_path import parse_path
-from holdall.text.json_scan import Hit
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
 from holdall.values.errors import BadQuery, WorkerFault
 from holdall.values.spans import Span
+from holdall.verbs.locate import lines_of
+from holdall.verbs.sql_ask import Asked
 from holdall.verbs.sql_rows import fair_cap
-from holdall.verbs.sql_source import Source, kind_so_far, lines_of, source_of
+from holdall.verbs.sql_source import kind_so_far
 from holdall.verbs.sql_worker import Answer, OutOfTime, SqlWorker
 
 __all__ = ["SqlWorker", "query_path", "query_sql"]
@@ -55,51 +57,18 @@ def query_sql(
         "max_bytes": None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=1),
         "memory_bytes": memory_bytes,
     }
-    asked = _Asked(reader, request, worker or SqlWorker(), time.monotonic() + seconds)
+    asked = Asked(reader, request, worker or SqlWorker(), time.monotonic() + seconds)
     try:
         answer, notes = asked.answer(at)
     except OutOfTime:
         raise WorkerFault(
-            f"the query was stopped after its {seconds:g} seconds. Ask for less: fewer rows (a WHERE, a LIMIT), "
+            f"the query was stopped after {seconds:g} s, its limit. Ask for less: fewer rows (a WHERE, a LIMIT), "
             "a smaller table (at), or no join of t with itself."
         ) from None
     finally:
         if worker is None:
             asked.worker.close()
     return _table(reader, answer, notes, memory_bytes)
-
-
-class _Asked:
-    """One request on its way: which source it reads, and what to do when that cannot be read."""
-
-    def __init__(self, reader: OutputReader, request: dict[str, Any], worker: SqlWorker, deadline: float) -> None:
-        self.worker = worker
-        self._reader = reader
-        self._request = request
-        self._deadline = deadline
-
-    def answer(self, at: str | None) -> tuple[Answer, list[str]]:
-        answer, notes = self._from(source_of(self._reader, at, self._check))
-        if answer.get("error") == "source" and at is None and kind_so_far(self._reader) in ("ndjson", "csv"):
-            # Some line is not like the others. Lines can always be read, and nothing of them is left out.
-            reason = answer["message"]
-            answer, notes = self._from(lines_of(self._reader, self._check))
-            kind = kind_so_far(self._reader)
-            hint = " json_valid(text) tells the lines that are JSON, text->>'$.name' reads them." * (kind == "ndjson")
-            notes.append(f"Not all of it is {kind}, so t has its lines as line_no, text.{hint} ({reason})")
-            answer["message"] = f"{answer.get('message', '')}. {notes[-1]}"
-        return answer, notes
-
-    def _from(self, source: Source) -> tuple[Answer, list[str]]:
-        try:
-            request = {**self._request, "shape": source.shape}
-            return self.worker.ask(request, source.descriptor, deadline=self._deadline), source.notes
-        finally:
-            source.close()
-
-    def _check(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise OutOfTime
 
 
 def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes: int) -> Table:
@@ -130,7 +99,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         )
     if total is None:
         total = shown + 1
-        notes.insert(0, f"At least {total:,} rows: time ran out while the rest was counted.")
+        notes.insert(0, f"At least {total:,} rows: the rest could not be counted within the limits of the query.")
     return Table(
         handle=reader.facts.handle,
         columns=tuple(answer["columns"]),
@@ -204,14 +173,15 @@ def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> 
         room -= cost + min(length, _LEAST_TEXT)
         shown += 1
     room += sum(min(length, _LEAST_TEXT) for length in sizes[:shown])
-    cap = max(_LEAST_TEXT, fair_cap(sizes[:shown], max(0, room)))
+    cap = fair_cap(sizes[:shown], max(_LEAST_TEXT // 4, room))
     return tuple(_node(reader, hit, cap) for hit in hits[:shown])
 
 
 def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
-    data = reader.read(hit.start, min(hit.end, hit.start + cap))
-    kept = data if hit.end - hit.start <= cap else beginning(data + b"\x80", cap).data
-    return Node(hit.path, Span(hit.start, hit.end), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
+    data = reader.read(hit.start, min(hit.end, hit.start + cap + 1))  # one byte more tells whether it is cut
+    kept = beginning(data, cap).data
+    span = Span(hit.start, hit.end)
+    return Node(hit.path, span, lines_of(reader, span), decode(kept)[0], cut=len(kept) < hit.end - hit.start)
 
 
 def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
@@ -221,7 +191,8 @@ def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
             f"The JSON is broken: {found.fault}. Only what stands before that was searched; there may be more."
         )
     if found.scan.broken:
-        notes.append(f"Lines that are not JSON are left out: {found.scan.broken:,}. The first: {found.scan.first_fault}.")
+        lines = f"Lines that are not JSON: {found.scan.broken:,}; of those only what stands before the fault is found."
+        notes.append(f"{lines} The first: {found.scan.first_fault}.")
     if any(hit.shortened for hit in found.hits):
         notes.append("Some paths are too long to show and have … inside; read those values by their bytes.")
     if any(node.cut for node in nodes):

@@ -5,6 +5,7 @@ a length and JSON. A query gets an empty frame when it has arrived, then one wit
 rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that descriptor.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -48,7 +49,8 @@ def _serve(connection: socket.socket, request: dict[str, Any], descriptor: int, 
         if found.more:
             _send(connection, {"total": query.count()})
     except Refused as refused:
-        _send(connection, {"error": refused.blamed, "message": str(refused), "columns": refused.columns})
+        told = {"message": str(refused), "columns": refused.columns, "missing": refused.missing}
+        _send(connection, {"error": refused.blamed, **told})
     except MemoryError:
         _send(connection, {"error": "memory", "message": "", "columns": ""})
     finally:
@@ -76,6 +78,9 @@ def open_database(engine: Any, memory_bytes: int, path: str) -> Any:
             "python_enable_replacements": False,
         }
     )
+    with contextlib.suppress(engine.Error):  # other versions may not know it, and not need it
+        # It moves a cast into the reader, where try_cast fails on the first value that it should turn into null.
+        duck.execute("set disabled_optimizers='type_pushdown'")
     duck.execute(f"set allowed_paths=['{path}']")
     duck.execute("set enable_external_access=false")
     duck.execute("set timezone='UTC'")

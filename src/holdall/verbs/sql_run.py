@@ -5,6 +5,7 @@ Refused, told for the one who wrote the SQL.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,19 +13,21 @@ from typing import Any
 from holdall.verbs.sql_check import NotOneSelect, one_select
 from holdall.verbs.sql_faults import Blame, blame, in_few_words, is_hopeless, is_too_small, missing_name
 from holdall.verbs.sql_rows import Rows, count_rows, first_rows
-from holdall.verbs.sql_tables import SAMPLE, Known, Shape, Way, columns_of, ways
+from holdall.verbs.sql_tables import SAMPLE, VALUE, Known, Shape, Way, columns_of, ways
 
+_STAR = re.compile(r"(?<!\()\*")  # of a select, not of a count
 _COLUMNS_TOLD = 40
 _TYPE_TOLD = 60  # characters
 _SEARCHED_AT_ONCE = 4 * 1024 * 1024
 
 
 class Refused(Exception):
-    """`blamed` tells whose fault it is; `columns` those of t, where knowing them may help."""
+    """`blamed` tells whose fault it is; `columns` those of t, where knowing them may help; `missing` one it lacks."""
 
-    def __init__(self, blamed: Blame, message: str, columns: str = "") -> None:
+    def __init__(self, blamed: Blame, message: str, columns: str = "", missing: str = "") -> None:
         self.blamed: Blame = blamed
         self.columns = columns
+        self.missing = missing
         super().__init__(message)
 
 
@@ -40,13 +43,15 @@ class Query:
         self._shape = Shape(path=f"/dev/fd/{descriptor}", identity=_identity(descriptor), **request["shape"])
         self._reason = ""  # why the output could not be read as it was first taken for
         self._too_small = False  # the limit for one JSON value has been met
+        self._needs_whole_values = False  # the SQL names the column that only the last way has
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
         self._statement = self._checked(request["sql"])
 
     def first_rows(self) -> Rows:
         for way in self._ways():
-            if self._needs_all_columns and way.sampled:
+            if (self._needs_all_columns and way.sampled) or (self._needs_whole_values and not way.whole_values):
                 continue
+            self.notes.clear()
             try:
                 self._duck.execute(f"create or replace view t as {way.select()}")
                 found = first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
@@ -74,13 +79,13 @@ class Query:
             raise self._refused(fault) from None
 
     def _ways(self) -> Iterator[Way]:
-        for way in ways(self._duck, self._shape, self._known):
+        for way in ways(self._duck, self._shape, self._known, self.notes):
             if self._too_small:
                 break
             yield way
         if self._too_small:
             self._shape = replace(self._shape, object_size=self._shape.size + 1024)
-            yield from ways(self._duck, self._shape, self._known)
+            yield from ways(self._duck, self._shape, self._known, self.notes)
 
     def _is_worth_another_way(self, way: Way, fault: Exception) -> bool:
         name, message = type(fault).__name__, str(fault)
@@ -88,7 +93,11 @@ class Query:
             self._reason = in_few_words(name, message, self._shape.path)
             self._too_small = is_too_small(message) and not self._too_small
             return not is_hopeless(message)
-        self._needs_all_columns = way.sampled and self._occurs(missing_name(name, message))
+        missing = missing_name(name, message)
+        if missing == VALUE and not way.whole_values and self._shape.form in ("ndjson", "array", "object"):
+            self._needs_whole_values = True
+            return True
+        self._needs_all_columns = way.sampled and self._occurs(missing)
         return self._needs_all_columns
 
     def _occurs(self, name: str) -> bool:
@@ -110,7 +119,8 @@ class Query:
         blamed = blame(name, message, self._shape.path)
         if self._reason and blamed == "query":
             told += f". (t is not what the data look like, because: {self._reason})"
-        return Refused(blamed, told, self._columns() if name in ("BinderException", "CatalogException") else "")
+        columns = self._columns() if name in ("BinderException", "CatalogException") else ""
+        return Refused(blamed, told, columns, missing_name(name, message))
 
     def _columns(self) -> str:
         try:
@@ -125,7 +135,7 @@ class Query:
     def _tell_how(self, way: Way) -> None:
         if way.note:
             self.notes.append(f"{way.note} ({self._reason})" if self._reason else way.note)
-        if way.sampled and "*" in self._statement:
+        if way.sampled and _STAR.search(self._statement):
             self.notes.append(
                 f"The columns come from the first {SAMPLE:,} records; a member that only later ones have is found "
                 "once the SQL names it."

@@ -6,6 +6,7 @@ Chosen by the kind of the output and by `at`. The file is handed over as an open
 import codecs
 import json
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -13,8 +14,9 @@ from typing import Any, BinaryIO
 from holdall.store.protocol import OutputReader
 from holdall.text.json_find import find
 from holdall.text.json_hint import why_nothing
+from holdall.text.json_hits import Hit, SeveralValues
 from holdall.text.json_path import JsonPath, Segment, Wildcard, parse_path
-from holdall.text.json_scan import Hit, Scan, SeveralValues
+from holdall.text.json_scan import Scan
 from holdall.text.kinds import SAMPLE, TAIL, delimiter_of, kind_of
 from holdall.values.errors import BadQuery, OutputDamaged
 from holdall.values.facts import Kind
@@ -24,6 +26,7 @@ from holdall.verbs.sql_scratch import Check, are_plain_lines, marked_lines, mend
 _UNCHECKED = "The stored bytes were scanned without checking them block by block; `read` checks what it shows."
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")  # in JSON they stand only between values
+_LARGEST_KEPT = 256 * 1024 * 1024
 _LONGEST_LIVE_LINE = 16 * 1024 * 1024  # of an output that is still being written, and not yet measured
 
 
@@ -41,12 +44,50 @@ class Source:
             self.copy.close()
 
 
+class LastSource:
+    """What the query before this one read: a model often asks twice of the same output.
+
+    Only its own copies are kept open, and no very large ones. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: tuple[object, ...] = ()
+        self._source: Source | None = None
+
+    def take(self, key: tuple[object, ...], reader: OutputReader) -> Source | None:
+        """The same source once more, with a descriptor of its own; None where it was another."""
+        with self._lock:
+            known = self._source
+            if known is None or self._key != key:
+                return None
+            if known.copy is None:
+                return _stored(reader, known.shape)
+            copy = os.fdopen(os.dup(known.copy.fileno()), "rb")
+            return Source(copy.fileno(), known.shape, copy, list(known.notes))
+
+    def keep(self, key: tuple[object, ...], source: Source) -> None:
+        """Closes the one before, or this one where it is not kept."""
+        with self._lock:
+            fits = source.copy is None or source.shape["size"] <= _LARGEST_KEPT
+            before, self._source = (self._source, source) if fits else (source, self._source)
+            self._key = key if fits else self._key
+        if before:
+            before.close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._source:
+                self._source.close()
+            self._source = None
+
+
 def kind_so_far(reader: OutputReader) -> Kind:
     """The kind of the output; of one that is still being written, as its bytes look now."""
     measure, end = reader.facts.measure, reader.totals.bytes
     if _is_settled(reader):
         return measure.kind
-    return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=end <= SAMPLE, valid=True)
+    return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=False, valid=True)
 
 
 def source_of(reader: OutputReader, at: str | None, check: Check) -> Source:
@@ -83,8 +124,8 @@ def _records(reader: OutputReader, shape: dict[str, Any], check: Check) -> Sourc
     if _is_settled(reader) and reader.facts.measure.utf8 and not (start and shape["form"] == "ndjson"):
         return _stored(reader, shape)
     end = reader.totals.bytes
-    if not _is_settled(reader) and shape["form"] != "object":
-        end = byte_of_line(reader, line_of_byte(reader, end)) or end
+    if not _is_settled(reader) and reader.read(end - 1, end) != b"\n":
+        end = byte_of_line(reader, line_of_byte(reader, end))  # the last line is still being written
     return _copied(reader, shape, scratch(_valid(reader, pieces(reader, start, end, check)), end - start))
 
 
@@ -97,7 +138,9 @@ def _json_shape(reader: OutputReader) -> dict[str, Any]:
 
 def _delimiter(reader: OutputReader) -> str:
     lines = reader.read(0, SAMPLE).decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
-    return delimiter_of([line for line in lines[:-1] or lines if line.strip()]) or ","
+    if reader.totals.bytes > SAMPLE and len(lines) > 1:
+        lines.pop()  # cut off in the middle
+    return delimiter_of([line for line in lines if line.strip()]) or ","
 
 
 # ── At ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and he
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
 _RENAMED = re.compile(r"(.+)_[0-9]+", re.DOTALL)
 
+VALUE = "value"
 Columns = list[tuple[str, str]]
 
 
@@ -44,13 +45,15 @@ class Way:
     select: Callable[[], str]
     note: str = ""
     sampled: bool = False  # it may lack columns that a later way has
+    whole_values: bool = False  # each value stands in the one column VALUE
 
 
 Known = dict[tuple[object, ...], Columns]
 """The columns of what was looked at before."""
 
 
-def ways(duck: Any, shape: Shape, known: Known) -> Iterator[Way]:
+def ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Way]:
+    """What a way finds out while it makes its SELECT goes to the notes."""
     if shape.form == "lines":
         yield Way(partial(_lines, shape))
     elif shape.form == "csv":
@@ -58,7 +61,7 @@ def ways(duck: Any, shape: Shape, known: Known) -> Iterator[Way]:
     elif shape.form == "members":
         yield Way(partial(_members, shape))
     else:
-        yield from _json_ways(duck, shape, known)
+        yield from _json_ways(duck, shape, known, notes)
 
 
 def columns_of(duck: Any, select: str) -> Columns:
@@ -109,17 +112,18 @@ def _csv_ways(shape: Shape) -> Iterator[Way]:
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _json_ways(duck: Any, shape: Shape, known: Known) -> Iterator[Way]:
+def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Way]:
     whole = shape.size <= _WHOLE_SAMPLE
     sample = -1 if whole else SAMPLE
-    yield Way(partial(_with_known_columns, duck, shape, sample, known), sampled=not whole)
+    yield Way(partial(_with_known_columns, duck, shape, sample, known, notes), sampled=not whole)
     yield Way(partial(_with_found_columns, duck, shape, sample), sampled=not whole)
     if not whole:
         yield Way(partial(_with_found_columns, duck, shape, -1))
     yield Way(
         partial(_one_column, shape),
-        "The values do not fit into columns, so t has the one column value, of type JSON: "
-        "value->>'$.name' is a member as text, value->'$.items' a part as JSON.",
+        "Here t has the one column value, of type JSON: value->>'$.name' is a member as text, value->'$.items' a "
+        "part as JSON.",
+        whole_values=True,
     )
 
 
@@ -130,7 +134,7 @@ def _read_json(shape: Shape, sample: int, more: str = "") -> str:
     )
 
 
-def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known) -> str:
+def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, notes: list[str]) -> str:
     """Columns written out are not looked for again by every statement over t."""
     key = (*shape.identity, shape.form, sample)
     columns = known.get(key)
@@ -141,11 +145,23 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known) -> s
     if _is_one_value(duck, shape, sample, columns):
         return f"from {_read_json(shape, sample)} select json as value"
     if _has_renamed(columns):
+        notes.append("Names that differ only in case are told apart by a number: see describe t.")
         return f"from {_read_json(shape, sample)}"
-    listed = ", ".join(
-        f"{quoted(name)}: {quoted(kind if len(kind) <= _LONGEST_TYPE else 'JSON')}" for name, kind in columns
-    )
+    untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
+    if untyped:
+        notes.append(
+            f"Too varied to be typed, so of type JSON: {', '.join(untyped[:10])}. Reach in with column->'$.name' and "
+            "->>, or make a table of it with at."
+        )
+    listed = ", ".join(f"{quoted(name)}: {quoted(_bearable(kind))}" for name, kind in columns)
     return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
+
+
+def _bearable(kind: str) -> str:
+    """The type, or JSON for one of absurd length; a list stays a list, so that len and unnest mean what they say."""
+    if len(kind) <= _LONGEST_TYPE:
+        return kind
+    return "JSON" + "[]" * ((len(kind) - len(kind.rstrip("[]"))) // 2)
 
 
 def _with_found_columns(duck: Any, shape: Shape, sample: int) -> str:

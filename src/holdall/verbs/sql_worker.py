@@ -18,8 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import holdall
 from holdall.values.errors import WorkerFault
+from holdall.verbs.sql_source import LastSource
 
 _LENGTH_BYTES = 4
 _GRACE = 2.0  # seconds between the end of the connection and the end of the process
@@ -36,6 +36,7 @@ class SqlWorker:
     """Close it when the session ends; where that is forgotten, the process ends with this one."""
 
     def __init__(self) -> None:
+        self.last_source = LastSource()
         self._turn = threading.Lock()
         self._running: list[_Process] = []  # one, or none
         self._closed = False
@@ -68,6 +69,7 @@ class SqlWorker:
             process.hang_up()
         with self._turn:
             self._finalizer()
+        self.last_source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -201,5 +203,5 @@ def _end_all(processes: "list[_Process]") -> None:
 
 def _import_paths() -> list[str]:
     """Where this process imports from, and where Holdall itself lies, however it was found."""
-    own = str(Path(holdall.__file__).resolve().parents[1])
+    own = str(Path(__file__).resolve().parents[2])
     return [*dict.fromkeys([*(os.path.abspath(path) for path in sys.path), own])]

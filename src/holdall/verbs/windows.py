@@ -44,7 +44,6 @@ class Windows:
         self._whole_lines = whole_lines
         self._takes_return = takes_return
         self._place = (0, 1, 0)  # a byte, its line and its char
-        self.context_is_cut = False  # some line of context is not whole, or not there for want of room
 
     def show(self, place: Span) -> Match:
         """The match without lines of context."""
@@ -71,28 +70,31 @@ class Windows:
             cut_right=shown.cut_right or not ends,
         )
 
-    def with_context(self, match: Match, number: int, room: int | None) -> Match:
-        """`match` with up to `number` lines on both sides, the nearest first, in `room` bytes a side."""
-        before = self._lines(self._lines_before(match.byte), number, room)
-        after = self._lines(self._lines_after(match.end), number, room)
-        return replace(match, before=tuple(reversed(before)), after=tuple(after))
+    def with_context(self, match: Match, number: int, room: int | None) -> tuple[Match, bool]:
+        """`match` with up to `number` lines on both sides, the nearest first, in `room` bytes a side.
 
-    def _lines(self, lines: Iterator[Span], number: int, room: int | None) -> list[str]:
+        And whether all of them are there and whole.
+        """
+        before, whole_before = self._lines(self._lines_before(match.byte), number, room)
+        after, whole_after = self._lines(self._lines_after(match.end), number, room)
+        return replace(match, before=tuple(reversed(before)), after=tuple(after)), whole_before and whole_after
+
+    def _lines(self, lines: Iterator[Span], number: int, room: int | None) -> tuple[list[str], bool]:
         texts: list[str] = []
+        whole = True
         for line in islice(lines, number):
             text = self._line(line)
             if room is not None:
                 room -= len(text.encode())
                 if room < 0:
-                    self.context_is_cut = True
-                    break
+                    return texts, False
+            whole = whole and line.end - line.start <= self._size.line
             texts.append(text)
-        return texts
+        return texts, whole
 
     def _line(self, line: Span) -> str:
         if line.end - line.start <= self._size.line:
             return decode(self._reader.read(line.start, line.end).removesuffix(b"\r"))[0]
-        self.context_is_cut = True
         most = 2 * self._size.reach
         return beginning(self._reader.read(line.start, line.start + most + 1), most).text
 

@@ -16,7 +16,7 @@ from holdall.text.pattern.tree import Capture, Chars, Choice, Edge, Node, Repeat
 from holdall.values.errors import BadPattern
 
 MAX_REPEAT = 1000
-MAX_NESTING = 100
+MAX_NESTING = 50
 
 _QUANTIFIER = re.compile(r"([*+?])|\{([0-9]+)(?:(,)([0-9]*))?\}", re.ASCII)
 _PYTHONS_COUNT = re.compile(r"\{,[0-9]+\}", re.ASCII)

@@ -10,7 +10,7 @@ from holdall.text.pattern.tree import Capture, can_be_empty, captures, repeats, 
 from holdall.values.errors import BadPattern
 
 MAX_CHARACTERS = 10_000
-_MAX_STEPS = 50_000  # RE2 and ripgrep both compile this much in well under a second
+_MAX_STEPS = 100_000  # RE2 and ripgrep both compile this much in well under a second
 _MAX_WRITTEN = 100_000  # bytes: an argument of a command may have 128 KiB
 
 

@@ -21,7 +21,8 @@ def command(task: Task) -> Command:
             *(sys.executable, "-P", "-S", _PROGRAM, task.want, "lines" if pattern.can_be_empty else "matches"),
             *(str(number) for number in (pattern.captures, task.descriptor, task.size)),
         ),
-        environment={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        # Some Pythons do not start without what their environment says of them.
+        environment={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         descriptor=task.descriptor,
         good_codes=(0,),  # 1 is how Python ends where nobody expected it to
         feed=(pattern.re2,),

@@ -51,22 +51,31 @@ def search(pattern: bytes, text: Text, want: str, unit: str, captures: int) -> I
     elif want == "values":
         groups = range(1, captures + 1) if captures else (0,)
         for _, match in found:
-            for group in groups:
-                yield b"\t" if group > 1 else b""
-                yield from pieces(text, *match.span(group))
-            yield b"\n"
+            yield from record(b"", text, [match.span(group) for group in groups])
+    elif unit == "lines":
+        for start, _ in found:
+            yield b"%d:\n" % start
     else:
         for start, match in found:
-            yield b"%d:" % start
-            if unit == "matches":
-                yield from pieces(text, start, match.end())
-            yield b"\n"
+            yield from record(b"%d:" % start, text, [(start, match.end())])
 
 
-def pieces(text: Text, start: int, end: int) -> Iterator[bytes]:
-    """A match may be as long as the file. A group that took no part is at -1, and empty."""
-    for at in range(start, end, _BATCH):
-        yield text[at : min(end, at + _BATCH)]
+def record(head: bytes, text: Text, spans: list[tuple[int, int]]) -> Iterable[bytes]:
+    """One line of output. A group that took no part is at -1 to -1, and empty."""
+    for start, end in spans:
+        if end - start > _BATCH:
+            return long_record(head, text, spans)
+    return (head + b"\t".join([text[start:end] for start, end in spans]) + b"\n",)
+
+
+def long_record(head: bytes, text: Text, spans: list[tuple[int, int]]) -> Iterator[bytes]:
+    """A match may be as long as the file."""
+    yield head
+    for number, (start, end) in enumerate(spans):
+        yield b"\t" if number else b""
+        for at in range(start, end, _BATCH):
+            yield text[at : min(end, at + _BATCH)]
+    yield b"\n"
 
 
 def lines(regexp: Regexp, text: Text) -> Iterator[tuple[int, Match]]:

@@ -10,7 +10,7 @@ from functools import cache
 
 from holdall.verbs.engines.task import Command, Task
 
-_OLDEST = 13  # older ones do not know all of the flags below
+_KNOWN = 14  # the one whose answers were compared with RE2's; others print some things differently
 _FED_AT_ONCE = 1 << 20
 
 _ALWAYS = (
@@ -28,12 +28,12 @@ _ALWAYS = (
 
 @cache
 def ripgrep_path() -> str | None:
-    """The ripgrep that was installed with us, else the one on the PATH; None where there is none that will do."""
+    """The ripgrep that was installed with us, else one on the PATH of the version that is known; else None."""
     beside = os.path.join(os.path.dirname(sys.executable), "rg")
     if os.access(beside, os.X_OK):
         return beside
     found = shutil.which("rg")
-    return found if found and _version(found) >= _OLDEST else None
+    return found if found and _version(found) == _KNOWN else None
 
 
 def _version(path: str) -> int:

@@ -1,0 +1,113 @@
+"""All values of a JSON text that stand at one path, looked at together, and the groups below them.
+
+A bounded number of values is looked at for each path, spread evenly, so that the time does not depend on how large
+or how deep the text is. Nothing is written here; `json_shape` does that.
+"""
+
+import json
+import re
+from collections import Counter
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, cast
+
+from holdall.text.outline.json_values import readable
+
+_PER_PATH = 1200  # values looked at for one path …
+_IN_ALL = 20_000  # … and for all paths; after that fewer for each
+_FEWER = 200
+_MAP_KEYS = 12  # a record with fewer names is never taken for a map
+_SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
+
+
+class Allowance:
+    """How many values may still be looked at."""
+
+    def __init__(self) -> None:
+        self._used = 0
+
+    def some(self, values: list[Any], exact: bool) -> tuple[list[Any], bool]:
+        """`values`, or some of them spread evenly; and whether they are all that there are."""
+        most = _PER_PATH if self._used < _IN_ALL else _FEWER
+        if len(values) > most:
+            stride = len(values) / most
+            values, exact = [values[int(number * stride)] for number in range(most)], False
+        self._used += len(values)
+        return values, exact
+
+
+class Group:
+    """The values at `path`. `exact`: all that there are."""
+
+    def __init__(self, path: str, values: list[Any], exact: bool, allowance: Allowance) -> None:
+        self.path = path
+        self.values = values
+        self.exact = exact
+        self._allowance = allowance
+        self._members: dict[str, Group] = {}
+
+    @cached_property
+    def objects(self) -> list[dict[str, Any]]:
+        return [value for value in self.values if isinstance(value, dict)]
+
+    @cached_property
+    def arrays(self) -> list[list[Any]]:
+        return [value for value in self.values if isinstance(value, list)]
+
+    @cached_property
+    def plain(self) -> list[Any]:
+        if len(self.objects) + len(self.arrays) == len(self.values):
+            return []
+        return [value for value in self.values if not isinstance(value, dict | list)]
+
+    @cached_property
+    def keys(self) -> Counter[str]:
+        return Counter(chain.from_iterable(self.objects))
+
+    @cached_property
+    def is_map(self) -> bool:
+        return is_map(self.objects, self.keys)
+
+    @cached_property
+    def elements(self) -> "Group":
+        return self._below("[*]", list(chain.from_iterable(self.arrays)))
+
+    @cached_property
+    def entries(self) -> "Group":
+        return self._below(".*", list(chain.from_iterable(each.values() for each in self.objects)))
+
+    def member(self, key: str) -> "Group":
+        if key not in self._members:
+            self._members[key] = self._below(step(key), [each[key] for each in self.objects if key in each])
+        return self._members[key]
+
+    def _below(self, step: str, values: list[Any]) -> "Group":
+        values, exact = self._allowance.some(values, self.exact)
+        return Group(self.path + step, values, exact, self._allowance)
+
+
+def is_map(objects: list[dict[str, Any]], keys: Counter[str]) -> bool:
+    """Whether the names are data, as in a map from id to record, and not the fields of a record."""
+    if len(keys) < _MAP_KEYS:
+        return False
+    if len(objects) > 1:
+        top = keys.most_common(1)[0][1]
+        return top * 2 < len(objects) and len(keys) * len(objects) > 3 * keys.total()
+    values = list(islice(objects[0].values(), 200))
+    kind, times = Counter(map(type, values)).most_common(1)[0]
+    if times < len(values) * 0.9:
+        return False
+    if kind is not dict:
+        return len(keys) >= (2 if kind is list else 3) * _MAP_KEYS
+    records = [cast("dict[str, Any]", value) for value in values if isinstance(value, dict)]
+    fields: Counter[str] = Counter(chain.from_iterable(records))
+    common = sum(times for times in fields.values() if times * 3 >= len(values))
+    return common * 2 >= fields.total() or fields.total() >= 8 * len(fields)
+
+
+def step(key: str) -> str:
+    """How a path goes on to the member `key`, as the query of paths reads it."""
+    shown = readable(key)
+    if _SHORTHAND.fullmatch(shown):
+        return "." + shown
+    return "[" + (f"'{shown}'" if "'" not in shown and "\\" not in shown else json.dumps(shown)) + "]"

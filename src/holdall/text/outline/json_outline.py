@@ -1,0 +1,45 @@
+"""JSON: its shape with types, counts, optional keys and example values."""
+
+from typing import Any, cast
+
+from holdall.text.outline.json_shape import Shapes
+from holdall.text.outline.json_values import Seen, see
+from holdall.text.outline.model import Outline, fitted
+from holdall.text.outline.sample import Sample
+
+
+def json_outline(sample: Sample, budget: int) -> Outline | None:
+    """None where it is not JSON, not even the beginning of it."""
+    seen = see(sample)
+    if seen is None or (not seen.whole and not _tells(seen.value)):
+        return None
+    lines = Shapes(seen).lines(budget)
+    if seen.note:
+        lines.insert(1, f"{seen.note}; the shape is that of the part before")
+    elif not seen.whole:
+        lines.insert(1, "shape and counts from a sample: keys that stand only in the rest are not named")
+    return Outline(_label(seen), fitted(lines, budget), sampled=not seen.whole, errors=())
+
+
+def _tells(value: Any) -> bool:
+    return isinstance(value, dict | list) and bool(cast("list[Any]", value))
+
+
+def _label(seen: Seen) -> str:
+    if not isinstance(seen.value, dict):
+        return "json"
+    root = cast("dict[str, Any]", seen.value)
+    for label, keys in _KNOWN.items():
+        if all(key in root for key in keys):
+            return label
+    return "json"
+
+
+_KNOWN = {
+    "openapi": ("openapi", "paths"),
+    "swagger": ("swagger", "paths"),
+    "notebook": ("cells", "nbformat"),
+    "geojson": ("type", "features"),
+    "sarif": ("runs", "version"),
+    "json schema": ("$schema", "properties"),
+}

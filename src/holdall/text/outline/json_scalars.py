@@ -1,0 +1,59 @@
+"""Scalars of JSON, many at once, in a few words: one value, a few with their counts, or type and example."""
+
+import json
+from collections import Counter
+from typing import Any
+
+from holdall.text.outline.json_values import readable
+from holdall.text.outline.model import cut
+
+_TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
+_TEXT = 48
+_FEW = 4
+_LOOKED_AT = 4000
+
+
+def scalars(values: list[Any], *, exact: bool) -> str:
+    """`exact`: these are all the values that there are, so that counts may be told."""
+    kinds = Counter(map(type, values))
+    distinct = _distinct(values)
+    if len(distinct) == 1:
+        return literal(values[0])
+    if len(distinct) <= _FEW and all(len(str(value)) <= 40 for _, value in distinct):
+        counted = exact and len(values) > _FEW
+        return "|".join(
+            literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)
+        )
+    names = "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
+    return f"{names} {_example(values, kinds)}".rstrip()
+
+
+def literal(value: Any, most: int = _TEXT) -> str:
+    if isinstance(value, str):
+        return quoted(value, most)
+    return cut(json.dumps(value), most)
+
+
+def quoted(text: str, most: int = _TEXT) -> str:
+    """`text` in quotes. Where it is cut, the `…` stands inside."""
+    return '"' + cut(readable(text[: most * 4]) + ("…" if len(text) > most * 4 else ""), most) + '"'
+
+
+def _distinct(values: list[Any]) -> Counter[tuple[type, Any]]:
+    # 1, 1.0 and True are equal in Python and different in JSON.
+    return Counter(zip(map(type, values[:_LOOKED_AT]), values[:_LOOKED_AT], strict=True))
+
+
+def _example(values: list[Any], kinds: Counter[type]) -> str:
+    if kinds.keys() <= {int, float, type(None)}:
+        numbers = [value for value in values if isinstance(value, int | float) and value == value]
+        if numbers:
+            return f"{_number(min(numbers))}…{_number(max(numbers))}"
+    for value in values:
+        if isinstance(value, str) and value.strip():
+            return quoted(value)
+    return ""
+
+
+def _number(number: float) -> str:
+    return f"{number:.6g}" if isinstance(number, float) else cut(str(number), 24) if abs(number) < 1e300 else "…"

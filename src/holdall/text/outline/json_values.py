@@ -1,0 +1,191 @@
+"""JSON as values, as far as it can be seen: all of it, or the part before it is cut off, broken or too large.
+
+Bytes are read as Latin-1, where every byte is a character: decoding is free and brackets are where they were. Names
+and texts are turned back into UTF-8 by `readable` when they are shown. Nothing here raises on broken JSON.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from holdall.text.outline.sample import Sample
+
+_HEAD = 256 * 1024  # of a text that cannot be parsed whole
+_DEEPEST = 120  # levels; the parser of Python stops at about 1,000, and no outline shows more
+_TRIES = 4
+_FROM_WINDOW = 40  # records taken out of one window
+
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_FIRST_KEY = re.compile(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
+
+
+@dataclass(slots=True)
+class Seen:
+    """`counts` estimates the size of containers that go on after what was read, by their `id`."""
+
+    value: Any
+    note: str = ""
+    whole: bool = True
+    counts: dict[int, int] = field(default_factory=dict[int, int])
+
+
+@dataclass(slots=True)
+class _Prefix:
+    value: Any
+    open_at: list[int]  # where the containers start that are still open at the end
+    end: int
+    deep: bool
+
+
+def see(sample: Sample) -> Seen | None:
+    """None where nothing can be made of it."""
+    text = sample.head.decode("latin-1").removeprefix("\xef\xbb\xbf")
+    note = ""
+    if sample.whole:
+        try:
+            return Seen(_loads(text))
+        except json.JSONDecodeError as fault:
+            note = _note(text, fault.pos)
+            text = text[: fault.pos]
+        except RecursionError:
+            pass
+    prefix = _prefix(text[:_HEAD])
+    if prefix is None:
+        return None
+    seen = Seen(prefix.value, note=note, whole=False)
+    if prefix.deep:
+        seen.note = f"nested more than {_DEEPEST} levels deep"
+    _look_further(seen, prefix, text[: len(text[:_HEAD])], sample)
+    return seen
+
+
+def readable(text: str) -> str:
+    """The text that a Latin-1 reading of UTF-8 stands for."""
+    if text.isascii():
+        return text
+    data = b"".join(bytes((ord(c),)) if ord(c) < 256 else c.encode("utf-8", "replace") for c in text[:2000])
+    return data.decode("utf-8", "replace")
+
+
+def _note(text: str, at: int) -> str:
+    rest = text[at : at + 200].strip()
+    return f"not valid JSON from byte {at:,} on" if rest else f"cut off at byte {len(text):,}"
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number with more digits than Python reads
+        return json.loads(text, strict=False, parse_int=float)
+
+
+def _prefix(text: str) -> _Prefix | None:
+    """The value that `text` begins, every container that is open at its end closed there."""
+    for _ in range(_TRIES):
+        closers, open_at, end, deep = _last_safe_place(text)
+        try:
+            value = _loads(text[:end] + "".join(reversed(closers)))
+        except json.JSONDecodeError as fault:
+            if fault.pos >= len(text) or fault.pos < 2:
+                return None
+            text = text[: fault.pos]
+            continue
+        except RecursionError:
+            return None
+        return _Prefix(value, open_at, end, deep)
+    return None
+
+
+def _last_safe_place(text: str) -> tuple[list[str], list[int], int, bool]:
+    """Where `text` can be ended by closing brackets, with these and the places of those that they close."""
+    closers: list[str] = []
+    open_at: list[int] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        sign = text[match.start()]
+        if sign == '"':
+            continue
+        if sign == ",":
+            end = match.start()
+        elif sign in "[{":
+            if len(closers) >= _DEEPEST:
+                return closers, open_at, end, True
+            closers.append("]" if sign == "[" else "}")
+            open_at.append(match.start())
+            end = match.end()
+        elif not closers or closers.pop() != sign:
+            break
+        else:
+            open_at.pop()
+            end = match.end()
+            if not closers:
+                break
+    return closers, open_at, end, False
+
+
+def _spine(value: Any, depth: int) -> Iterator[Any]:
+    """The containers that are still open, outermost first."""
+    for _ in range(depth):
+        yield value
+        children: list[Any] = list(value.values()) if isinstance(value, dict) else value
+        if not children:
+            return
+        value = children[-1]
+
+
+def _look_further(seen: Seen, prefix: _Prefix, text: str, sample: Sample) -> None:
+    """Records and members from the rest of the sample; estimates of how many there are."""
+    spine = list(_spine(prefix.value, len(prefix.open_at)))
+    for depth, container in enumerate(spine):
+        if len(container) < 2:
+            continue
+        start = prefix.open_at[depth]
+        each = (prefix.end - start) / len(container)
+        seen.counts[id(container)] = max(len(container), round((sample.size - start) / each))
+        lead = _FIRST_KEY.match(text, start) if isinstance(container, list) else None
+        if lead and not sample.whole:
+            _gather(cast("list[Any]", container), "," + lead[1], sample)
+            _join_tail(spine[:depth], "," + lead[1], sample)
+        return
+
+
+def _gather(records: list[Any], lead: str, sample: Sample) -> None:
+    """Records of the windows, found by how the first one begins."""
+    decoder = json.JSONDecoder(strict=False)
+    for _, data in sample.pieces[1:]:
+        window = data.decode("latin-1")
+        at = window.find(lead)
+        for _ in range(_FROM_WINDOW):
+            if at < 0:
+                break
+            try:
+                record, end = decoder.raw_decode(window, window.index("{", at))
+            except (ValueError, RecursionError):
+                break
+            records.append(record)
+            at = window.find(lead, end)
+
+
+def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:
+    """Members that stand after the records, up to the end of the text."""
+    tail = sample.tail.decode("latin-1")
+    at = tail.rfind(lead)
+    if at < 0 or not spine:
+        return
+    openers = "".join('{"":' if isinstance(container, dict) else "[" for container in spine)
+    try:
+        found = _loads(openers + "[" + tail[at + 1 :])
+    except (ValueError, RecursionError):
+        return
+    for container in spine:
+        if isinstance(container, dict) and isinstance(found, dict):
+            members = cast("dict[str, Any]", found)
+            inner = members.pop("", None)
+            cast("dict[str, Any]", container).update(members)
+            found = inner
+        elif isinstance(found, list) and found:
+            found = cast("list[Any]", found)[0]

@@ -1,0 +1,163 @@
+"""The clamp of a tool's result: a text, a list of content blocks, or an object that holds such a list.
+
+The budgets are shared across the text blocks in their order. The block in which they end is cut; each text block
+after it becomes a short marker that states its size. Everything else stays as it is and where it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import cast
+
+from holdall.policy.limits import Limits
+from holdall.text.excerpt import byte_count
+from holdall.text.numbers import plural
+from holdall.wire.clamp_fields import field, with_field
+from holdall.wire.clamp_text import MARK, clamp_text, fitting, lines_shown, suffix_for
+
+_TEXT_TYPES = ("text", "input_text", "output_text")
+_STRUCTURED = ("structuredContent", "structured_content")
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A text block: where it stands in the list, and how large its text is."""
+
+    at: int
+    text: str
+    bytes: int
+    lines: int
+
+    @property
+    def marker(self) -> str:
+        size = f"{plural(self.bytes, 'byte')} ({plural(self.lines, 'line')})"
+        return f"{MARK}a text block of {size} is left out]"
+
+
+def clamp_result(result: object, limits: Limits, *, suffix: str | None = None, tag: str = "") -> object:
+    """`result`, or a copy with less text in it. `suffix` and `tag` are those of `clamp_text`.
+
+    Taken are a text, a text block, a list of blocks, and an object with `content` that is one of these: MCP's results,
+    partial updates, messages of a chat. Any other value comes back as it is: the caller makes a text of it first. So
+    does `structuredContent`; see `structured_content_of`.
+    """
+    if isinstance(result, list | tuple):
+        blocks = cast("Sequence[object]", result)
+        return _clamp_blocks(blocks, limits, suffix, tag) if any(_is_block(block) for block in blocks) else blocks
+    text = _text_of(result)
+    if text is not None:
+        clamped = clamp_text(text, max_bytes=limits.bytes, max_lines=limits.lines, suffix=suffix, tag=tag)
+        return _with_text(result, clamped.text) if clamped.changed else result
+    return clamp_field(result, "content", limits, suffix=suffix, tag=tag)
+
+
+def clamp_field(value: object, name: str, limits: Limits, *, suffix: str | None = None, tag: str = "") -> object:
+    """`value`, or a copy in which the text or the blocks in this field are clamped."""
+    content = field(value, name)
+    if isinstance(content, str):
+        new = clamp_result(content, limits, suffix=suffix, tag=tag)
+    elif isinstance(content, list | tuple):
+        new = _clamp_blocks(cast("Sequence[object]", content), limits, suffix, tag)
+    else:
+        return value
+    return value if new is content else with_field(value, name, new)
+
+
+def structured_content_of(result: object) -> object:
+    """The structured twin of a result's text, or None. A client may feed it to the model: it is decided by itself."""
+    return field(result, *_STRUCTURED)
+
+
+def with_structured_content(result: object, new: object) -> object:
+    """A copy of `result` with another structured twin, under the name that it has there."""
+    name = next((name for name in _STRUCTURED if field(result, name) is not None), _STRUCTURED[0])
+    return with_field(result, name, new)
+
+
+def _clamp_blocks(blocks: Sequence[object], limits: Limits, suffix: str | None, tag: str) -> Sequence[object]:
+    ending = suffix_for(limits.bytes, limits.lines) if suffix is None else suffix
+    texts = [
+        _Block(at, text, byte_count(text), lines_shown(text, ending))
+        for at, text in enumerate(map(_text_of, blocks))
+        if text  # an empty one has nothing to give and stays
+    ]
+    bytes_to = [0, *accumulate(block.bytes for block in texts)]
+    lines_to = [0, *accumulate(block.lines for block in texts)]
+    max_bytes = bytes_to[-1] if limits.bytes is None else limits.bytes
+    max_lines = lines_to[-1] if limits.lines is None else limits.lines
+    if bytes_to[-1] <= max_bytes and lines_to[-1] <= max_lines:
+        return blocks
+    reserve = [0] * len(texts) if limits.bytes is None else _reserves(texts, max_bytes)
+    cut = next(
+        number
+        for number in range(len(texts))
+        if bytes_to[number + 1] + reserve[number] > max_bytes or lines_to[number + 1] > max_lines
+    )
+    room, lines_left = max_bytes - bytes_to[cut] - reserve[cut], max_lines - lines_to[cut]
+    new: dict[int, str | None] = {}
+    if cut == 0 or (room > byte_count(ending) and lines_left > 0):
+        room_or_none = None if limits.bytes is None else room
+        left_or_none = None if limits.lines is None else lines_left
+        block = texts[cut]
+        clamped = clamp_text(block.text, max_bytes=room_or_none, max_lines=left_or_none, suffix=ending, tag=tag)
+        new[block.at] = clamped.text
+        cut += 1
+    new |= _left_out(texts[cut:], None if limits.bytes is None else max_bytes)
+    kept: list[object] = []
+    for at, block in enumerate(blocks):
+        text = new.get(at, "")
+        if at not in new:
+            kept.append(block)
+        elif text is not None:
+            kept.append(_with_text(block, text))
+    return tuple(kept) if isinstance(blocks, tuple) else kept
+
+
+def _most_for_markers(max_bytes: int) -> int:
+    return max_bytes // 4
+
+
+def _reserves(texts: Sequence[_Block], max_bytes: int) -> list[int]:
+    """For each block the room that the markers of all later ones take."""
+    sizes = [byte_count(block.marker) for block in texts]
+    after = list(accumulate(reversed(sizes[1:]), initial=0))
+    return [min(size, _most_for_markers(max_bytes)) for size in reversed(after)]
+
+
+def _left_out(texts: Sequence[_Block], max_bytes: int | None) -> dict[int, str | None]:
+    """A marker for each block; where they do not all fit, the last marker stands for all that follow, which go."""
+    markers: dict[int, str | None] = {block.at: block.marker for block in texts}
+    if max_bytes is None or sum(byte_count(block.marker) for block in texts) <= _most_for_markers(max_bytes):
+        return markers
+    room, rest = _most_for_markers(max_bytes), sum(block.bytes for block in texts)
+    for number, block in enumerate(texts):
+        verb = "is" if number == len(texts) - 1 else "are"
+        for_all = f"{MARK}{plural(len(texts) - number, 'text block')} of {plural(rest, 'byte')} {verb} left out]"
+        room -= byte_count(block.marker)
+        if room < byte_count(for_all):
+            markers[block.at] = fitting(for_all, room + byte_count(block.marker)).strip()
+            return markers | {later.at: None for later in texts[number + 1 :]}
+        rest -= block.bytes
+    return markers
+
+
+def _is_block(value: object) -> bool:
+    return not isinstance(value, str) and (_text_of(value) is not None or isinstance(field(value, "type"), str))
+
+
+def _text_of(block: object) -> str | None:
+    """The text of a block that has some; None for images, links and whatever else there is."""
+    if isinstance(block, str):
+        return block
+    kind = field(block, "type")
+    holder = field(block, "resource") if kind == "resource" else block
+    text = field(holder, "text") if kind is None or kind == "resource" or kind in _TEXT_TYPES else None
+    return text if isinstance(text, str) else None
+
+
+def _with_text(block: object, text: str) -> object:
+    if isinstance(block, str):
+        return text
+    if field(block, "type") == "resource":
+        return with_field(block, "resource", with_field(field(block, "resource"), "text", text))
+    return with_field(block, "text", text)

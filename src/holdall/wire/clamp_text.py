@@ -1,0 +1,123 @@
+"""The clamp of one text: line cap first, then byte cap, and the suffix that says so.
+
+The suffix stands inside the byte cap and after the line cap: a clamped text has at most `max_bytes` bytes, and at most
+`max_lines` lines before its suffix. A text that was clamped before is recognised by its suffix and left as it is, so
+that a second clamp, or the guard before a transcript is kept, changes nothing.
+
+How a real suffix is told from a quoted one: it is the end of the text, and where what is kept of the text holds the
+same words, the real one carries a tag, `[holdall:TAG]`, that occurs nowhere before it (see `clamp_text`).
+"""
+
+from dataclasses import dataclass
+
+from holdall.text.excerpt import byte_count, first_bytes, first_lines, line_count
+
+MAX_BYTES = 50 * 1024
+MAX_LINES = 2000
+
+MARK = "[tool output truncated: "  # how every text of the clamp begins
+_LEAD = "\n\n"
+_ADVICE = "; request smaller chunks (offset/limit) or specific sections]"
+_SHORT = ("\n[truncated]", "…", "")  # for limits that are shorter than a suffix
+_ROOM = 1024  # how far before the end the suffix of an earlier clamp may begin
+_LINES_OF_A_SUFFIX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """A text that fits, and how much of the whole it shows. Without a change `text` is the object that came in."""
+
+    text: str
+    kept_bytes: int
+    kept_lines: int
+    total_bytes: int
+    total_lines: int
+    changed: bool
+
+
+def suffix_for(max_bytes: int | None, max_lines: int | None, *, handle: str = "", gone: bool = False) -> str:
+    """The suffix of S4 with these limits in it, and after it where the rest is, when that is known.
+
+    `handle` is for an output that is kept, `gone` for one that is not.
+    """
+    over = " or ".join(
+        [
+            *([_size(max_bytes)] if max_bytes is not None else []),
+            *([f"{max_lines} line{'' if max_lines == 1 else 's'}"] if max_lines is not None else []),
+        ]
+    )
+    rest = f"\n[all of it is kept; handle: {handle}]" if handle else ""
+    lost = "\n[the rest was not kept and is gone]" if gone else ""
+    return f"{_LEAD}{MARK}exceeded {over or 'its limits'}{_ADVICE}{rest}{lost}"
+
+
+def _size(number: int) -> str:
+    if number and number % 1024 == 0:
+        return f"{number // 1024}KB"
+    return f"{number} byte{'' if number == 1 else 's'}"
+
+
+SUFFIX = suffix_for(MAX_BYTES, MAX_LINES)
+
+
+def clamp_text(
+    text: str,
+    *,
+    max_bytes: int | None = MAX_BYTES,
+    max_lines: int | None = MAX_LINES,
+    suffix: str | None = None,
+    tag: str = "",
+) -> Clamped:
+    """`text`, or its beginning and a suffix. None means that this number does not decide.
+
+    Without a `suffix` it is that of S4, made from the limits. `tag` is a word that the output could not foresee; it is
+    put before the suffix only where the beginning itself holds words of a clamp, lengthened until it occurs nowhere in
+    it. So with a tag at hand a suffix is real when it ends the text and either no other stands before it or it is
+    tagged, and every other one is quoted.
+    """
+    total_bytes, total_lines = byte_count(text), line_count(text)
+    ending = suffix_for(max_bytes, max_lines) if suffix is None else suffix
+    fits = max_bytes is None or total_bytes <= max_bytes
+    if fits and (max_lines is None or total_lines <= max_lines or lines_shown(text, ending) <= max_lines):
+        return Clamped(text, total_bytes, total_lines, total_bytes, total_lines, changed=False)
+    head = text if max_lines is None else first_lines(text, max(0, max_lines)).text
+    if tag:
+        ending = _tagged(ending, tag, head if max_bytes is None else head[: max(0, max_bytes)])
+    if max_bytes is not None:
+        ending = fitting(ending, max_bytes)
+        head = first_bytes(head, max_bytes - byte_count(ending)).text
+    shown = head + ending
+    if shown == text:
+        return Clamped(text, total_bytes, total_lines, total_bytes, total_lines, changed=False)
+    return Clamped(shown, byte_count(head), line_count(head), total_bytes, total_lines, changed=True)
+
+
+def fitting(text: str, limit: int) -> str:
+    """`text`, or the longest of the short forms that fits."""
+    return next((form for form in (text, *_SHORT) if byte_count(form) <= limit), "")
+
+
+def lines_shown(text: str, suffix: str = "") -> int:
+    """The lines of the output in `text`: those of a suffix, which an earlier clamp put there, are not counted."""
+    for ending in (suffix, _SHORT[0]):
+        if ending and text.endswith(ending):
+            return line_count(text, len(text) - len(ending))
+    at = text.rfind(MARK, max(0, len(text) - _ROOM))
+    if at < 0 or text.count("\n", at) > _LINES_OF_A_SUFFIX:
+        return line_count(text)
+    if text.endswith("] ", 0, at):
+        at = max(text.rfind("[holdall:", max(0, at - _ROOM), at), 0) or at
+    if at and not text.endswith(_LEAD, 0, at):
+        return line_count(text)
+    return line_count(text, max(0, at - len(_LEAD)))
+
+
+def _tagged(suffix: str, tag: str, kept: str) -> str:
+    words = suffix.lstrip("\n")
+    if (MARK.rstrip(": ") if MARK in suffix else words) not in kept:
+        return suffix
+    number, free = 1, tag
+    while free in kept:
+        number += 1
+        free = f"{tag}-{number}"
+    return f"{suffix[: len(suffix) - len(words)]}[holdall:{free}] {words}"

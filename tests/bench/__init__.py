@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: that they run, and that a gate can fail."""
