@@ -59,6 +59,9 @@ class Lab:
 
     def check_room(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob("run-*-*"):
+            if not _is_alive(int(left.name.split("-")[1])):
+                shutil.rmtree(left)  # of a run that was killed
         there = sum(file.stat().st_size for file in (self.folder / "data").glob("*") if file.is_file())
         missing = self.sizes.disk - there - shutil.disk_usage(self.folder).free
         if missing > 0:
@@ -89,7 +92,7 @@ class Lab:
     @contextlib.contextmanager
     def scratch(self) -> Generator[Path]:
         """A folder that is gone afterwards, from the disk too: freeing a gigabyte must not run on into what follows."""
-        folder = Path(tempfile.mkdtemp(prefix="run-", dir=self.folder))
+        folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=self.folder))
         try:
             yield folder
         finally:
@@ -112,6 +115,16 @@ class Lab:
             with file_of(file) as source:
                 facts = await bag.keep(source)
             yield bag, facts
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # there, and somebody else's
+    return True
 
 
 def file_of(path: Path) -> io.FileIO:

@@ -39,8 +39,11 @@ class Compared:
         return statistics.median(known) if known else None
 
 
-async def compare(contestants: Mapping[str, Timed], *, rounds: int, patience: Patience, warm: bool = True) -> Compared:
-    """A B A B …, after one turn of each that does not count."""
+async def compare(
+    contestants: Mapping[str, Timed], *, rounds: int, patience: Patience, seconds: float = 30.0, warm: bool = True
+) -> Compared:
+    """A B A B …, after one turn of each that does not count. Past `seconds`, three rounds have to do."""
+    started = time.perf_counter()
     if warm:
         for work in contestants.values():
             await work()
@@ -48,8 +51,10 @@ async def compare(contestants: Mapping[str, Timed], *, rounds: int, patience: Pa
     for _ in range(rounds):
         patience.wait()
         watch = Watch()
-        seconds = {name: await work() for name, work in contestants.items()}
-        done.append(Round(seconds, watch.others()))
+        taken = {name: await work() for name, work in contestants.items()}
+        done.append(Round(taken, watch.others()))
+        if len(done) >= 3 and time.perf_counter() - started > seconds:
+            break
     return Compared(done)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -126,6 +127,16 @@ def test_a_disk_without_room_is_told_before_anything_is_written(
     monkeypatch.setattr("shutil.disk_usage", nearly_full)
     with pytest.raises(NotEnoughRoom, match="MB of it are missing"):
         Lab(tmp_path, FULL, Patience(0)).check_room()
+
+
+def test_what_a_killed_run_left_is_removed_and_what_a_living_one_uses_is_not(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead, alive = tmp_path / f"run-{ended.pid}-x", tmp_path / f"run-{os.getpid()}-x"
+    for folder in (dead, alive):
+        folder.mkdir()
+    Lab(tmp_path, QUICK, Patience(0)).check_room()
+    assert (dead.exists(), alive.exists()) == (False, True)
 
 
 def test_the_plot_shows_every_gate_and_every_curve() -> None:

@@ -22,7 +22,7 @@ one is made), the index, and the mark of the last gc."""
 
 
 @requirement("store:disk-full")
-@pytest.mark.parametrize(("mode", "every"), [("full once", 4), ("short once", 2), ("full from here", 6)])
+@pytest.mark.parametrize(("mode", "every"), [("full once", 7), ("short once", 3), ("full from here", 11)])
 def test_a_full_disk_is_told_at_whichever_step_it_is_met_and_nothing_of_the_output_stays(
     mode: Mode, every: int, crew: Writers, scratch: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -86,10 +86,9 @@ def test_case_can_be_ignored_and_offsets_are_those_of_the_stored_bytes() -> None
 def test_nothing_found_is_an_answer_that_says_what_was_searched() -> None:
     found = grep(reader_of(LOG), "no such thing")
     assert (found.matches, found.total, found.next) == ((), 0, None)
+    assert found.totals.as_dict() == {"bytes": 248, "chars": 248, "lines": 5}
     assert found.notes == snapshot(
-        (
-            "searched all 248 bytes in 5 lines; their checksums were not checked by the search, only those of what is shown",
-        )
+        ("all of it was searched, without checking its checksums; what is shown was checked",)
     )
 
 
@@ -380,7 +379,7 @@ def test_damage_elsewhere_does_not_stop_an_answer_that_says_what_was_not_checked
     os.pwrite(reader.fileno(), b"#", 10)
     found = grep(reader, "^00010000")
     assert [match.line for match in found.matches] == [10_001]
-    assert "checksums were not checked by the search" in found.notes[0]
+    assert "without checking its checksums" in found.notes[0]
 
 
 def test_a_file_that_was_cut_off_is_no_smaller_output() -> None:

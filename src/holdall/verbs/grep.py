@@ -129,11 +129,10 @@ class _Search:
 
     def _found(self, total: int, *notes: str) -> Found:
         totals, state = self.reader.totals, self.reader.facts.state
-        searched = f"searched all {plural(totals.bytes, 'byte')} in {plural(totals.lines, 'line')}"
         if state == "running":
-            searched += " that are there so far"
+            searched = "all that is there so far was searched"
         else:
-            searched += "; their checksums were not checked by the search, only those of what is shown"
+            searched = "all of it was searched, without checking its checksums; what is shown was checked"
         by_line = "the pattern can match nothing at all, so lines are counted and not matches"
         return Found(
             handle=self.reader.facts.handle,

@@ -13,9 +13,8 @@ from typing import Any, cast
 
 from holdall.text.outline.json_values import readable
 
-_PER_PATH = 1200  # values looked at for one path …
-_IN_ALL = 20_000  # … and for all paths; after that fewer for each
-_FEWER = 200
+_STEPS = ((24_000, 12_000), (40_000, 1_200))  # while so many were looked at in all, so many more for one path …
+_FEWER = 200  # … and then only so many
 _MAP_KEYS = 12  # a record with fewer names is never taken for a map
 _SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
 
@@ -28,7 +27,7 @@ class Allowance:
 
     def some(self, values: list[Any], exact: bool) -> tuple[list[Any], bool]:
         """`values`, or some of them spread evenly; and whether they are all that there are."""
-        most = _PER_PATH if self._used < _IN_ALL else _FEWER
+        most = next((most for used, most in _STEPS if self._used < used), _FEWER)
         if len(values) > most:
             stride = len(values) / most
             values, exact = [values[int(number * stride)] for number in range(most)], False

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from math import isnan
 from typing import Any
 
 from holdall.text.outline.json_values import readable
@@ -10,7 +11,7 @@ from holdall.text.outline.model import cut
 _TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 _TEXT = 48
 _FEW = 4
-_LOOKED_AT = 4000
+_LOOKED_AT = 12_000
 
 
 def scalars(values: list[Any], *, exact: bool) -> str:
@@ -25,6 +26,11 @@ def scalars(values: list[Any], *, exact: bool) -> str:
             literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)
         )
     names = "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
+    (kind, top), times = distinct.most_common(1)[0]
+    if kind is str and times > 2 and len(distinct) * 4 <= len(values):
+        mark = "" if exact else "~"
+        most = f" ×{times:,}" if exact else ""
+        return f"{names}, {mark}{len(distinct):,} distinct, most often {quoted(top)}{most}"
     return f"{names} {_example(values, kinds)}".rstrip()
 
 
@@ -46,7 +52,9 @@ def _distinct(values: list[Any]) -> Counter[tuple[type, Any]]:
 
 def _example(values: list[Any], kinds: Counter[type]) -> str:
     if kinds.keys() <= {int, float, type(None)}:
-        numbers = [value for value in values if isinstance(value, int | float) and value == value]
+        numbers = [
+            value for value in values if isinstance(value, int) or (isinstance(value, float) and not isnan(value))
+        ]
         if numbers:
             return f"{_number(min(numbers))}…{_number(max(numbers))}"
     for value in values:

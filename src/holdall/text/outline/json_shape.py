@@ -13,7 +13,7 @@ from typing import cast
 from holdall.text.outline.json_groups import Allowance, Group
 from holdall.text.outline.json_scalars import quoted, scalars
 from holdall.text.outline.json_values import Seen, readable
-from holdall.text.outline.model import count, cut
+from holdall.text.outline.model import cut
 
 _PLAIN = re.compile(r"[A-Za-z_$@][\w$@.-]*")
 _KEYS = 28  # members of a record that are named
@@ -143,8 +143,7 @@ class Shapes:
 
     def _sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
         if len(containers) == 1:
-            known = self._counts.get(id(containers[0]))
-            return f"{len(containers[0]):,}" if known is None else count(known, exact=False)
+            return self._counts.get(id(containers[0])) or f"{len(containers[0]):,}"
         sizes = list(map(len, containers))
         low, high = min(sizes), max(sizes)
         mark = "" if group.exact else "~"

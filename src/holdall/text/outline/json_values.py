@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from holdall.text.outline.model import count
 from holdall.text.outline.sample import Sample
 
 _HEAD = 256 * 1024  # of a text that cannot be parsed whole
@@ -23,12 +24,12 @@ _FIRST_KEY = re.compile(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
 
 @dataclass(slots=True)
 class Seen:
-    """`counts` estimates the size of containers that go on after what was read, by their `id`."""
+    """`counts` tells the size of containers that go on after what was read, by their `id`."""
 
     value: Any
     note: str = ""
     whole: bool = True
-    counts: dict[int, int] = field(default_factory=dict[int, int])
+    counts: dict[int, str] = field(default_factory=dict[int, str])
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ def see(sample: Sample) -> Seen | None:
     note = ""
     if sample.whole:
         try:
-            return Seen(_loads(text))
+            return Seen(loads(text))
         except json.JSONDecodeError as fault:
             note = _note(text, fault.pos)
             text = text[: fault.pos]
@@ -74,7 +75,7 @@ def _note(text: str, at: int) -> str:
     return f"not valid JSON from byte {at:,} on" if rest else f"cut off at byte {len(text):,}"
 
 
-def _loads(text: str) -> Any:
+def loads(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except json.JSONDecodeError:
@@ -88,7 +89,7 @@ def _prefix(text: str) -> _Prefix | None:
     for _ in range(_TRIES):
         closers, open_at, end, deep = _last_safe_place(text)
         try:
-            value = _loads(text[:end] + "".join(reversed(closers)))
+            value = loads(text[:end] + "".join(reversed(closers)))
         except json.JSONDecodeError as fault:
             if fault.pos >= len(text) or fault.pos < 2:
                 return None
@@ -145,7 +146,7 @@ def _look_further(seen: Seen, prefix: _Prefix, text: str, sample: Sample) -> Non
             continue
         start = prefix.open_at[depth]
         each = (prefix.end - start) / len(container)
-        seen.counts[id(container)] = max(len(container), round((sample.size - start) / each))
+        seen.counts[id(container)] = count(max(len(container), (sample.size - start) / each), exact=False)
         lead = _FIRST_KEY.match(text, start) if isinstance(container, list) else None
         if lead and not sample.whole:
             _gather(cast("list[Any]", container), "," + lead[1], sample)
@@ -178,7 +179,7 @@ def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:
         return
     openers = "".join('{"":' if isinstance(container, dict) else "[" for container in spine)
     try:
-        found = _loads(openers + "[" + tail[at + 1 :])
+        found = loads(openers + "[" + tail[at + 1 :])
     except (ValueError, RecursionError):
         return
     for container in spine:

@@ -4,24 +4,15 @@ from collections import Counter
 
 from holdall.text.numbers import plural
 from holdall.text.outline.complaints import complaint
-from holdall.text.outline.heads import TIME, Head, access, head_of
-from holdall.text.outline.model import MOST_ERRORS, Outline, count, cut, cut_bytes, fitted, share
-from holdall.text.outline.sample import Lines, Sample, split
-from holdall.text.outline.shapes import Shape, Shapes, mine
+from holdall.text.outline.heads import TIME, access
+from holdall.text.outline.model import MOST_ERRORS, count, cut, cut_bytes, share
+from holdall.text.outline.sample import Lines, Sample
+from holdall.text.outline.shapes import Shape, Shapes
 
 _WIDTH = 150  # characters of a shape that are shown
 _RARE = 2  # a shape with at most so many lines is rare
 _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
-
-
-def line_outline(sample: Sample, budget: int, *, label: str) -> Outline:
-    lines = split(sample)
-    mined = mine(lines, head_of if label == "log" else lambda line: Head(body=line))
-    first = summary(lines, mined, sample) if label == "log" else []
-    frequent, rare = parts(mined, lines, sample, budget - sum(map(len, first)))
-    errors = tuple(error_lines(mined, lines))
-    return Outline(label, fitted(first + frequent + rare, budget), not sample.whole, errors)
 
 
 def parts(mined: Shapes, lines: Lines, sample: Sample, budget: int) -> tuple[list[str], list[str]]:

@@ -1,0 +1,68 @@
+"""Which outline fits an output: by its kind, and more precisely by what it begins with and what stands in it."""
+
+import re
+from collections.abc import Callable
+
+from holdall.text.outline.binary import binary_outline
+from holdall.text.outline.diff import diff_outline
+from holdall.text.outline.json_outline import json_outline
+from holdall.text.outline.markup import html_outline, markdown_outline, xml_outline
+from holdall.text.outline.model import Outline
+from holdall.text.outline.ndjson import ndjson_outline
+from holdall.text.outline.report_outline import report_outline
+from holdall.text.outline.sample import Sample, take
+from holdall.text.outline.table import table_outline
+from holdall.text.outline.text_outline import text_outline
+from holdall.values.facts import Measure
+
+_JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
+_XML = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:\?xml\b|!DOCTYPE (?!html)|[A-Za-z_][\w:.-]{0,80}[\s>/])", re.IGNORECASE
+)
+_HEADS = 64 * 1024
+_Maker = Callable[[Sample, int], Outline | None]
+
+
+def outline(
+    read: Callable[[int, int], bytes], measure: Measure, *, tool: str = "", budget_chars: int = 1400
+) -> Outline:
+    """What is in an output and what is rare in it, in about `budget_chars` characters.
+
+    `read(start, end)` gives exact bytes. Little more than one MiB of a large output is read, whatever its size, and
+    all of an output up to about four. `tool` may tell what cannot be seen.
+    """
+    sample = take(read, measure.bytes, measure.lines)
+    for make in _makers(sample, measure, tool):
+        found = make(sample, budget_chars)
+        if found is not None:
+            return found
+    return text_outline(sample, budget_chars, kind=measure.kind)
+
+
+def _makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
+    if measure.kind == "binary":
+        return [binary_outline]
+    first: list[_Maker] = []
+    match measure.kind:
+        case "json":
+            first = [json_outline]
+        case "ndjson":
+            first = [ndjson_outline, json_outline]
+        case "csv":
+            first = [table_outline]
+        case "html":
+            first = [html_outline]
+        case "diff":
+            first = [diff_outline]
+        case "markdown":
+            first = [report_outline, markdown_outline]
+        case _:
+            head = sample.head[:_HEADS]
+            if _JSON.match(head):
+                first.append(json_outline)
+            if _XML.match(head):
+                first.append(xml_outline)
+            first.append(report_outline)
+            if "diff" in tool.lower():
+                first.append(diff_outline)
+    return first

@@ -1,0 +1,39 @@
+"""Lines that are JSON each: the shape of all of them as one."""
+
+import json
+from typing import Any
+
+from holdall.text.outline.json_shape import Shapes
+from holdall.text.outline.json_values import Seen, loads
+from holdall.text.outline.model import Outline, fitted
+from holdall.text.outline.sample import Sample, split
+
+_RECORDS = 1200
+_BYTES = 1024 * 1024
+
+
+def ndjson_outline(sample: Sample, budget: int) -> Outline | None:
+    lines = split(sample)
+    texts = [text for text in lines.texts if text.strip()]
+    each = sum(map(len, texts)) / max(1, len(texts))
+    most = max(1, min(_RECORDS, int(_BYTES / max(1.0, each))))
+    whole = lines.exact and len(texts) <= most
+    if len(texts) > most:
+        stride = len(texts) / most
+        texts = [texts[int(number * stride)] for number in range(most)]
+    records: list[Any] = []
+    for text in texts:
+        try:
+            records.append(loads(text.decode("latin-1")))
+        except (json.JSONDecodeError, RecursionError):
+            continue
+    if not records:
+        return None
+    seen = Seen(records, whole=whole)
+    blank = lines.exact and len(lines.texts) - sum(1 for text in lines.texts if text.strip())
+    seen.counts[id(records)] = f"{sample.lines - blank:,}"
+    told = Shapes(seen).lines(budget)
+    broken = len(texts) - len(records)
+    if broken:
+        told.insert(1, f"{'' if whole else '~'}{round(broken * lines.scale):,} lines are not JSON")
+    return Outline("ndjson", fitted(told, budget), not whole, ())

@@ -1,0 +1,135 @@
+"""CSV and its kin: columns with types, how far they are filled, and what is in them; rows where they can be counted."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from holdall.text.kinds import delimiter_of
+from holdall.text.numbers import plural
+from holdall.text.outline.model import Outline, cut, fitted, flat, share
+from holdall.text.outline.sample import Lines, Sample, split
+
+_NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
+_CELLS = 160_000  # cells that are looked at
+_VALUE = 32
+_FEW = 5
+_RUN = 5  # columns side by side with like names are told as one from this number on
+_INT = re.compile(r"[-+]?\d{1,18}")
+_FLOAT = re.compile(r"[-+]?(?:\d{1,18}\.\d*|\.\d+|\d{1,18})(?:[eE][-+]?\d{1,3})?")
+_DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
+_DIGITS = re.compile(r"\d+")
+
+
+def table_outline(sample: Sample, budget: int) -> Outline | None:
+    """None where no header with columns can be told."""
+    lines = split(sample)
+    texts = [text.decode("utf-8", "replace").removeprefix("\ufeff") for text in lines.texts[:50]]
+    sign = delimiter_of([text for text in texts if text.strip()])
+    if sign is None:
+        return None
+    rows, whole = _rows(lines, sign)
+    if len(rows) < 2:
+        return None
+    header, *body = rows
+    width = len(header)
+    body = [row for row in body if len(row) == width] or body
+    columns = list(zip(*(row for row in body if len(row) == width), strict=True)) or [()] * width
+    told = [_size(lines, sample, width, sign)]
+    told += [_run(header[start:end], columns[start:end], start, whole) for start, end in _runs(header)]
+    ragged = len(rows) - 1 - len(body)
+    if ragged:
+        told.insert(1, f"{'' if whole else '~'}{plural(ragged, 'row')} with another number of columns")
+    return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, budget), not whole, ())
+
+
+def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
+    """The header and rows, spread evenly where there are too many; and whether they are all."""
+    texts = lines.texts
+    wide = max(1, texts[0].count(sign.encode()) + 1)
+    most = max(50, _CELLS // wide)
+    whole = lines.exact and len(texts) <= most
+    if len(texts) > most:
+        stride = len(texts) / most
+        texts = [texts[int(number * stride)] for number in range(most)]
+    decoded = [text.decode("utf-8", "replace").replace("\0", "") for text in texts]
+    decoded[0] = decoded[0].removeprefix("\ufeff")
+    try:
+        rows = list(csv.reader(decoded, delimiter=sign))
+    except csv.Error:
+        rows = [text.split(sign) for text in decoded]
+    return [row for row in rows if row], whole
+
+
+def _size(lines: Lines, sample: Sample, width: int, sign: str) -> str:
+    quotes = any(data.count(b'"') for _, data in sample.pieces)
+    odd = quotes and any(text.count(b'"') % 2 for text in lines.texts[:5000])
+    mark = "~" if odd else ""
+    return f"{mark}{plural(max(0, sample.lines - 1), 'row')} × {plural(width, 'column')} ({_NAMES[sign]}-separated)"
+
+
+def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
+    """Columns one by one, or many side by side whose names differ only in digits."""
+    start = 0
+    while start < len(header):
+        shape = _DIGITS.sub("#", header[start])
+        end = start + 1
+        while "#" in shape and end < len(header) and _DIGITS.sub("#", header[end]) == shape:
+            end += 1
+        if end - start >= _RUN:
+            yield start, end
+        else:
+            yield from ((each, each + 1) for each in range(start, end))
+        start = end
+
+
+def _run(names: list[str], columns: list[tuple[str, ...]], start: int, whole: bool) -> str:
+    if len(names) == 1:
+        return f"{_name(names[0], start)}: {_column(columns[0], whole)}"
+    ends = columns[0] + columns[-1]
+    return f"{len(names):,} columns {_name(names[0], start)} … {_name(names[-1], start)}: {_column(ends, whole=False)}"
+
+
+def _name(name: str, position: int) -> str:
+    return cut(name.strip(), 60) or f"(column {position + 1})"
+
+
+def _column(values: tuple[str, ...], whole: bool) -> str:
+    filled = [value for value in values if value.strip()]
+    if not filled:
+        return "empty"
+    about = "" if whole else "~"
+    note = "" if len(filled) == len(values) else f" · {about}{share(len(filled), len(values))} filled"
+    if all(map(_INT.fullmatch, filled)):
+        numbers = list(map(int, filled))
+        return f"int {min(numbers)}…{max(numbers)}{note}"
+    if all(map(_FLOAT.fullmatch, filled)):
+        decimals = list(map(float, filled))
+        return f"float {min(decimals):g}…{max(decimals):g}{note}"
+    if all(map(_DATE.fullmatch, filled)):
+        return f"date {cut(min(filled), 32)}…{cut(max(filled), 32)}{note}"
+    return _words(filled, about, whole) + note
+
+
+def _words(filled: list[str], about: str, whole: bool) -> str:
+    distinct = Counter(filled)
+    if len(distinct) == 1:
+        return f"always {_quoted(filled[0])}"
+    if len(distinct) <= _FEW:
+        return "|".join(_quoted(value) + (f" ×{n:,}" if whole else "") for value, n in distinct.most_common())
+    examples = ", ".join(_quoted(value) for value, _ in distinct.most_common(3))
+    unique = "all distinct" if len(distinct) == len(filled) else f"{about}{len(distinct):,} distinct"
+    return f"str, {unique}, e.g. {examples}"
+
+
+def _quoted(value: str) -> str:
+    return '"' + cut(value.strip(), _VALUE) + '"'
+
+
+def _fit(told: list[str], header: list[str], budget: int) -> tuple[str, ...]:
+    """What fits, and the names of the columns that do not."""
+    kept = fitted(told, budget - 120)
+    if len(kept) == len(told):
+        return kept
+    names = ", ".join(flat(name) for name in header[len(kept) - 1 :])
+    return (*kept, cut(f"… and {len(told) - len(kept)} more: {names}", 240))
