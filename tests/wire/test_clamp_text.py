@@ -122,7 +122,14 @@ def test_a_crlf_pair_at_the_cut_is_whole_or_gone() -> None:
 @requirement("clamp:grapheme-whole")
 @pytest.mark.parametrize(
     "cluster",
-    [FAMILY, "\U0001f1e9\U0001f1ea", "e\u0301\u0302", "\u1100\u1161\u11a8", "\u0915\u094d\u0937\u093f", "1\ufe0f\u20e3"],
+    [
+        FAMILY,
+        "\U0001f1e9\U0001f1ea",
+        "e\u0301\u0302",
+        "\u1100\u1161\u11a8",
+        "\u0915\u094d\u0937\u093f",
+        "1\ufe0f\u20e3",
+    ],
     ids=["family", "flag", "combining marks", "jamo", "indic conjunct", "keycap"],
 )
 def test_a_grapheme_at_the_cut_is_whole_or_gone(cluster: str) -> None:
@@ -169,11 +176,14 @@ def test_a_tag_that_the_text_knows_is_not_used() -> None:
 
 
 def test_a_suffix_of_ones_own_is_tagged_after_its_newlines() -> None:
-    clamped = clamp_text("[cut]" * 100, max_bytes=50, suffix="\n[cut]", tag="t")
-    assert clamped.text == "[cut]" * 6 + "[c\n[holdall:t] [cut]"
+    clamped = clamp_text("[cut]" * 100, max_bytes=50, suffix="\n[cut]", tag="9")
+    assert clamped.text == "[cut]" * 6 + "[c\n[holdall:9] [cut]"
+    assert clamp_text("xyz", max_bytes=2, suffix="").text == "xy"
 
 
-@pytest.mark.parametrize("ending", [SUFFIX, suffix_for(MAX_BYTES, MAX_LINES, handle="k3f9"), "\n\n[holdall:t] " + SUFFIX[2:]])
+@pytest.mark.parametrize(
+    "ending", [SUFFIX, suffix_for(MAX_BYTES, MAX_LINES, handle="k3f9"), "\n\n[holdall:t] " + SUFFIX[2:]]
+)
 def test_a_text_that_was_clamped_before_is_left_as_it_is(ending: str) -> None:
     text = "x\n" * 2000 + ending
     assert clamp_text(text).text is text

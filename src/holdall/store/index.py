@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 NAME = "index.sqlite"
 _VERSION = 1
+_PATIENCE_SECONDS = 0.5  # for other processes; a use of the cache that takes longer is done without
 _CLEAR = "DROP TABLE IF EXISTS outputs; DROP TABLE IF EXISTS complete;"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS outputs (
@@ -140,7 +141,7 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         # Used from one thread at a time, though not always the same: the store holds a lock around it.
-        database = sqlite3.connect(self._path, timeout=2.0, check_same_thread=False)
+        database = sqlite3.connect(self._path, timeout=_PATIENCE_SECONDS, check_same_thread=False)
         try:
             database.execute("PRAGMA journal_mode = TRUNCATE")
             database.execute("PRAGMA synchronous = OFF")

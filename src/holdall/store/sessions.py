@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdall.policy import retention as rules
+from holdall.policy.measure import checksum
 from holdall.policy.retention import Retention
 from holdall.store import disk
 from holdall.store.ids import new_tag, new_uuid
@@ -143,6 +144,8 @@ class Sessions:
                     f"{PREFIX}{id} was made by another version of Holdall (session format {flat['format']!r:.20}; "
                     f"this one reads {_VERSION}). Nothing was changed; use the version that made it."
                 )
+            if flat.pop("proof", None) != _proof(flat):
+                return self._without_file(id, folder)  # damage could shorten its retention: then it is kept
             return SessionInfo(
                 id=id,
                 name=str(flat["name"]),
@@ -169,8 +172,12 @@ class Sessions:
     def _save(self, folder: int, info: SessionInfo) -> None:
         flat = {"format": _VERSION, "id": info.id, "name": info.name, "created": info.created,
                 "retention": str(info.retention), "parent": info.parent}  # fmt: skip
-        data = json.dumps(flat, indent=1).encode()
+        data = json.dumps(flat | {"proof": _proof(flat)}, indent=1).encode()
         disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
+
+
+def _proof(flat: dict[str, Any]) -> str:
+    return f"{checksum(json.dumps(flat, sort_keys=True).encode()):016x}"
 
 
 def _claim(name: str) -> str:

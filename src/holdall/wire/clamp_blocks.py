@@ -1,7 +1,7 @@
 """The clamp of a tool's result: a text, a list of content blocks, or an object that holds such a list.
 
-The budgets are shared across the text blocks in their order. The block in which they end is cut; each text block
-after it becomes a short marker that states its size. Everything else stays as it is and where it is.
+The budgets are shared across the text blocks in their order. The block in which they end is cut and has the suffix;
+each text block after it becomes a short marker that states its size. Everything else stays as it is and where it is.
 """
 
 from collections.abc import Sequence
@@ -10,18 +10,19 @@ from itertools import accumulate
 from typing import cast
 
 from holdall.policy.limits import Limits
-from holdall.text.excerpt import byte_count
+from holdall.text.excerpt import byte_count, line_count
 from holdall.text.numbers import plural
 from holdall.wire.clamp_fields import field, with_field
-from holdall.wire.clamp_text import MARK, clamp_text, fitting, lines_shown, suffix_for
+from holdall.wire.clamp_text import MARK, clamp_text, cut, fitting, lines_shown, suffix_for
 
 _TEXT_TYPES = ("text", "input_text", "output_text")
+_AMPLE = 1024  # bytes; more than a marker takes
 _STRUCTURED = ("structuredContent", "structured_content")
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A text block: where it stands in the list, and how large its text is."""
+    """A text block: where it stands in the list, and what its text takes of the budgets."""
 
     at: int
     text: str
@@ -30,7 +31,7 @@ class _Block:
 
     @property
     def marker(self) -> str:
-        size = f"{plural(self.bytes, 'byte')} ({plural(self.lines, 'line')})"
+        size = f"{plural(self.bytes, 'byte')} ({plural(line_count(self.text), 'line')})"
         return f"{MARK}a text block of {size} is left out]"
 
 
@@ -83,26 +84,24 @@ def _clamp_blocks(blocks: Sequence[object], limits: Limits, suffix: str | None, 
     ]
     bytes_to = [0, *accumulate(block.bytes for block in texts)]
     lines_to = [0, *accumulate(block.lines for block in texts)]
-    max_bytes = bytes_to[-1] if limits.bytes is None else limits.bytes
+    # Where a number does not decide, it is as large as it need be.
+    max_bytes = 2 * bytes_to[-1] + _AMPLE * len(texts) if limits.bytes is None else limits.bytes
     max_lines = lines_to[-1] if limits.lines is None else limits.lines
     if bytes_to[-1] <= max_bytes and lines_to[-1] <= max_lines:
         return blocks
-    reserve = [0] * len(texts) if limits.bytes is None else _reserves(texts, max_bytes)
-    cut = next(
+    reserve = _reserves(texts, max_bytes)
+    for_suffix = byte_count(ending)
+    number = next(
         number
-        for number in range(len(texts))
-        if bytes_to[number + 1] + reserve[number] > max_bytes or lines_to[number + 1] > max_lines
+        for number, later in enumerate(reserve)
+        if lines_to[number + 1] > max_lines or bytes_to[number + 1] + later + (for_suffix if later else 0) > max_bytes
     )
-    room, lines_left = max_bytes - bytes_to[cut] - reserve[cut], max_lines - lines_to[cut]
-    new: dict[int, str | None] = {}
-    if cut == 0 or (room > byte_count(ending) and lines_left > 0):
-        room_or_none = None if limits.bytes is None else room
-        left_or_none = None if limits.lines is None else lines_left
-        block = texts[cut]
-        clamped = clamp_text(block.text, max_bytes=room_or_none, max_lines=left_or_none, suffix=ending, tag=tag)
-        new[block.at] = clamped.text
-        cut += 1
-    new |= _left_out(texts[cut:], None if limits.bytes is None else max_bytes)
+    last, room = texts[number], max_bytes - bytes_to[number] - reserve[number]
+    head, ending = cut(last.text, max_bytes=room, max_lines=max_lines - lines_to[number], suffix=ending, tag=tag)
+    if not head and byte_count(last.marker) + byte_count(ending) <= room:
+        head = last.marker
+    new: dict[int, str | None] = {last.at: head + ending}
+    new |= _left_out(texts[number + 1 :], max_bytes)
     kept: list[object] = []
     for at, block in enumerate(blocks):
         text = new.get(at, "")
@@ -124,10 +123,10 @@ def _reserves(texts: Sequence[_Block], max_bytes: int) -> list[int]:
     return [min(size, _most_for_markers(max_bytes)) for size in reversed(after)]
 
 
-def _left_out(texts: Sequence[_Block], max_bytes: int | None) -> dict[int, str | None]:
+def _left_out(texts: Sequence[_Block], max_bytes: int) -> dict[int, str | None]:
     """A marker for each block; where they do not all fit, the last marker stands for all that follow, which go."""
     markers: dict[int, str | None] = {block.at: block.marker for block in texts}
-    if max_bytes is None or sum(byte_count(block.marker) for block in texts) <= _most_for_markers(max_bytes):
+    if sum(byte_count(block.marker) for block in texts) <= _most_for_markers(max_bytes):
         return markers
     room, rest = _most_for_markers(max_bytes), sum(block.bytes for block in texts)
     for number, block in enumerate(texts):

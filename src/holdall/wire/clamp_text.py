@@ -78,18 +78,25 @@ def clamp_text(
     total_bytes, total_lines = byte_count(text), line_count(text)
     ending = suffix_for(max_bytes, max_lines) if suffix is None else suffix
     fits = max_bytes is None or total_bytes <= max_bytes
-    if fits and (max_lines is None or total_lines <= max_lines or lines_shown(text, ending) <= max_lines):
-        return Clamped(text, total_bytes, total_lines, total_bytes, total_lines, changed=False)
+    if not fits or (max_lines is not None and total_lines > max_lines and lines_shown(text, ending) > max_lines):
+        head, ending = cut(text, max_bytes=max_bytes, max_lines=max_lines, suffix=ending, tag=tag)
+        shown = head + ending
+        if shown != text:
+            return Clamped(shown, byte_count(head), line_count(head), total_bytes, total_lines, changed=True)
+    return Clamped(text, total_bytes, total_lines, total_bytes, total_lines, changed=False)
+
+
+def cut(text: str, *, max_bytes: int | None, max_lines: int | None, suffix: str, tag: str) -> tuple[str, str]:
+    """As much of `text` as fits together with the suffix, and the suffix."""
     head = text if max_lines is None else first_lines(text, max(0, max_lines)).text
     if tag:
-        ending = _tagged(ending, tag, head if max_bytes is None else head[: max(0, max_bytes)])
-    if max_bytes is not None:
-        ending = fitting(ending, max_bytes)
-        head = first_bytes(head, max_bytes - byte_count(ending)).text
-    shown = head + ending
-    if shown == text:
-        return Clamped(text, total_bytes, total_lines, total_bytes, total_lines, changed=False)
-    return Clamped(shown, byte_count(head), line_count(head), total_bytes, total_lines, changed=True)
+        suffix = _tagged(suffix, tag, head if max_bytes is None else head[: max(0, max_bytes)])
+    if max_bytes is None:
+        return head, suffix
+    ending = fitting(suffix, max_bytes)
+    # A part that cannot even say so would pass for the whole: then nothing is shown.
+    room = max_bytes - byte_count(ending) if ending or not suffix else 0
+    return first_bytes(head, room).text, ending
 
 
 def fitting(text: str, limit: int) -> str:
@@ -99,17 +106,21 @@ def fitting(text: str, limit: int) -> str:
 
 def lines_shown(text: str, suffix: str = "") -> int:
     """The lines of the output in `text`: those of a suffix, which an earlier clamp put there, are not counted."""
+    end = _end_of_output(text, suffix)
+    # Of a block that is left out only a marker stands there, with the suffix after it where it is the first.
+    return 0 if text.startswith(MARK) and text.find("\n", 0, end) < 0 else line_count(text, end)
+
+
+def _end_of_output(text: str, suffix: str) -> int:
     for ending in (suffix, _SHORT[0]):
         if ending and text.endswith(ending):
-            return line_count(text, len(text) - len(ending))
+            return len(text) - len(ending)
     at = text.rfind(MARK, max(0, len(text) - _ROOM))
     if at < 0 or text.count("\n", at) > _LINES_OF_A_SUFFIX:
-        return line_count(text)
+        return len(text)
     if text.endswith("] ", 0, at):
         at = max(text.rfind("[holdall:", max(0, at - _ROOM), at), 0) or at
-    if at and not text.endswith(_LEAD, 0, at):
-        return line_count(text)
-    return line_count(text, max(0, at - len(_LEAD)))
+    return at - len(_LEAD) if text.endswith(_LEAD, 0, at) else len(text)
 
 
 def _tagged(suffix: str, tag: str, kept: str) -> str:

@@ -46,7 +46,8 @@ def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int) -> st
     room = max_bytes - byte_count(_marker(total_bytes, total_lines))
     if room < 0:
         short = next((form for form in _SHORT if byte_count(form) <= max_bytes), "")
-        return first_bytes(text, max_bytes - byte_count(short)).text + short
+        # A part that cannot even say so would pass for the whole: then nothing is shown.
+        return first_bytes(text, max_bytes - byte_count(short)).text + short if short else ""
     head, tail = first_bytes(text, room - room // 2), last_bytes(text, room // 2)
     gone = total_bytes - byte_count(head.text) - byte_count(tail.text)
     return f"{head.text}{_marker(gone, line_count(text[head.end : tail.start]))}{tail.text}"

@@ -21,7 +21,7 @@ def diff_outline(sample: Sample, budget: int) -> Outline | None:
     for _, data in sample.pieces:
         heads = [match.span() for match in _FILE.finditer(data)]
         # `Index:` and `diff --git` stand above a `---` of their own file, which is not another one.
-        starts = [a for a, b in heads if data[a : a + 4] != b"--- " or not _follows(data, a, heads)]
+        starts = [a for a, _ in heads if data[a : a + 4] != b"--- " or not _follows(data, a, heads)]
         for at, start in enumerate(starts):
             part = data[start : starts[at + 1] if at + 1 < len(starts) else len(data)]
             name = _name(part)

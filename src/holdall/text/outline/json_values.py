@@ -132,7 +132,7 @@ def _spine(value: Any, depth: int) -> Iterator[Any]:
     """The containers that are still open, outermost first."""
     for _ in range(depth):
         yield value
-        children: list[Any] = list(value.values()) if isinstance(value, dict) else value
+        children = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else cast("list[Any]", value)
         if not children:
             return
         value = children[-1]

@@ -14,7 +14,7 @@ from holdall.text.outline.shapes import mine
 
 _MOST = 400  # failures that are collected
 _SIGNS_IN = 192 * 1024
-_STATUS = re.compile(rb"^(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|WARNING)\b", re.MULTILINE)
+_STATUS = re.compile(rb"^(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|WARNING)(?= )", re.MULTILINE)
 _FAILURE = 200  # characters of one
 _DETAILS_END = re.compile(rb"^(?:_{3,} |={5,} |-{3,} |----)", re.MULTILINE)
 _REST = 700  # characters for what else is in it: the failures are what matters

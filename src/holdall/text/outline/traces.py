@@ -1,4 +1,4 @@
-"""Stack traces: which exception, how often, and the innermost frames. Python, Java and its kin, JavaScript, Go, Rust."""
+"""Stack traces of Python, Java, JavaScript, Go and Rust: which exception, how often, and the innermost frames."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,7 @@ _MOST = 300  # traces that are looked at
 _LONGEST = 40_000  # bytes of one
 _PYTHON = b"Traceback (most recent call last):"
 _FILE = re.compile(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
-_AT = re.compile(
-    rb"^[ \t]{1,16}(?:at (?P<frame>[^\n]{1,300})|\.\.\. \d+ (?:more|common)[^\n]{0,40}|Caused by: [^\n]{0,300})"
-)
+_AT = re.compile(rb"[ \t]{1,16}(?:at (?P<frame>[^\n]{1,300})|\.\.\. \d+ (?:more|common)|Caused by: )")
 _GO_FRAME = re.compile(rb"^\t(?P<frame>\S+\.go:\d+)", re.MULTILINE)
 _THROWN = re.compile(rb"\b[\w.$]*(?:Exception|Error|Throwable|Failure)\b[^\n]{0,300}")
 
@@ -62,15 +60,12 @@ def _python(data: bytes) -> Iterator[Trace]:
             return
         start = data.rfind(b"\n", 0, at) + 1
         lead = data[start:at] if at - start < 64 else b""
-        end, frames, message = at, list[bytes](), b""
+        frames, message = list[bytes](), b""
         for line in _lines(data, data.find(b"\n", at) + 1 or len(data)):
-            end += 0
-            rest = line[len(lead) :] if line.startswith(lead) else line
+            rest = line.removeprefix(lead)
             found = _FILE.search(rest)
             if found:
-                frames.append(
-                    found["file"].rsplit(b"/", 1)[-1] + b":" + found["line"] + b" in " + (found["name"] or b"?")
-                )
+                frames.append(b"%b:%b in %b" % (found[1].rsplit(b"/", 1)[-1], found[2], found[3] or b"?"))
             elif rest[:1] not in (b" ", b"\t") and rest.strip():
                 message = rest
                 break
@@ -99,8 +94,8 @@ def _at_lines(data: bytes) -> Iterator[Trace]:
         at = max(end - 1, found + 1)
         thrown = _THROWN.search(head)
         if thrown and frames:
-            yield Trace("java" if ".java" in frames[0] or ".kt" in frames[0] else "javascript",
-                        _text(thrown[0]), frames[:3], start, end)  # fmt: skip
+            language = "java" if ".java" in frames[0] or ".kt" in frames[0] else "javascript"
+            yield Trace(language, _text(thrown[0]), frames[:3], start, end)
 
 
 def _panics(data: bytes) -> Iterator[Trace]:
