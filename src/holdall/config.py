@@ -137,7 +137,7 @@ def _checked(key: str, value: Any, where: str) -> tuple[str, Any]:
         names = ", ".join(sorted(field.name for field in fields(Settings)))
         raise BadSetting(key, value, f"there is no such setting. Settings are: {names}", where=where)
     if key == "asyncToolTTL":
-        value = f"{value / 86400:.4f} days" if isinstance(value, int | float) and not isinstance(value, bool) else value
+        value = value / 86_400 if isinstance(value, int | float) and not isinstance(value, bool) else value
     if isinstance(value, str) and one.name.endswith("_bytes"):
         try:
             value = parse_size(value)

@@ -70,6 +70,24 @@ def _file_of(holdall: Program, handle: str) -> Path:
     return holdall.home / f"session-{facts['session']}" / facts["file"]
 
 
+def test_a_record_that_cannot_be_read_is_named_not_left_out(holdall: Program) -> None:
+    handle = holdall.put(b"x")
+    (record,) = holdall.home.glob(f"session-*/{handle}.record")
+    record.write_bytes(b"nonsense")
+    listed = holdall("ls")
+    assert f"records that cannot be read: {handle}; `holdall verify` says why" in listed.err
+    assert handle in holdall("ls", "--json").json["unreadable"]
+    assert holdall("cat", handle).code == 3
+
+
+def test_a_command_cannot_pass_a_quota_and_what_is_over_it_is_still_shown(holdall: Program) -> None:
+    ran = holdall("--set", "session_quota_bytes=1000", "exec", "--", "sh", "-c", "seq 1 200; echo ----; seq 201 1000")
+    assert ran.code == 3
+    assert "the quota of this session is 1.0 kB" in ran.err
+    assert ran.out.count(b"\n") >= 1000
+    assert holdall("stats", "--json").json["stored_bytes"] <= 1000
+
+
 @requirement("cli:stats", "watch:outputs-kept", "watch:bytes-kept")
 def test_stats_counts_what_is_kept(holdall: Program) -> None:
     for data in (b"one\n", b"one\n", b'{"a": 1}'):

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
@@ -32,6 +32,7 @@ from holdall.store.sources import CHUNK, Source
 from holdall.text.tokenizers import tokenizer_named
 from holdall.text.tokens import Tokenizer
 from holdall.values.answers import Found, Nodes, Passage, Table
+from holdall.values.errors import StoreFault
 from holdall.values.facts import Facts, Origin
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
@@ -88,7 +89,8 @@ class Holdall:
         )
         info = store.open_session(session or new_uuid(), parent=parent)
         if upkeep.due(store):
-            upkeep.sweep(store)
+            with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
+                upkeep.sweep(store)
         return cls(store, info, settings, tokenizer)
 
     async def __aenter__(self) -> Self:
@@ -223,6 +225,10 @@ class Holdall:
         """Everything that the session has kept, tombstones too, oldest first."""
         return await asyncio.to_thread(self.store.outputs, self.session)
 
+    async def unreadable(self) -> Mapping[str, StoreFault]:
+        """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
+        return (await asyncio.to_thread(self.store.survey, self.session))[2]
+
     async def find(self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None) -> Passage:
         """Where a range lies, without its bytes: `stream` then gives them, however many they are."""
 
@@ -282,12 +288,7 @@ class Holdall:
         return Bounds(self.settings.answer_max_bytes, self.settings.answer_max_tokens, self._tokenizer)
 
     def _share(self, reader: OutputReader, bounded: bool) -> int | None:
-        """Bytes for an answer that is not counted token by token: by the mix of this very output."""
-        if not bounded:
-            return None
-        measure = reader.facts.measure
-        per_token = measure.bytes / measure.tokens if measure.tokens else 4.0
-        return max(256, min(self.settings.answer_max_bytes, int(self.settings.answer_max_tokens * per_token)))
+        return self._bounds(bounded).share(reader.facts.measure)
 
     def _close(self) -> None:
         self._readers.close()

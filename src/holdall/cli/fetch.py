@@ -47,15 +47,19 @@ async def ls(sessions: bool, home: str | None, session: str | None, as_json: boo
     async with open_bag(home, session) as bag:
         if sessions:
             return await _sessions(bag, as_json)
-        outputs = await bag.outputs()
+        outputs, unreadable = await bag.outputs(), await bag.unreadable()
         if as_json:
-            screen.as_json({"session": bag.session.name, "outputs": [facts.to_json() for facts in outputs]})
+            faults = {handle: str(fault) for handle, fault in unreadable.items()}
+            listed = [facts.to_json() for facts in outputs]
+            screen.as_json({"session": bag.session.name, "outputs": listed, "unreadable": faults})
         elif outputs:
             now = time.time()
             names = ["HANDLE", "TOOL", "STATE", "KIND", "SIZE", "LINES", "AGE"]
             screen.columns(names, [_row(facts, now) for facts in outputs], right=(4, 5, 6))
         else:
             screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
+        if unreadable and not as_json:
+            screen.about(f"records that cannot be read: {', '.join(unreadable)}; `holdall verify` says why")
         return 0 if outputs else FOUND_NOTHING
 
 

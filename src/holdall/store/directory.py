@@ -15,7 +15,7 @@ It writes nothing outside HOME and follows no link inside it.
 import contextlib
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdall.policy.retention import Retention
@@ -79,6 +79,11 @@ class DirectoryStore:
     def sessions(self) -> Sequence[SessionInfo]:
         with self._using("listing the sessions"):
             return self._root.sessions.all()
+
+    def unreadable_sessions(self) -> Mapping[str, StoreFault]:
+        """Sessions that another version made, or that are damaged: they are not among the others."""
+        with self._using("listing the sessions"):
+            return self._root.sessions.unreadable()
 
     def end_session(self, session: SessionInfo) -> None:
         if session.retention.session:
@@ -146,8 +151,9 @@ class DirectoryStore:
                     os.unlink(name, dir_fd=inside)
                 raise
             return LiveWriter(
-                folder, facts, descriptor, self.tokenizer, clock=self.clock, settle=self._settle, where=self.home
-            )
+                folder, facts, descriptor, self.tokenizer,
+                clock=self.clock, settle=self._settle, where=self.home, room=self._room(session),
+            )  # fmt: skip
 
     # Outputs: out
 

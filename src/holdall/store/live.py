@@ -36,6 +36,7 @@ class LiveWriter:
         clock: Callable[[], float],
         settle: Callable[[SessionFolder, Facts, BlockTable], Facts],
         where: str,
+        room: Callable[[int], None] | None = None,
     ) -> None:
         self._folder = folder
         self._facts = facts
@@ -45,6 +46,7 @@ class LiveWriter:
         self._clock = clock
         self._settle = settle
         self._where = where
+        self._room = room
         self._unsynced = 0
         self._synced_at = time.monotonic()
 
@@ -53,6 +55,8 @@ class LiveWriter:
         return self._facts.handle
 
     def write(self, chunk: bytes) -> None:
+        if self._room is not None:
+            self._room(self._measurer.taken + len(chunk))
         view = memoryview(chunk)
         while view:
             with disk.explained("writing a running output", self._where):

@@ -6,6 +6,7 @@ cancelled, the parts end there and what came before is kept.
 
 import asyncio
 import concurrent.futures
+import threading
 from collections.abc import AsyncIterable, Iterator
 
 
@@ -19,6 +20,7 @@ class Pump:
         self._loop = loop
         self._asked: concurrent.futures.Future[object] | None = None
         self._stopped = False
+        self._lock = threading.Lock()  # asking and stopping must not pass each other unseen
 
     def __iter__(self) -> Iterator[object]:
         iterator = aiter(self._parts)
@@ -28,11 +30,13 @@ class Pump:
             return await anext(iterator, end)
 
         while True:
-            if self._stopped:
-                raise Cancelled
-            self._asked = asyncio.run_coroutine_threadsafe(following(), self._loop)
+            with self._lock:
+                if self._stopped:
+                    raise Cancelled
+                asked = asyncio.run_coroutine_threadsafe(following(), self._loop)
+                self._asked = asked
             try:
-                part = self._asked.result()
+                part = asked.result()
             except (concurrent.futures.CancelledError, asyncio.CancelledError) as problem:
                 raise Cancelled from problem
             if part is end:
@@ -41,6 +45,7 @@ class Pump:
 
     def stop(self) -> None:
         """From the loop: the part that is waited for does not come any more."""
-        self._stopped = True
-        if self._asked is not None:
-            self._asked.cancel()
+        with self._lock:
+            self._stopped = True
+            if self._asked is not None:
+                self._asked.cancel()

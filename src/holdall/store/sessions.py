@@ -110,6 +110,17 @@ class Sessions:
                     found.append(one)
         return sorted(found, key=lambda one: (-one.created, one.id))
 
+    def unreadable(self) -> dict[str, StoreFault]:
+        """Folders of sessions that this version cannot read, and why."""
+        found: dict[str, StoreFault] = {}
+        for name in os.listdir(self._root):
+            if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
+                try:
+                    self._load(name.removeprefix(PREFIX))
+                except StoreFault as fault:
+                    found[name] = fault
+        return found
+
     def folder(self, info: SessionInfo) -> int:
         return disk.open_folder(PREFIX + info.id, inside=self._root)
 
@@ -144,13 +155,13 @@ class Sessions:
                     f"{PREFIX}{id} was made by another version of Holdall (session format {flat['format']!r:.20}; "
                     f"this one reads {_VERSION}). Nothing was changed; use the version that made it."
                 )
-            if flat.pop("proof", None) != _proof(flat):
-                return self._without_file(id, folder)  # damage could shorten its retention: then it is kept
+            is_intact = flat.pop("proof", None) == _proof(flat)
             return SessionInfo(
                 id=id,
                 name=str(flat["name"]),
                 created=float(flat["created"]),
-                retention=_rule(flat["retention"]),
+                # Damage could shorten a retention: what cannot be believed removes nothing.
+                retention=_rule(flat["retention"]) if is_intact else Retention(days=None),
                 parent=str(flat["parent"]),
             )
         except (FileNotFoundError, KeyError, TypeError, ValueError):

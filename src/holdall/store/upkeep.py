@@ -107,6 +107,9 @@ def verify(
     store: DirectoryStore, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
 ) -> Iterator[Verdict]:
     """Read every stored byte again and compare every hash."""
+    if sessions is None:
+        for name, fault in store.unreadable_sessions().items():
+            yield Verdict(name, "-", 0, str(fault))
     done = 0
     for session in store.sessions() if sessions is None else sessions:
         folder, outputs, faults = store.survey(session)

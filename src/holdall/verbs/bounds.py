@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdall.text.excerpt import beginning, ending
 from holdall.text.tokens import Tokenizer, count_in_pieces
+from holdall.values.facts import Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,13 @@ class Bounds:
         if self.most_bytes is not None and len(data) > self.most_bytes:
             return False
         return self._tokens(data) <= (self.most_tokens or 0) if self._counts(len(data)) else True
+
+    def share(self, measure: Measure) -> int | None:
+        """Bytes for an answer that is not counted token by token: by the mix of this very output."""
+        if self.most_bytes is None or self.most_tokens is None:
+            return self.most_bytes
+        per_token = measure.bytes / measure.tokens if measure.tokens else 4.0
+        return max(256, min(self.most_bytes, int(self.most_tokens * per_token)))
 
     def first(self, data: bytes) -> bytes:
         """The longest beginning that fits: whole lines where at least one fits, else whole characters."""

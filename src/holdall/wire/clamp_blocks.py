@@ -82,41 +82,45 @@ def _clamp_blocks(blocks: Sequence[object], limits: Limits, suffix: str | None, 
         for at, text in enumerate(map(_text_of, blocks))
         if text  # an empty one has nothing to give and stays
     ]
+    fits = limits.bytes is None or sum(block.bytes for block in texts) <= limits.bytes
+    if fits and (limits.lines is None or sum(block.lines for block in texts) <= limits.lines):
+        return blocks
+    new = _new_texts(texts, limits, ending, tag)
+    kept = [
+        _with_text(block, new[at] or "") if at in new else block
+        for at, block in enumerate(blocks)
+        if new.get(at, "") is not None
+    ]
+    return tuple(kept) if isinstance(blocks, tuple) else kept
+
+
+def _new_texts(texts: Sequence[_Block], limits: Limits, suffix: str, tag: str) -> dict[int, str | None]:
+    """The texts from the block on in which the budgets end, by their place; None for a block that has to go."""
     bytes_to = [0, *accumulate(block.bytes for block in texts)]
     lines_to = [0, *accumulate(block.lines for block in texts)]
     # Where a number does not decide, it is as large as it need be.
     max_bytes = 2 * bytes_to[-1] + _AMPLE * len(texts) if limits.bytes is None else limits.bytes
     max_lines = lines_to[-1] if limits.lines is None else limits.lines
-    if bytes_to[-1] <= max_bytes and lines_to[-1] <= max_lines:
-        return blocks
-    reserve = _reserves(texts, max_bytes)
-    for_suffix = byte_count(ending)
+    # A block before the last is whole only if the suffix and the markers have room after it.
+    markers = _room_for_markers(texts, max_bytes)
+    needed = [room and room + byte_count(suffix) for room in markers]
     number = next(
         number
-        for number, later in enumerate(reserve)
-        if lines_to[number + 1] > max_lines or bytes_to[number + 1] + later + (for_suffix if later else 0) > max_bytes
+        for number in range(len(texts))
+        if lines_to[number + 1] > max_lines or bytes_to[number + 1] + needed[number] > max_bytes
     )
-    last, room = texts[number], max_bytes - bytes_to[number] - reserve[number]
-    head, ending = cut(last.text, max_bytes=room, max_lines=max_lines - lines_to[number], suffix=ending, tag=tag)
+    last, room = texts[number], max_bytes - bytes_to[number] - markers[number]
+    head, ending = cut(last.text, max_bytes=room, max_lines=max_lines - lines_to[number], suffix=suffix, tag=tag)
     if not head and byte_count(last.marker) + byte_count(ending) <= room:
         head = last.marker
-    new: dict[int, str | None] = {last.at: head + ending}
-    new |= _left_out(texts[number + 1 :], max_bytes)
-    kept: list[object] = []
-    for at, block in enumerate(blocks):
-        text = new.get(at, "")
-        if at not in new:
-            kept.append(block)
-        elif text is not None:
-            kept.append(_with_text(block, text))
-    return tuple(kept) if isinstance(blocks, tuple) else kept
+    return {last.at: head + ending} | _left_out(texts[number + 1 :], max_bytes)
 
 
 def _most_for_markers(max_bytes: int) -> int:
     return max_bytes // 4
 
 
-def _reserves(texts: Sequence[_Block], max_bytes: int) -> list[int]:
+def _room_for_markers(texts: Sequence[_Block], max_bytes: int) -> list[int]:
     """For each block the room that the markers of all later ones take."""
     sizes = [byte_count(block.marker) for block in texts]
     after = list(accumulate(reversed(sizes[1:]), initial=0))

@@ -106,6 +106,8 @@ def fitting(text: str, limit: int) -> str:
 
 def lines_shown(text: str, suffix: str = "") -> int:
     """The lines of the output in `text`: those of a suffix, which an earlier clamp put there, are not counted."""
+    if any(text == form.strip() for form in _SHORT):
+        return 0
     end = _end_of_output(text, suffix)
     # Of a block that is left out only a marker stands there, with the suffix after it where it is the first.
     return 0 if text.startswith(MARK) and text.find("\n", 0, end) < 0 else line_count(text, end)

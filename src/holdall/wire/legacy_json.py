@@ -28,7 +28,7 @@ _END: Any = object()
 
 
 def shorten_json(text: str, max_bytes: int) -> str | None:
-    """A shorter document, or None where `text` is none, or where nothing of it fits."""
+    """A shorter document; None where `text` is none, or is too large to be read, or where nothing of it fits."""
     if len(text) > _MOST or not _begins.match(text):
         return None
     value = parse(text)
@@ -66,9 +66,12 @@ def written(value: "Json", most: int) -> str | None:
         value = child
 
 
-def _fit(value: "Json", room: int, depth: int) -> str | None:
-    """`value` in at most `room` bytes: whole, shorter, or only a marker; None where there is no room for that."""
-    whole = written(value, room)
+def _fit(value: "Json", room: int, depth: int, *, over: bool = False) -> str | None:
+    """`value` in at most `room` bytes: whole, shorter, or only a marker; None where there is no room for that.
+
+    `over` says that it is known not to fit as a whole.
+    """
+    whole = None if over else written(value, room)
     if whole is not None:
         return whole
     if isinstance(value, list):
@@ -147,7 +150,7 @@ class _Container:
         """Give every child the same, but to none more than it needs."""
         level, whole = self._floor, dict[int, str]()
         # Twice the level at each step, and only while there is room for it: the work is that of the room, doubled.
-        while len(whole) < len(large) and level < room:
+        while len(large) > 1 and len(whole) < len(large) and level < room:
             needed = sum(map(byte_count, whole.values())) + level * (len(large) - len(whole))
             if needed >= room:
                 break
@@ -166,7 +169,9 @@ class _Container:
             left -= 1
         for child in large:
             if child.text is None:
-                child.text = _fit(child.value, room // left, depth + 1) or '"…"'
+                # An only child is over because its parent is; down a deep nest the question is not asked again.
+                over = len(self._value) == 1
+                child.text = _fit(child.value, room // left, depth + 1, over=over) or '"…"'
                 room -= byte_count(child.text)
                 left -= 1
 

@@ -22,7 +22,7 @@ def json_outline(sample: Sample, budget: int) -> Outline | None:
 
 
 def _tells(value: Any) -> bool:
-    return isinstance(value, dict | list) and len(cast("list[Any]", value)) > 0
+    return value not in ({}, []) and isinstance(value, dict | list)
 
 
 def _label(seen: Seen) -> str:

@@ -23,6 +23,7 @@ _ROOTS = ("$[*]", "$.*")
 _LEVELS = 3  # of containers on one line
 _LONGEST = 460  # a line that would be longer is written with fewer levels
 _MOST_LINES = 14
+_DEEPEST = 9  # steps of a path that are told
 _MISSES = 4  # lines that do not fit before it gives up
 _EXAMPLE_KEY = 56
 
@@ -125,6 +126,8 @@ class Shapes:
 
     def _stand_in(self, group: Group) -> str:
         """What stands for a group that gets a line of its own later."""
+        if group.path.count(".") + group.path.count("[") > _DEEPEST:
+            return "{…}" if group.objects else "[…]"
         if group.arrays and not group.objects:
             inner = group.elements
             if inner.objects or inner.arrays:

@@ -16,6 +16,8 @@ from holdall.text.outline.sample import Sample
 _HEAD = 256 * 1024  # of a text that cannot be parsed whole
 _DEEPEST = 120  # levels; the parser of Python stops at about 1,000, and no outline shows more
 _TRIES = 4
+_MAP = 12  # an open object with fewer members is a record, not a map
+_WINDOW = 64 * 1024
 _FROM_WINDOW = 40  # records taken out of one window
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
@@ -44,11 +46,13 @@ def see(sample: Sample) -> Seen | None:
     """None where nothing can be made of it."""
     text = sample.head.decode("latin-1").removeprefix("\xef\xbb\xbf")
     note = ""
-    if sample.whole:
+    if sample.whole and not text[-100:].rstrip().endswith(("]", "}")):
+        note = f"cut off: it ends at byte {sample.size:,} without the closing bracket"
+    elif sample.whole:
         try:
             return Seen(loads(text))
         except json.JSONDecodeError as fault:
-            note = _note(text, fault.pos)
+            note = f"not valid JSON from byte {fault.pos:,} on"
             text = text[: fault.pos]
         except RecursionError:
             pass
@@ -58,7 +62,7 @@ def see(sample: Sample) -> Seen | None:
     seen = Seen(prefix.value, note=note, whole=False)
     if prefix.deep:
         seen.note = f"nested more than {_DEEPEST} levels deep"
-    _look_further(seen, prefix, text[: len(text[:_HEAD])], sample)
+    _look_further(seen, prefix, text, sample)
     return seen
 
 
@@ -68,11 +72,6 @@ def readable(text: str) -> str:
         return text
     data = b"".join(bytes((ord(c),)) if ord(c) < 256 else c.encode("utf-8", "replace") for c in text[:2000])
     return data.decode("utf-8", "replace")
-
-
-def _note(text: str, at: int) -> str:
-    rest = text[at : at + 200].strip()
-    return f"not valid JSON from byte {at:,} on" if rest else f"cut off at byte {len(text):,}"
 
 
 def loads(text: str) -> Any:
@@ -128,7 +127,7 @@ def _last_safe_place(text: str) -> tuple[list[str], list[int], int, bool]:
     return closers, open_at, end, False
 
 
-def _spine(value: Any, depth: int) -> Iterator[Any]:
+def _spine(value: Any, depth: int) -> Iterator[dict[str, Any] | list[Any]]:
     """The containers that are still open, outermost first."""
     for _ in range(depth):
         yield value
@@ -142,23 +141,42 @@ def _look_further(seen: Seen, prefix: _Prefix, text: str, sample: Sample) -> Non
     """Records and members from the rest of the sample; estimates of how many there are."""
     spine = list(_spine(prefix.value, len(prefix.open_at)))
     for depth, container in enumerate(spine):
-        if len(container) < 2:
+        size = len(container)
+        if size < (3 if isinstance(container, list) else _MAP):
             continue
         start = prefix.open_at[depth]
-        each = (prefix.end - start) / len(container)
-        seen.counts[id(container)] = count(max(len(container), (sample.size - start) / each), exact=False)
+        each = (prefix.end - start) / size
+        if depth + 1 < len(spine):  # the last one is not whole
+            _drop_last(container)
+        seen.counts[id(container)] = count(max(size, (sample.size - start) / each), exact=False)
         lead = _FIRST_KEY.match(text, start) if isinstance(container, list) else None
-        if lead and not sample.whole:
-            _gather(cast("list[Any]", container), "," + lead[1], sample)
-            _join_tail(spine[:depth], "," + lead[1], sample)
+        if lead:
+            start_of_record = lead[1] if lead[1].startswith("\n") else lead[1].lstrip()
+            _gather(cast("list[Any]", container), start_of_record, sample)
+            _join_tail(spine[:depth], start_of_record, sample)
         return
+
+
+def _drop_last(container: Any) -> None:
+    if isinstance(container, dict):
+        cast("dict[str, Any]", container).popitem()
+    else:
+        container.pop()
+
+
+def _windows(sample: Sample) -> Iterator[str]:
+    """What was read beside the beginning; of a text that was read whole, some of it."""
+    if not sample.whole:
+        yield from (data.decode("latin-1") for _, data in sample.pieces[1:])
+        return
+    for start in range(_HEAD, sample.size, max(_WINDOW, (sample.size - _HEAD) // 8)):
+        yield sample.head[start : start + _WINDOW].decode("latin-1")
 
 
 def _gather(records: list[Any], lead: str, sample: Sample) -> None:
     """Records of the windows, found by how the first one begins."""
     decoder = json.JSONDecoder(strict=False)
-    for _, data in sample.pieces[1:]:
-        window = data.decode("latin-1")
+    for window in _windows(sample):
         at = window.find(lead)
         for _ in range(_FROM_WINDOW):
             if at < 0:
@@ -173,13 +191,13 @@ def _gather(records: list[Any], lead: str, sample: Sample) -> None:
 
 def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:
     """Members that stand after the records, up to the end of the text."""
-    tail = sample.tail.decode("latin-1")
+    tail = sample.tail[-_WINDOW:].decode("latin-1")
     at = tail.rfind(lead)
     if at < 0 or not spine:
         return
     openers = "".join('{"":' if isinstance(container, dict) else "[" for container in spine)
     try:
-        found = loads(openers + "[" + tail[at + 1 :])
+        found = loads(openers + "[" + tail[at:])
     except (ValueError, RecursionError):
         return
     for container in spine:

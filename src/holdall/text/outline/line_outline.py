@@ -18,9 +18,8 @@ _NEAR = 200  # lines from both ends in which a time is looked for
 def parts(mined: Shapes, lines: Lines, sample: Sample, budget: int) -> tuple[list[str], list[str]]:
     """The lines of the frequent shapes and of the rare ones: about two thirds of the room for the first."""
     shapes = mined.shapes
-    rare = [shape for shape in shapes if shape.lines <= _RARE or (not shape.exact and _is_single(shape, mined))]
-    seldom = {id(shape) for shape in rare}
-    often = [shape for shape in shapes if id(shape) not in seldom]
+    rare = [shape for shape in shapes if shape.seen <= _RARE]
+    often = [shape for shape in shapes if shape.seen > _RARE]
     shown: list[str] = []
     room = budget * (0.62 if rare else 1.0) - 60
     width = len(count(often[0].lines * lines.scale, lines.exact)) if often else 0
@@ -35,20 +34,15 @@ def parts(mined: Shapes, lines: Lines, sample: Sample, budget: int) -> tuple[lis
     return shown, ([more] if more else []) + told
 
 
-def _is_single(shape: Shape, mined: Shapes) -> bool:
-    """One line among those of which only some were looked at: that others are like it is not known."""
-    return shape.lines <= _RARE * mined.stride
-
-
 def _more(hidden: int, rare: int, mined: Shapes, *, told: bool) -> str:
     if not hidden:
         return ""
-    hidden += mined.left_out
-    about = "~" if mined.left_out else ""
-    more = f"… {about}{plural(hidden, 'more shape')}"
+    about = "~" if mined.stride > 1 else ""
+    unseen = round(rare * (mined.stride - 1))
+    more = f"… {about}{plural(hidden + unseen, 'more shape')}"
     if not rare:
         return more
-    return f"{more}, {about}{rare + mined.left_out:,} of them rare (≤ {_RARE} lines)" + (":" if told else "")
+    return f"{more}, {about}{rare + unseen:,} of them rare (≤ {_RARE} lines)" + (":" if told else "")
 
 
 def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: int) -> list[str]:
@@ -56,7 +50,7 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: int) -> list[st
     told: list[str] = []
     for shape in ranked:
         where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.starts[shape.first])
-        line = f"{where} × {1 if not shape.exact else int(shape.lines)}  {cut(' '.join(shape.body.split()), _WIDTH)}"
+        line = f"{where} × {shape.seen}  {cut(' '.join(shape.body.split()), _WIDTH)}"
         room -= len(line) + 1
         if room < 0:
             break

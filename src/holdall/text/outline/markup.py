@@ -5,7 +5,7 @@ from collections import Counter
 
 from holdall.text.numbers import plural
 from holdall.text.outline.model import Outline, count, cut, fitted
-from holdall.text.outline.sample import Sample
+from holdall.text.outline.sample import Sample, thinned
 
 _TAG = re.compile(rb"<([A-Za-z_][\w:.-]{0,80})")
 _OPEN = re.compile(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
@@ -14,12 +14,15 @@ _TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
 _HEADING = re.compile(rb"<h([1-4])\b[^>]{0,400}>(.{0,400}?)</h[1-4]", re.IGNORECASE | re.DOTALL)
 _INSIDE = re.compile(rb"<[^>]{0,400}>")
 _MARKDOWN = re.compile(rb"^(#{1,6})[ \t]+([^\n]{1,300})", re.MULTILINE)
+_TAGS = 60_000  # tags that are counted
+_SHOWN = 60  # headings
 _NESTED = 4000  # tags by which the tree is told
 _VALUES = 60  # elements of one name whose attributes are looked at
 _COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")
 
 
 def xml_outline(sample: Sample, budget: int) -> Outline | None:
+    sample = _bounded(sample)
     names: Counter[bytes] = Counter()
     for _, data in sample.pieces:
         names.update(_TAG.findall(data))
@@ -27,7 +30,7 @@ def xml_outline(sample: Sample, budget: int) -> Outline | None:
         return None
     scale = 1.0 if sample.whole else sample.size / sum(len(data) for _, data in sample.pieces)
     paths = _paths(sample.head)
-    root = next(iter(paths), b"").decode("utf-8", "replace")
+    root = next(iter(paths), next(iter(names))).decode("utf-8", "replace")
     told = [f"root <{root}> · {plural(len(names), 'element name')}"]
     for name, times in names.most_common(40):
         where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name).decode("utf-8", "replace")
@@ -36,6 +39,11 @@ def xml_outline(sample: Sample, budget: int) -> Outline | None:
     if len(names) > 40:
         told.append(f"… {len(names) - 40:,} more names")
     return Outline("xml", fitted(told, budget), not sample.whole, ())
+
+
+def _bounded(sample: Sample) -> Sample:
+    tags = sum(data.count(b"<") for _, data in sample.pieces)
+    return thinned(sample, _TAGS / tags) if tags > _TAGS else sample
 
 
 def _paths(data: bytes) -> list[bytes]:
@@ -82,6 +90,7 @@ def _value(found: Counter[bytes]) -> str:
 
 
 def html_outline(sample: Sample, budget: int) -> Outline:
+    sample = _bounded(sample)
     told: list[str] = []
     title = _TITLE.search(sample.head)
     if title:
@@ -94,11 +103,15 @@ def html_outline(sample: Sample, budget: int) -> Outline:
     scale = 1.0 if sample.whole else sample.size / sum(len(data) for _, data in sample.pieces)
     counts = [f"{count(tags[name] * scale, sample.whole)} <{name.decode()}>" for name in _COUNTED if tags[name]]
     told.append(f"{', '.join(counts) or 'no links, tables or paragraphs'}, {_many(len(headings), sample)}")
-    told += [f"{'  ' * (level - 1)}h{level} {_plain(text)} · {sample.place(at)}" for at, level, text in headings]
-    return Outline("html", _with_rest(told, budget), not sample.whole, ())
+    told += [
+        f"{'  ' * (level - 1)}h{level} {_plain(text)} · {sample.place(at)}" for at, level, text in headings[:_SHOWN]
+    ]
+    return Outline("html", _with_rest(told, len(headings), budget), not sample.whole, ())
 
 
 def markdown_outline(sample: Sample, budget: int) -> Outline:
+    marks = sum(data.count(b"\n#") for _, data in sample.pieces)
+    sample = thinned(sample, _TAGS / 3 / marks) if marks > _TAGS / 3 else sample
     headings: list[tuple[int, int, bytes]] = []
     code = links = tables = 0
     for start, data in sample.pieces:
@@ -109,8 +122,8 @@ def markdown_outline(sample: Sample, budget: int) -> Outline:
     mark = "" if sample.whole else "~"
     counts = [f"{mark}{plural(*each)}" for each in ((code, "code block"), (links, "link"), (tables, "table"))]
     told = [", ".join([_many(len(headings), sample), *counts])]
-    told += [f"{'#' * level} {_plain(text)} · {sample.place(at)}" for at, level, text in headings]
-    return Outline("markdown", _with_rest(told, budget), not sample.whole, ())
+    told += [f"{'#' * level} {_plain(text)} · {sample.place(at)}" for at, level, text in headings[:_SHOWN]]
+    return Outline("markdown", _with_rest(told, len(headings), budget), not sample.whole, ())
 
 
 def _outside_code(data: bytes) -> list[tuple[int, int, bytes]]:
@@ -134,6 +147,7 @@ def _plain(text: bytes) -> str:
     return cut(" ".join(_INSIDE.sub(b"", text).decode("utf-8", "replace").split()), 100)
 
 
-def _with_rest(told: list[str], budget: int) -> tuple[str, ...]:
+def _with_rest(told: list[str], headings: int, budget: int) -> tuple[str, ...]:
     kept = fitted(told, budget - 30)
-    return kept if len(kept) == len(told) else (*kept, f"… {plural(len(told) - len(kept), 'more heading')}")
+    left = headings - (min(headings, _SHOWN) - (len(told) - len(kept)))
+    return (*kept, f"… {plural(left, 'more heading')}") if left else kept

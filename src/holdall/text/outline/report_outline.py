@@ -108,7 +108,7 @@ def _told(label: str, found: _Found, sample: Sample, budget: int, header: bytes)
     if room > 150:
         frequent, rare = parts(mined, lines_in, sample, min(room, _REST))
         kept += frequent + rare
-    return Outline(label, tuple(kept), not sample.whole, tuple(errors or error_lines(mined, lines_in)), tuple(ranges))
+    return Outline(label, tuple(kept), not lines_in.exact, tuple(errors or error_lines(mined, lines_in)), tuple(ranges))
 
 
 def _by_status(sample: Sample) -> list[str]:

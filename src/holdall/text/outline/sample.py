@@ -14,6 +14,8 @@ WHOLE = 4 * 1024 * 1024 + 256 * 1024  # outputs up to this size are read whole
 _END = 128 * 1024  # of a larger one, so much of both ends …
 _WINDOW = 64 * 1024  # … and windows of this size between them
 _WINDOWS = 12
+_LINES = 40_000  # lines that are looked at
+_PARTS = 16  # windows into which an output is thinned that was read whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,30 @@ def take(read: Read, size: int, lines: int) -> Sample:
     return Sample(tuple(pieces), size, lines)
 
 
+def thinned(sample: Sample, keep: float) -> Sample:
+    """About that share of what was read, spread evenly and with both ends: for what costs time by its number."""
+    pieces: list[tuple[int, bytes]] = []
+    for start, data in sample.pieces:
+        parts = _PARTS if sample.whole else 1
+        length = max(1, int(len(data) * keep / parts))
+        stride = (len(data) - length) // max(1, parts - 1)
+        for number in range(parts):
+            # The last one of all reaches to the end.
+            is_last = number == parts - 1 and start + len(data) == sample.size
+            at = len(data) - length if is_last else number * stride
+            pieces.append((start + at, data[at : at + length]))
+    return Sample(tuple(pieces), sample.size, sample.lines)
+
+
 def split(sample: Sample) -> Lines:
-    """The whole lines of a sample. Of a window the first and the last line are left out, for they may be cut."""
+    """The whole lines of a sample, so many at most that they can be counted in time.
+
+    Of a window the first and the last line are left out, for they may be cut.
+    """
+    read = sum(len(data) for _, data in sample.pieces)
+    expected = sample.lines * read / max(1, sample.size)
+    if expected > _LINES:
+        sample = thinned(sample, _LINES / expected)
     texts: list[bytes] = []
     starts: list[int] = []
     for start, data in sample.pieces:

@@ -5,10 +5,11 @@ form of one line of each group; then positions where many different words stand 
 position stay apart: `Accepted publickey` and `Accepted password` are not the same thing.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 
 from holdall.text.outline.heads import Head
 from holdall.text.outline.masks import masked, unquoted
@@ -19,6 +20,9 @@ _VARIES = 4  # so many words at one position make it vary
 _ROUNDS = 3
 _WORDS = 40  # a shape with more words is compared as a whole
 _LINE = 400  # bytes of a line that are grouped by
+_OF_A_WORD = 20  # rare lines with one of the telling words
+_TELLING = (b"rror", b"ERROR", b"xception", b"atal", b"FATAL", b"CRIT", b"anic", b"raceback", b"ailed", b"FAIL")
+_Groups = list[tuple[bytes, int]]
 ANY = "<*>"
 _DIGITS = b"0123456789"
 
@@ -30,8 +34,12 @@ class Shape:
     text: str
     lines: float
     first: int
-    body: str = ""  # the first line's own text, without its head
-    exact: bool = True  # no group of lines that this one may stand for was left out
+    body: str  # the first line's own text, without its head
+    seen: int = 0  # lines that were looked at; `lines` is more where groups were left out
+
+    @property
+    def exact(self) -> bool:
+        return self.lines == self.seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +53,12 @@ class Shapes:
 
 def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
     """`take_head` takes the head (time, host, level) off a line."""
-    groups, first, left_out = _by_letters(lines.texts)
-    stride = 1 + left_out / (_MOST - _MOST // 2)  # what each group stands for that was chosen among the rare ones
+    groups, some, first, left_out = _by_letters(lines.texts)
+    stride = 1 + left_out / max(1, len(some))  # how many groups each of `some` stands for
     shapes: dict[str, Shape] = {}
     programs: Counter[str] = Counter()
     levels: Counter[str] = Counter()
-    for number, (key, times) in enumerate(groups):
+    for number, (key, times) in enumerate(groups + some):
         index = first[key]
         head = take_head(lines.texts[index][:_LINE].decode("utf-8", "replace"))
         programs[head.program] += times
@@ -59,9 +67,9 @@ def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
         text = masked(body)
         if not text:
             continue
-        known = shapes.setdefault(text, Shape(text, 0, index, body))
-        _join(known, times * (stride if number >= _MOST // 2 else 1.0), index, body)
-        known.exact &= stride == 1 or number < _MOST // 2
+        known = shapes.setdefault(text, Shape(text, 0.0, index, body))
+        _join(known, times, index, body)
+        known.lines += times * (stride if number >= len(groups) else 1.0)
     merged = _merge_quoted(list(shapes.values()))
     for _ in range(_ROUNDS):
         before = len(merged)
@@ -72,24 +80,45 @@ def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
     return Shapes(merged, left_out, programs, levels, stride)
 
 
-def _join(shape: Shape, times: float, first: int, body: str) -> None:
-    shape.lines += times
+def _join(shape: Shape, times: int, first: int, body: str) -> None:
+    shape.seen += times
     if first < shape.first:
         shape.first, shape.body = first, body
 
 
-def _by_letters(texts: list[bytes]) -> tuple[list[tuple[bytes, int]], dict[bytes, int], int]:
-    """How often each line without its digits occurs, and where first; how many of these had to be left out."""
+def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int], int]:
+    """How often each line without its digits occurs, and where first.
+
+    Where there are too many, the second list has some of the rare ones, and the number tells how many are left out.
+    """
     keys = [text[:_LINE] for text in b"\n".join(texts).translate(None, _DIGITS).split(b"\n")] if texts else []
     times = Counter(keys)
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     groups = times.most_common()
     if len(groups) <= _MOST:
-        return groups, first, 0
+        return groups, [], first, 0
     often, rare = groups[: _MOST // 2], groups[_MOST // 2 :]
-    stride = len(rare) / (_MOST - len(often))
-    some = [rare[int(number * stride)] for number in range(_MOST - len(often))]
-    return often + some, first, len(rare) - len(some)
+    telling = _telling([key for key, _ in rare])
+    often += [rare[at] for at in telling]
+    rare = [group for at, group in enumerate(rare) if at not in telling]
+    stride = len(rare) / (_MOST // 2)
+    some = [rare[int(number * stride)] for number in range(_MOST // 2)] if stride > 1 else rare
+    return often, some, first, len(rare) - len(some)
+
+
+def _telling(keys: list[bytes]) -> set[int]:
+    """Which of the rare lines speak of errors: these are looked at in any case, up to a number."""
+    text = b"\n".join(keys)
+    starts = list(accumulate((len(key) + 1 for key in keys), initial=0))
+    found: set[int] = set()
+    for word in _TELLING:
+        at = text.find(word)
+        for _ in range(_OF_A_WORD):
+            if at < 0:
+                break
+            found.add(bisect_right(starts, at) - 1)
+            at = text.find(word, at + len(word))
+    return found
 
 
 def _merge_quoted(shapes: list[Shape]) -> list[Shape]:
@@ -129,8 +158,8 @@ def _places(row: list[str]) -> list[int]:
 
 def _union(text: str, alike: list[Shape]) -> Shape:
     earliest = min(alike, key=lambda shape: shape.first)
-    exact = all(shape.exact for shape in alike)
-    return Shape(text, sum(shape.lines for shape in alike), earliest.first, earliest.body, exact)
+    lines, seen = sum(shape.lines for shape in alike), sum(shape.seen for shape in alike)
+    return Shape(text, lines, earliest.first, earliest.body, seen)
 
 
 def _renamed(shape: Shape, text: str) -> Shape:

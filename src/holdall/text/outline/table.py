@@ -12,11 +12,11 @@ from holdall.text.outline.sample import Lines, Sample, split
 
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
 _CELLS = 160_000  # cells that are looked at
+_ROWS = 20_000
 _VALUE = 32
 _FEW = 5
+_DATES = 500  # values by which a column of dates is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
-_INT = re.compile(r"[-+]?\d{1,18}")
-_FLOAT = re.compile(r"[-+]?(?:\d{1,18}\.\d*|\.\d+|\d{1,18})(?:[eE][-+]?\d{1,3})?")
 _DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
 _DIGITS = re.compile(r"\d+")
 
@@ -33,11 +33,14 @@ def table_outline(sample: Sample, budget: int) -> Outline | None:
         return None
     header, *body = rows
     width = len(header)
+    named = not _numbers(header)
+    if not named:
+        header, body = [""] * width, rows
     body = [row for row in body if len(row) == width] or body
     columns = list(zip(*(row for row in body if len(row) == width), strict=True)) or [()] * width
-    told = [_size(lines, sample, width, sign)]
+    told = [_size(lines, sample, width, sign, named)]
     told += [_run(header[start:end], columns[start:end], start, whole) for start, end in _runs(header)]
-    ragged = len(rows) - 1 - len(body)
+    ragged = len(rows) - named - len(body)
     if ragged:
         told.insert(1, f"{'' if whole else '~'}{plural(ragged, 'row')} with another number of columns")
     return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, budget), not whole, ())
@@ -47,7 +50,7 @@ def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
     """The header and rows, spread evenly where there are too many; and whether they are all."""
     texts = lines.texts
     wide = max(1, texts[0].count(sign.encode()) + 1)
-    most = max(50, _CELLS // wide)
+    most = min(_ROWS, max(50, _CELLS // wide))
     whole = lines.exact and len(texts) <= most
     if len(texts) > most:
         stride = len(texts) / most
@@ -61,11 +64,13 @@ def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
     return [row for row in rows if row], whole
 
 
-def _size(lines: Lines, sample: Sample, width: int, sign: str) -> str:
+def _size(lines: Lines, sample: Sample, width: int, sign: str, named: bool) -> str:
     quotes = any(data.count(b'"') for _, data in sample.pieces)
     odd = quotes and any(text.count(b'"') % 2 for text in lines.texts[:5000])
     mark = "~" if odd else ""
-    return f"{mark}{plural(max(0, sample.lines - 1), 'row')} × {plural(width, 'column')} ({_NAMES[sign]}-separated)"
+    rows = max(0, sample.lines - named)
+    header = "" if named else ", no header"
+    return f"{mark}{plural(rows, 'row')} × {plural(width, 'column')} ({_NAMES[sign]}-separated{header})"
 
 
 def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
@@ -100,15 +105,23 @@ def _column(values: tuple[str, ...], whole: bool) -> str:
         return "empty"
     about = "" if whole else "~"
     note = "" if len(filled) == len(values) else f" · {about}{share(len(filled), len(values))} filled"
-    if all(map(_INT.fullmatch, filled)):
-        numbers = list(map(int, filled))
-        return f"int {min(numbers)}…{max(numbers)}{note}"
-    if all(map(_FLOAT.fullmatch, filled)):
-        decimals = list(map(float, filled))
-        return f"float {min(decimals):g}…{max(decimals):g}{note}"
-    if all(map(_DATE.fullmatch, filled)):
+    numbers = _numbers(filled)
+    if numbers:
+        kind = "int" if isinstance(numbers[0], int) else "float"
+        return f"{kind} {min(numbers):.12g}…{max(numbers):.12g}{note}"
+    if all(map(_DATE.fullmatch, filled[:_DATES])):
         return f"date {cut(min(filled), 32)}…{cut(max(filled), 32)}{note}"
     return _words(filled, about, whole) + note
+
+
+def _numbers(filled: list[str]) -> list[int] | list[float]:
+    """All of them as numbers, or none."""
+    for kind in (int, float):
+        try:
+            return [kind(value) for value in filled]
+        except ValueError:
+            continue
+    return []
 
 
 def _words(filled: list[str], about: str, whole: bool) -> str:

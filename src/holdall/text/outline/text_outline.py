@@ -25,18 +25,14 @@ def text_outline(sample: Sample, budget: int, *, kind: str) -> Outline:
     first = summary(lines, mined, sample) if is_log else []
     label = kind if kind != "text" or not found else f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
-    if kind != "log" and not _repeats(mined, lines):
-        return _prose(sample, lines, mined, thrown, label, budget)
-    room = budget - sum(map(len, first)) - sum(map(len, thrown))
-    frequent, rare = parts(mined, lines, sample, room)
-    body = (
-        [*first, *thrown, *frequent, *rare]
-        if label != "log"
-        else [*first, *frequent[:4], *thrown, *frequent[4:], *rare]
-    )
-    return Outline(
-        label, fitted(body or ["empty"], budget), not sample.whole, _errors(found, mined, lines), _ranges(found)
-    )
+    if is_log or _repeats(mined, lines):
+        frequent, rare = parts(mined, lines, sample, budget - sum(map(len, first + thrown)))
+        before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
+        told_lines = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
+    else:
+        told_lines = thrown + _prose(sample, lines, mined)
+    shown = fitted(told_lines or ["only blank lines" if sample.size else "empty"], budget)
+    return Outline(label, shown, not lines.exact or mined.stride > 1, _errors(found, mined, lines), _ranges(found))
 
 
 def _no_head(line: str) -> Head:
@@ -46,38 +42,39 @@ def _no_head(line: str) -> Head:
 def _repeats(mined: Shapes, lines: Lines) -> bool:
     """Whether a few shapes make up a good part of the lines."""
     filled = sum(shape.lines for shape in mined.shapes)
-    top = sum(shape.lines for shape in mined.shapes[:8] if shape.lines > 2)
+    top = sum(shape.lines for shape in mined.shapes[:8] if shape.seen > 2)
     return top * 5 >= filled and top >= 6 and len(lines.texts) > 5
 
 
-def _prose(sample: Sample, lines: Lines, mined: Shapes, thrown: list[str], label: str, budget: int) -> Outline:
+def _prose(sample: Sample, lines: Lines, mined: Shapes) -> list[str]:
+    if not lines.texts:
+        line = f"no end of a line in what was read; {plural(sample.lines, 'line')}"
+        return [line, _start(sample.head)] if sample.size else []
+    often = [shape for shape in mined.shapes[:5] if shape.seen > 2]
+    repeated = [f"{count(s.lines * lines.scale, lines.exact and s.exact)} × {cut(s.text, _LINE)}" for s in often]
+    return [_measures(lines), *_sections(sample, lines), *repeated]
+
+
+def _measures(lines: Lines) -> str:
+    filled = [bool(text.strip()) for text in lines.texts]
+    blank = filled.count(False) * lines.scale
+    starts = sum(now and not before for before, now in zip([False, *filled], filled, strict=False)) * lines.scale
+    longest = max(map(len, lines.texts))
+    paragraphs = f"{count(starts, lines.exact) if starts else 'no'} paragraph{'' if starts == 1 else 's'}"
+    about = "" if lines.exact else "at least "
+    blanks = f"{count(blank, lines.exact) if blank else 'no'} blank line{'' if blank == 1 else 's'}"
+    return f"{paragraphs}, {blanks}, longest line {about}{longest:,} bytes"
+
+
+def _sections(sample: Sample, lines: Lines) -> list[str]:
+    """Lines that stand as headings do, or how the text begins."""
     texts = lines.texts
-    blank = sum(1 for text in texts if not text.strip())
-    paragraphs = sum(
-        1 for before, text in zip([b"", *texts], texts, strict=False) if text.strip() and not before.strip()
-    )
-    first = [*thrown]
-    if sample.size and not texts:
-        first.append(f"no line ends in the sample: one line of {sample.size:,} bytes")
-        first.append(_start(sample.head))
-    elif texts:
-        longest = max(map(len, texts))
-        about = "" if lines.exact else "~"
-        first.append(
-            f"{about}{plural(round(paragraphs * lines.scale), 'paragraph')}, {count(blank * lines.scale, lines.exact)} "
-            f"blank lines, longest line {longest:,} bytes"
-        )
-        sections = [(at, text) for at, text in enumerate(texts) if _is_section(text, texts, at)]
-        first += [
-            f"{sample.place(lines.starts[at])} {cut(text.decode('utf-8', 'replace').strip(), 100)}"
-            for at, text in sections[:12]
-        ]
-        if not sections:
-            first.append(_start(next((text for text in texts if text.strip()), b"")))
-        repeated = [shape for shape in mined.shapes[:5] if shape.lines > 2]
-        first += [f"{count(s.lines * lines.scale, lines.exact and s.exact)} × {cut(s.text, _LINE)}" for s in repeated]
-    found = tuple(error_lines(mined, lines))
-    return Outline(label, fitted(first or ["empty"], budget), not sample.whole, found)
+    places = [at for at, text in enumerate(texts) if _is_section(text, texts, at)]
+    if not places:
+        first = next((text for text in texts if text.strip()), b"")
+        return [_start(first)] if first else []
+    shown = [f"{sample.place(lines.starts[at])} {cut_bytes(texts[at], 100)}" for at in places[:12]]
+    return shown + ([f"… {plural(len(places) - 12, 'more heading')}"] if len(places) > 12 else [])
 
 
 def _start(text: bytes) -> str:

@@ -42,7 +42,7 @@ def traces(sample: Sample) -> list[Trace]:
 
 
 def told(trace: Trace, sample: Sample) -> str:
-    times = f" ×{trace.times:,}" if trace.times > 1 else ""
+    times = f" ×{trace.times:,}{'+' if trace.times >= _MOST else ''}" if trace.times > 1 else ""
     frames = "".join(f" ← {cut(frame, 70)}" for frame in trace.frames[:2])
     return f"{sample.place(trace.start)} {cut(trace.message, 160)}{times}{frames}"
 
@@ -77,8 +77,11 @@ def _python(data: bytes) -> Iterator[Trace]:
 
 def _at_lines(data: bytes) -> Iterator[Trace]:
     at = 0
+    places = {sign: data.find(sign) for sign in (b"\n\tat ", b"\n    at ")}
     for _ in range(_MOST):
-        found = min((place for sign in (b"\n\tat ", b"\n    at ") if (place := data.find(sign, at)) >= 0), default=-1)
+        # What is not there is not looked for again.
+        places = {sign: place if place >= at else data.find(sign, at) for sign, place in places.items() if place >= 0}
+        found = min((place for place in places.values() if place >= 0), default=-1)
         if found < 0:
             return
         start = data.rfind(b"\n", 0, found) + 1
