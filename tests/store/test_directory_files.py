@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -463,3 +464,13 @@ def test_a_running_output_is_durable_before_its_handle_is_given_out(
     steps.clear()
     writer.finish()
     assert steps == ["fsync file", "write", "fsync file", "name the record", "fsync folder"]
+
+
+def test_many_threads_that_list_one_folder_at_once_each_see_all_of_it(tmp_path: Path) -> None:
+    store = DirectoryStore(str(tmp_path / "home"))
+    session = store.open_session("s")
+    kept = {store.put(session, [b"%d" % number], Origin()).handle for number in range(60)}
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: {facts.handle for facts in store.outputs(session)}, range(64)))
+    assert all(handles == kept for handles in seen)
+    store.close()

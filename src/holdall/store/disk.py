@@ -89,6 +89,19 @@ def make_folder(name: str, *, inside: int) -> int:
     return folder
 
 
+def names_in(folder: int) -> list[str]:
+    """The names in an open folder, read through a descriptor of its own.
+
+    A listing keeps its place in the open folder itself: two threads that list through one descriptor each miss what
+    the other has read.
+    """
+    own = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.listdir(own)
+    finally:
+        os.close(own)
+
+
 def create(name: str, *, inside: int) -> int:
     """A new file that only we can read, open for reading and writing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -96,9 +96,7 @@ class SessionFolder:
     def stamps(self) -> dict[str, str]:
         """Every handle with a record, and what tells one version of that record from another."""
         found: dict[str, str] = {}
-        with os.scandir(self.descriptor) as entries:
-            names = [entry.name for entry in entries]
-        for name in names:
+        for name in disk.names_in(self.descriptor):
             handle = name.removesuffix(record.SUFFIX)
             if handle != name and is_short(handle) and (stamp := self.stamp(handle)):
                 found[handle] = stamp

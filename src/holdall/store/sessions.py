@@ -102,7 +102,7 @@ class Sessions:
 
     def all(self) -> list[SessionInfo]:
         """Every session that can be read, newest first."""
-        names = [name for name in os.listdir(self._root) if name.startswith(PREFIX)]
+        names = [name for name in disk.names_in(self._root) if name.startswith(PREFIX)]
         found: list[SessionInfo] = []
         for id in (name.removeprefix(PREFIX) for name in names):
             with contextlib.suppress(StoreFault):
@@ -113,7 +113,7 @@ class Sessions:
     def unreadable(self) -> dict[str, StoreFault]:
         """Folders of sessions that this version cannot read, and why."""
         found: dict[str, StoreFault] = {}
-        for name in os.listdir(self._root):
+        for name in disk.names_in(self._root):
             if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
                 try:
                     self._load(name.removeprefix(PREFIX))
@@ -171,7 +171,7 @@ class Sessions:
 
     def _without_file(self, id: str, folder: int) -> SessionInfo | None:
         """The outputs describe themselves: a session whose own file is lost still opens, under its folder's name."""
-        if not any(name.endswith(".record") for name in os.listdir(folder)):
+        if not any(name.endswith(".record") for name in disk.names_in(folder)):
             return None
         created = os.fstat(folder).st_mtime
         return SessionInfo(id=id, name=PREFIX + id, created=created, retention=Retention(days=None))

@@ -163,7 +163,7 @@ def _leftovers(
 ) -> Iterator[tuple[str, int]]:
     """Files of the session that nobody writes, that are not new, and that no record names."""
     places = [("", folder.descriptor)]
-    if TERMINAL in os.listdir(folder.descriptor):
+    if TERMINAL in disk.names_in(folder.descriptor):
         places.append((TERMINAL + "/", folder.terminal()))
     found = {prefix + name: size for prefix, inside in places for name, size in _abandoned(inside, now)}
     # The records are read after the files: whoever let go of a file in the meantime had written its record before.
@@ -174,7 +174,7 @@ def _leftovers(
 
 
 def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
-    for name in os.listdir(inside):
+    for name in disk.names_in(inside):
         is_ours = name.startswith(disk.INCOMING) or (len(name) > 36 and not name.startswith("."))
         if not is_ours or name.endswith(".record"):
             continue

@@ -22,7 +22,7 @@ def json_outline(sample: Sample, budget: int) -> Outline | None:
 
 
 def _tells(value: Any) -> bool:
-    return value not in ({}, []) and isinstance(value, dict | list)
+    return value not in ({}, []) if isinstance(value, dict | list) else False
 
 
 def _label(seen: Seen) -> str:

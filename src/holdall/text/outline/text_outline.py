@@ -15,6 +15,7 @@ _SECTION = re.compile(
     r"|[A-Z][A-Z0-9 ,:'&/-]{5,80})",
 )
 _LINE = 160
+_LOOKED_AT = 20_000  # lines among which headings are looked for
 
 
 def text_outline(sample: Sample, budget: int, *, kind: str) -> Outline:
@@ -68,12 +69,16 @@ def _measures(lines: Lines) -> str:
 
 def _sections(sample: Sample, lines: Lines) -> list[str]:
     """Lines that stand as headings do, or how the text begins."""
-    texts = lines.texts
-    places = [at for at, text in enumerate(texts) if _is_section(text, texts, at)]
+    texts = [b"", *(text.strip() for text in lines.texts[:_LOOKED_AT]), b""]
+    places = [
+        at
+        for at, (before, text, after) in enumerate(zip(texts, texts[1:], texts[2:], strict=False))
+        if 3 < len(text) < 120 and not before and _is_section(text, after)
+    ]
     if not places:
-        first = next((text for text in texts if text.strip()), b"")
+        first = next((text for text in texts if text), b"")
         return [_start(first)] if first else []
-    shown = [f"{sample.place(lines.starts[at])} {cut_bytes(texts[at], 100)}" for at in places[:12]]
+    shown = [f"{sample.place(lines.starts[at])} {cut_bytes(lines.texts[at], 100)}" for at in places[:12]]
     return shown + ([f"… {plural(len(places) - 12, 'more heading')}"] if len(places) > 12 else [])
 
 
@@ -81,14 +86,10 @@ def _start(text: bytes) -> str:
     return f"begins: {cut(text[:1000].decode('utf-8', 'replace').strip(), 200)}"
 
 
-def _is_section(text: bytes, texts: list[bytes], at: int) -> bool:
-    if not 3 < len(text) < 120:
-        return False
-    after = texts[at + 1].strip() if at + 1 < len(texts) else b""
+def _is_section(text: bytes, after: bytes) -> bool:
     if len(after) > 3 and len(after) >= len(text) - 4 and not after.strip(b"=-~"):
         return True  # underlined
-    alone = not (texts[at - 1].strip() if at else b"") and not after
-    return alone and _SECTION.fullmatch(text.decode("utf-8", "replace").strip()) is not None
+    return not after and _SECTION.fullmatch(text.decode("utf-8", "replace")) is not None
 
 
 def _errors(found: list[Trace], mined: Shapes, lines: Lines) -> tuple[tuple[int, str], ...]:

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from holdall.text.outline.model import cut
 from holdall.text.outline.sample import Sample
 
 _MOST = 300  # traces that are looked at
-_LONGEST = 40_000  # bytes of one
+_LONGEST = 40_000  # bytes of one …
+_FRAMES = 120  # … and lines
 _PYTHON = b"Traceback (most recent call last):"
 _FILE = re.compile(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
 _AT = re.compile(rb"[ \t]{1,16}(?:at (?P<frame>[^\n]{1,300})|\.\.\. \d+ (?:more|common)|Caused by: )")
@@ -85,9 +87,9 @@ def _at_lines(data: bytes) -> Iterator[Trace]:
         if found < 0:
             return
         start = data.rfind(b"\n", 0, found) + 1
-        head = data[start:found]
+        thrown = _THROWN.search(data, max(start, found - 2000), found)
         end, frames = found + 1, list[str]()
-        for line in _lines(data, found + 1):
+        for line in islice(_lines(data, found + 1), _FRAMES):
             match = _AT.match(line)
             if not match and not line.startswith(b"Caused by: "):
                 break
@@ -95,7 +97,6 @@ def _at_lines(data: bytes) -> Iterator[Trace]:
             if match and match["frame"]:
                 frames.append(_text(match["frame"]))
         at = max(end - 1, found + 1)
-        thrown = _THROWN.search(head)
         if thrown and frames:
             language = "java" if ".java" in frames[0] or ".kt" in frames[0] else "javascript"
             yield Trace(language, _text(thrown[0]), frames[:3], start, end)
