@@ -104,18 +104,18 @@ def pauses(home: str, terminal: str) -> None:
 
 def from_now_on() -> Callable[[], None]:
     """A function that lets the file which is being written seem untouched for two hours."""
-    hold = disk.hold
+    create = disk.create
     held: list[int] = []
 
-    def hold_and_remember(descriptor: int) -> None:
-        hold(descriptor)
-        held.append(descriptor)
+    def create_and_remember(name: str, *, inside: int) -> int:
+        held.append(create(name, inside=inside))
+        return held[-1]
 
     def look_old() -> None:
         long_ago = time.time() - 7200
         os.utime(held[-1], (long_ago, long_ago))
 
-    disk.hold = hold_and_remember
+    disk.create = create_and_remember
     return look_old
 
 

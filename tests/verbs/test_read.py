@@ -2,6 +2,7 @@
 
 import base64
 import os
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -138,7 +139,7 @@ def test_bytes_and_chars_count_from_zero_and_exclude_the_end() -> None:
         ({"chars": "-3:-1"}, "\n3"),
     ],
 )
-def test_open_and_negative_ends(wanted: dict[str, str], text: str) -> None:
+def test_open_and_negative_ends(wanted: dict[str, Any], text: str) -> None:
     assert read(reader_of(b"1\n2\n3\n"), **wanted).text == text
 
 
@@ -146,7 +147,7 @@ def test_open_and_negative_ends(wanted: dict[str, str], text: str) -> None:
 @pytest.mark.parametrize(
     "wanted", [{"lines": "10:20"}, {"bytes": "6:"}, {"chars": "1000:2000"}, {"bytes": (10**30, None)}]
 )
-def test_a_range_past_the_end_is_empty_and_says_where_the_end_is(wanted: dict[str, object]) -> None:
+def test_a_range_past_the_end_is_empty_and_says_where_the_end_is(wanted: dict[str, Any]) -> None:
     passage = read(reader_of(b"1\n2\n3\n"), **wanted)
     assert (passage.text, passage.past_end, passage.next) == ("", True, "")
     assert passage.total.as_dict() == {"bytes": 6, "chars": 6, "lines": 3}

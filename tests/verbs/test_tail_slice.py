@@ -1,5 +1,7 @@
 """tail and slice: the end of an output, and a piece cut out by characters."""
 
+from typing import Any
+
 import pytest
 
 from holdall.values.errors import AnchorNotFound, BadRange
@@ -128,7 +130,7 @@ def test_a_length_of_nothing_is_nothing() -> None:
         {"anchor": "a", "match_index": "1"},
     ],
 )
-def test_wrong_arguments_of_slice_are_refused_with_the_rule(wrong: dict[str, int]) -> None:
+def test_wrong_arguments_of_slice_are_refused_with_the_rule(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadRange):
         cut(reader_of(b"abc"), **wrong)
 

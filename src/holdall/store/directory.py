@@ -109,7 +109,6 @@ class DirectoryStore:
             temporary = disk.INCOMING + id
             descriptor = disk.create(temporary, inside=inside)
             try:
-                disk.hold(descriptor)
                 taken = ingest(counted, descriptor, self.tokenizer, progress=progress, room=self._room(session))
                 facts = keeping.facts_of(id, session.id, origin, taken, notes(), self.clock())
                 with folder.lock():
@@ -131,7 +130,6 @@ class DirectoryStore:
             inside, name = folder.inside(file)
             descriptor = disk.create(name, inside=inside)
             try:
-                disk.hold(descriptor)
                 os.fsync(inside)
                 facts = Facts(
                     handle="",

@@ -103,11 +103,38 @@ def names_in(folder: int) -> list[str]:
 
 
 def create(name: str, *, inside: int) -> int:
-    """A new file that only we can read, open for reading and writing."""
+    """A new file that only we can read, open for reading and writing, and held for as long as it is open.
+
+    Between its making and its holding gc may take it for abandoned; then it has no name any more, and another is made.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o600, dir_fd=inside)
-    os.fchmod(descriptor, 0o600)
-    return descriptor
+    while True:
+        descriptor = os.open(name, flags, 0o600, dir_fd=inside)
+        try:
+            os.fchmod(descriptor, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def remove_abandoned(name: str, *, inside: int) -> bool:
+    """Remove a file that nobody holds, in such a way that nobody can come to hold it meanwhile."""
+    try:
+        descriptor = open_file(name, inside=inside)
+    except (OSError, StoreUnsafe):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.unlink(name, dir_fd=inside)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def open_file(name: str, *, inside: int) -> int:
@@ -138,7 +165,6 @@ def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool)
     temporary = f"{INCOMING}{token}"
     descriptor = create(temporary, inside=inside)
     try:
-        hold(descriptor)  # however long a writer is suspended here, gc leaves its file alone
         write_all(descriptor, data)
         os.fsync(descriptor)
         if replace:
@@ -173,10 +199,6 @@ def is_held(descriptor: int) -> bool:
         return True
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False
-
-
-def hold(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextlib.contextmanager

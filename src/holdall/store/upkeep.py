@@ -93,10 +93,9 @@ def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
         if dry_run:
             freed += _would_free(outputs, over)
         for name, size in _leftovers(store, session, folder, now):
-            leftovers.append(f"{session.name}/{name}")
-            freed += size
-            if not dry_run:
-                _remove(folder, name)
+            if dry_run or _remove(folder, name):
+                leftovers.append(f"{session.name}/{name}")
+                freed += size
     for name, size in _strays(store, now, dry_run=dry_run):
         leftovers.append(name)
         freed += size
@@ -203,17 +202,16 @@ def _strays(store: DirectoryStore, now: float, *, dry_run: bool) -> Iterator[tup
                     if name.startswith(disk.INCOMING):
                         yield f"{place}/{name}", size
                         if not dry_run:
-                            os.unlink(name, dir_fd=inside)
+                            disk.remove_abandoned(name, inside=inside)
             finally:
                 os.close(inside)
             if old and place != NAMES and not dry_run:
                 os.rmdir(os.path.join(store.home, place))  # fails where anything is in it
 
 
-def _remove(folder: SessionFolder, name: str) -> None:
+def _remove(folder: SessionFolder, name: str) -> bool:
     sub, _, plain = name.rpartition("/")
-    with contextlib.suppress(OSError):
-        os.unlink(plain, dir_fd=folder.terminal() if sub else folder.descriptor)
+    return disk.remove_abandoned(plain, inside=folder.terminal() if sub else folder.descriptor)
 
 
 def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done: int) -> None:

@@ -21,14 +21,13 @@ def json_outline(sample: Sample, budget: int) -> Outline | None:
     return Outline(_label(seen), fitted(lines, budget), sampled=not seen.whole, errors=())
 
 
-def _tells(value: Any) -> bool:
-    return value not in ({}, []) if isinstance(value, dict | list) else False
+def _tells(value: object) -> bool:
+    return bool(value) and type(value) in (dict, list)
 
 
 def _label(seen: Seen) -> str:
-    if not isinstance(seen.value, dict):
-        return "json"
-    root = cast("dict[str, Any]", seen.value)
+    value = seen.value
+    root = cast("dict[str, Any]", value) if isinstance(value, dict) else dict[str, Any]()
     for label, keys in _KNOWN.items():
         if all(key in root for key in keys):
             return label

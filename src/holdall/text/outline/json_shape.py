@@ -15,7 +15,7 @@ from holdall.text.outline.json_scalars import quoted, scalars
 from holdall.text.outline.json_values import Seen, readable
 from holdall.text.outline.model import cut
 
-_PLAIN = re.compile(r"[A-Za-z_$@][\w$@.-]*")
+_PLAIN = re.compile(r"(?:[^\W\d]|[$@])[\w$@.-]*")
 _KEYS = 28  # members of a record that are named
 _INLINE = 80  # a container whose shape is longer gets a line of its own
 _INLINE_ROOT = 360  # the elements of the root have more room

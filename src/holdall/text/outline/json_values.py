@@ -21,6 +21,8 @@ _WINDOW = 64 * 1024
 _FROM_WINDOW = 40  # records taken out of one window
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_SEQUENCE = re.compile("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_LONE = re.compile("[\ud800-\udfff]")
 _FIRST_KEY = re.compile(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
 
 
@@ -67,11 +69,10 @@ def see(sample: Sample) -> Seen | None:
 
 
 def readable(text: str) -> str:
-    """The text that a Latin-1 reading of UTF-8 stands for."""
+    """The text that a Latin-1 reading of UTF-8 stands for. What was an escape in the JSON stays as it is."""
     if text.isascii():
         return text
-    data = b"".join(bytes((ord(c),)) if ord(c) < 256 else c.encode("utf-8", "replace") for c in text[:2000])
-    return data.decode("utf-8", "replace")
+    return _LONE.sub("\ufffd", _SEQUENCE.sub(lambda found: found[0].encode("latin-1").decode("utf-8", "replace"), text))
 
 
 def loads(text: str) -> Any:
@@ -145,15 +146,15 @@ def _look_further(seen: Seen, prefix: _Prefix, text: str, sample: Sample) -> Non
         if size < (3 if isinstance(container, list) else _MAP):
             continue
         start = prefix.open_at[depth]
-        each = (prefix.end - start) / size
+        sizes = [(prefix.end - start) / size]  # of one member, here and in each window
         if depth + 1 < len(spine):  # the last one is not whole
             _drop_last(container)
-        seen.counts[id(container)] = count(max(size, (sample.size - start) / each), exact=False)
         lead = _FIRST_KEY.match(text, start) if isinstance(container, list) else None
         if lead:
             start_of_record = lead[1] if lead[1].startswith("\n") else lead[1].lstrip()
-            _gather(cast("list[Any]", container), start_of_record, sample)
+            sizes += _gather(cast("list[Any]", container), start_of_record, sample)
             _join_tail(spine[:depth], start_of_record, sample)
+        seen.counts[id(container)] = count(max(size, (sample.size - start) * len(sizes) / sum(sizes)), exact=False)
         return
 
 
@@ -173,20 +174,23 @@ def _windows(sample: Sample) -> Iterator[str]:
         yield sample.head[start : start + _WINDOW].decode("latin-1")
 
 
-def _gather(records: list[Any], lead: str, sample: Sample) -> None:
-    """Records of the windows, found by how the first one begins."""
+def _gather(records: list[Any], lead: str, sample: Sample) -> list[float]:
+    """Records of the windows, found by how the first one begins; what one takes on average, for each window."""
     decoder = json.JSONDecoder(strict=False)
+    sizes: list[float] = []
     for window in _windows(sample):
-        at = window.find(lead)
-        for _ in range(_FROM_WINDOW):
-            if at < 0:
-                break
+        starts = [window.find(lead)]
+        while starts[-1] >= 0 and len(starts) <= _FROM_WINDOW:
             try:
-                record, end = decoder.raw_decode(window, window.index("{", at))
+                record, end = decoder.raw_decode(window, window.index("{", starts[-1]))
             except (ValueError, RecursionError):
                 break
             records.append(record)
-            at = window.find(lead, end)
+            starts.append(window.find(lead, end))
+        known = [at for at in starts if at >= 0]
+        if len(known) > 2:
+            sizes.append((known[-1] - known[0]) / (len(known) - 1))
+    return sizes
 
 
 def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:

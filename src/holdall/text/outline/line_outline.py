@@ -15,9 +15,14 @@ _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
 
 
-def parts(mined: Shapes, lines: Lines, sample: Sample, budget: int) -> tuple[list[str], list[str]]:
-    """The lines of the frequent shapes and of the rare ones: about two thirds of the room for the first."""
-    shapes = mined.shapes
+def parts(
+    mined: Shapes, lines: Lines, sample: Sample, budget: int, *, known: frozenset[int] = frozenset()
+) -> tuple[list[str], list[str]]:
+    """The lines of the frequent shapes and of the rare ones: about two thirds of the room for the first.
+
+    Lines that start at one of `known` have been told already.
+    """
+    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or lines.starts[shape.first] not in known]
     rare = [shape for shape in shapes if shape.seen <= _RARE]
     often = [shape for shape in shapes if shape.seen > _RARE]
     shown: list[str] = []

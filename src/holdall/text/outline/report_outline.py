@@ -105,8 +105,9 @@ def _told(label: str, found: _Found, sample: Sample, budget: int, header: bytes)
     mined = mine(lines_in, lambda line: Head(body=line))
     kept += _by_status(sample)
     room = budget - sum(map(len, kept)) - 40
+    known = frozenset(place for place, _ in found.failures)
     if room > 150:
-        frequent, rare = parts(mined, lines_in, sample, min(room, _REST))
+        frequent, rare = parts(mined, lines_in, sample, min(room, _REST), known=known)
         kept += frequent + rare
     return Outline(label, tuple(kept), not lines_in.exact, tuple(errors or error_lines(mined, lines_in)), tuple(ranges))
 

@@ -35,7 +35,6 @@ FORMATS = (
         (b"\nRan ",),
         _lines(rb"^(?:FAIL|ERROR): (?P<name>[^\n]{1,300})"),
         _lines(rb"^(?P<totals>Ran \d+ tests? in [^\n]{1,40}\r?\n\r?\n(?:OK|FAILED)[^\n]{0,100})"),
-        header=b": %s",
     ),
     Format(
         "go test",

@@ -1,0 +1,320 @@
+"""Outlines by kind: exact texts for small outputs, each as a model would see it."""
+
+import json
+from typing import Any
+
+from inline_snapshot import snapshot
+
+from tests.text.outline_tools import outlined, text_of
+
+
+def test_like_objects_are_merged_into_one_shape_with_counts_and_optional_keys() -> None:
+    users: list[dict[str, Any]] = [
+        {"id": n, "name": f"user {n}", "role": "admin" if n % 3 else "guest"} for n in range(9)
+    ]
+    users[4]["tags"] = ["new", "old"]
+    assert text_of(json.dumps({"page": 1, "users": users, "next": None})) == snapshot("""\
+json
+{page: 1, users: [9 × {id, name, role, tags?}], next: null}
+$.users[*]: {id: int 0…8, name: str "user 0", role: "admin" ×6|"guest" ×3, tags?: [2 × "new"|"old"]}\
+""")
+
+
+def test_a_map_is_told_from_a_record_by_its_many_like_values() -> None:
+    paths = {f"/items/{n}": {"get": {"id": f"get{n}"}} for n in range(40)}
+    assert text_of(json.dumps({"openapi": "3.0.0", "paths": paths})) == snapshot("""\
+openapi
+{openapi: "3.0.0", paths: {40 keys like "/items/0", "/items/39"}}
+$.paths.*: {get: {id: str "get0"}}\
+""")
+
+
+def test_json_that_is_cut_off_tells_what_can_be_seen_and_that_it_is_cut() -> None:
+    whole = json.dumps([{"sku": f"A-{n}", "qty": n} for n in range(100)])
+    assert text_of(whole[:1500]) == snapshot("""\
+json
+[~55 × {sku: str "A-0", qty: int 0…53}]
+cut off: it ends at byte 1,500 without the closing bracket; the shape is that of the part before\
+""")
+
+
+def test_broken_json_is_told_up_to_where_it_breaks() -> None:
+    assert text_of('{"a": 1, "b": [1, 2, {"c": "x"}], "d": oops}') == snapshot("""\
+json
+{a: 1, b: [3 × {c: "x"}|1|2]}
+not valid JSON from byte 39 on; the shape is that of the part before\
+""")
+
+
+def test_names_and_values_that_are_not_ascii_come_back_as_they_are() -> None:
+    assert text_of(json.dumps([{"名": "北京市"}, {"名": "\u00e9"}], ensure_ascii=False)) == snapshot("""\
+json
+[2 × {名: "北京市"|"é"}]\
+""")
+    assert text_of(json.dumps({"名": "漢字 \ud83d\ude00"})) == snapshot("""\
+json
+{名: "漢字 😀"}\
+""")
+
+
+def test_escaped_names_and_values_are_told_as_what_they_stand_for() -> None:
+    assert text_of('{"caf\\u00e9": "\\u00e9t\\u00e9", "raw": "été", "lone": "\\ud800"}') == snapshot("""\
+json
+{café: "été", raw: "été", lone: "�"}\
+""")
+
+
+def test_nan_and_double_names_are_no_trouble() -> None:
+    assert text_of('{"a": NaN, "a": 2, "b": -Infinity}') == snapshot("""\
+json
+{a: 2, b: -Infinity}\
+""")
+
+
+def test_ndjson_is_outlined_as_one_array() -> None:
+    rows = "".join(json.dumps({"level": "info" if n % 4 else "error", "ms": n * 3}) + "\n" for n in range(12))
+    assert text_of(rows) == snapshot("""\
+ndjson
+[12 × {level: "info" ×9|"error" ×3, ms: int 0…33}]\
+""")
+
+
+def test_a_table_has_its_columns_with_types_and_ranges() -> None:
+    rows = "".join(f'{n},"name, {n}",{n / 4},{"yes" if n % 2 else ""},2024-01-0{n + 1}\n' for n in range(8))
+    assert text_of("id,name,share,ok,day\n" + rows) == snapshot("""\
+csv
+8 rows × 5 columns (comma-separated)
+id: int 0…7
+name: str, all distinct, e.g. "name, 0", "name, 1", "name, 2"
+share: float 0…1.75
+ok: always "yes" · 50 % filled
+day: date 2024-01-01…2024-01-08\
+""")
+
+
+def test_columns_side_by_side_with_like_names_are_told_once() -> None:
+    header = "country," + ",".join(f"1/{day}/20" for day in range(1, 31))
+    rows = [f"{name}," + ",".join(str(base + day) for day in range(30)) for name, base in (("Fiji", 0), ("Togo", 50))]
+    assert text_of("\n".join([header, *rows])) == snapshot("""\
+csv
+2 rows × 31 columns (comma-separated)
+country: "Fiji" ×1|"Togo" ×1
+30 columns 1/1/20 … 1/30/20: int 0…79\
+""")
+
+
+LOG = "".join(
+    f"Nov 15 02:{n // 60:02}:{n % 60:02} host sshd[{n}]: Failed password for {user} from 10.0.0.{n} port {4000 + n}\n"
+    for n, user in enumerate(["root", "admin", "guest", "pi", "oracle", "test"] * 4)
+)
+
+
+def test_a_log_has_its_times_programs_frequent_shapes_and_rare_lines() -> None:
+    log = LOG.replace("\n", "\nNov 15 02:00:00 host sshd[9]: error: maximum attempts exceeded for bob\n", 1)
+    assert text_of(log) == snapshot("""\
+log
+Nov 15 02:00:00 → Nov 15 02:00:23 · 1 program: sshd 100 %
+24 × sshd: Failed password for <*> from <ip> port <n>
+… 1 more shape, 1 of them rare (≤ 2 lines):
+L2 × 1  sshd: error: maximum attempts exceeded for bob\
+""")
+    assert outlined(log).errors == snapshot(
+        ((79, "Nov 15 02:00:00 host sshd[9]: error: maximum attempts exceeded for bob"),)
+    )
+
+
+def test_two_words_at_a_position_stay_apart() -> None:
+    log = "".join(
+        f"2024-01-01T00:00:{n:02}Z Accepted {'publickey' if n % 3 else 'password'} for bob\n" for n in range(30)
+    )
+    assert text_of(log) == snapshot("""\
+log
+2024-01-01T00:00:00Z → 2024-01-01T00:00:29Z
+20 × Accepted publickey for bob
+10 × Accepted password for bob\
+""")
+
+
+def test_the_failures_of_pytest_come_first() -> None:
+    report = """\
+============================= test session starts ==============================
+collected 3 items
+
+test_a.py .F.                                                            [100%]
+
+=================================== FAILURES ===================================
+___________________________________ test_two ___________________________________
+
+    def test_two():
+>       assert 1 == 2
+E       assert 1 == 2
+
+test_a.py:5: AssertionError
+=========================== short test summary info ============================
+FAILED test_a.py::test_two - assert 1 == 2
+========================= 1 failed, 2 passed in 0.03s =========================
+"""
+    found = outlined(report)
+    assert "\n".join([found.label, *found.lines[:3]]) == snapshot("""\
+pytest
+1 failed, 2 passed in 0.03s
+FAILED test_a.py::test_two - assert 1 == 2 · L15 · its details: L7–13
+lines that begin with FAILED 1\
+""")
+    assert found.errors == snapshot(((518, "FAILED test_a.py::test_two - assert 1 == 2"),))
+    assert [report.encode()[start:end].split(b"\n")[0] for start, end, _ in found.ranges] == snapshot(
+        [b"___________________________________ test_two ___________________________________"]
+    )
+
+
+def test_the_failures_of_other_runners_are_known_too() -> None:
+    go = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n    b_test.go:7: no\n--- FAIL: TestB (0.01s)\nFAIL\nFAIL\tx/y\t0.02s\n"
+    cargo = "running 2 tests\ntest a::ok ... ok\ntest a::bad ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\n"
+    unittest = "F.\n======\nFAIL: test_x (m.T)\n------\nTraceback (most recent call last):\nAssertionError\n\n------\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n"
+    jest = "FAIL src/a.test.js\n  ● adds › two numbers\n\n    expect(3).toBe(4)\n\nTest Suites: 1 failed, 1 total\nTests:       1 failed, 4 passed, 5 total\n"
+    firsts = [(found.label, *found.lines[:2]) for found in map(outlined, (go, cargo, unittest, jest))]
+    assert firsts == snapshot(
+        [
+            ("go test", "FAIL x/y 0.02s", "FAILED TestB (0.01s) · L5"),
+            ("cargo test", "test result: FAILED. 1 passed; 1 failed; 0 ignored", "FAILED a::bad · L3"),
+            ("unittest", "Ran 2 tests in 0.001s FAILED (failures=1)", "FAILED test_x (m.T) · L3"),
+            ("jest", "Tests: 1 failed, 4 passed, 5 total", "FAILED adds › two numbers · L2"),
+        ]
+    )
+
+
+def test_errors_of_a_compiler_are_listed_with_their_places() -> None:
+    build = "cc -c a.c\na.c:3:5: warning: unused 'x'\na.c:9:1: error: expected ';' before '}'\nb.c:1:10: fatal error: no.h: No such file\nmake: *** [a.o] Error 1\n"
+    assert text_of(build) == snapshot("""\
+compiler output
+3 errors, 1 warning
+a.c:9:1: error: expected ';' before '}'
+b.c:1:10: fatal error: no.h: No such file
+make: *** [a.o] Error 1
+… 2 more shapes, 2 of them rare (≤ 2 lines):
+L1 × 1  cc -c a.c
+L2 × 1  a.c:3:5: warning: unused 'x'\
+""")
+
+
+def test_a_stack_trace_is_told_by_its_exception_and_innermost_frames() -> None:
+    python = 'start\nTraceback (most recent call last):\n  File "/app/main.py", line 10, in run\n    get()\n  File "/app/db.py", line 4, in get\n    raise KeyError("id")\nKeyError: \'id\'\nend\n'
+    java = "Exception in thread main java.lang.IllegalStateException: no\n\tat a.B.c(B.java:7)\n\tat a.Main.main(Main.java:3)\n"
+    go = "panic: boom\n\ngoroutine 1 [running]:\nmain.f()\n\t/src/main.go:5 +0x1d\n"
+    assert [text_of(each).split("\n")[:2] for each in (python, java, go)] == snapshot(
+        [
+            ["python stack trace", "L2 KeyError: 'id' ← db.py:4 in get ← main.py:10 in run"],
+            [
+                "java stack trace",
+                "L1 Exception in thread main java.lang.IllegalStateException: no ← a.B.c(B.java:7) ← a.Main.main(Main.java:3)",
+            ],
+            ["go stack trace", "L1 panic: boom ← /src/main.go:5"],
+        ]
+    )
+    found = outlined(python)
+    assert [python[start:end].rsplit("\n", maxsplit=1)[-1] for start, end, _ in found.ranges] == snapshot(
+        ["KeyError: 'id'"]
+    )
+
+
+def test_a_diff_has_its_files_with_lines_added_and_removed() -> None:
+    diff = "diff --git a/x.py b/x.py\nindex 1..2\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+more\ndiff --git a/y.md b/y.md\nnew file mode 100644\n--- /dev/null\n+++ b/y.md\n@@ -0,0 +1 @@\n+text\n"
+    assert text_of(diff) == snapshot("""\
+diff
+2 files, +3 −1
++2 −1  x.py
++1 −0  y.md (new)\
+""")
+
+
+def test_pages_and_markdown_have_their_headings() -> None:
+    page = "<!DOCTYPE html><html><head><title>A page</title></head><body><h1>One</h1><p>x</p><h2>Two <b>b</b></h2><a href=x>l</a></body></html>"
+    markdown = "# Title\n\nSome words with a [link](https://example.org).\n\n```sh\n# not a heading\n```\n\n## Next\n\n- one\n- two\n\n1. x\n"
+    assert text_of(page) == snapshot("""\
+html
+title: A page
+1 <a>, 1 <p>, 2 headings
+h1 One · L1
+  h2 Two b · L1\
+""")
+    assert text_of(markdown) == snapshot("""\
+markdown
+2 headings, 1 code block, 1 link, 0 tables
+# Title · L1
+## Next · L9\
+""")
+
+
+def test_xml_has_its_elements_with_counts_and_attributes() -> None:
+    xml = (
+        '<?xml version="1.0"?>\n<bugs>\n'
+        + "".join(f'  <bug type="T{n % 2}" line="{n}"/>\n' for n in range(9))
+        + "</bugs>\n"
+    )
+    assert text_of(xml) == snapshot("""\
+xml
+root <bugs> · 2 element names
+9 × bugs/bug type="T0"|"T1" line="0",…
+1 × bugs\
+""")
+
+
+def test_binary_is_told_by_its_first_bytes() -> None:
+    png = (
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+        + (640).to_bytes(4, "big")
+        + (480).to_bytes(4, "big")
+        + b"\x08\x06"
+        + bytes(64)
+    )
+    elf = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\x3e\x00" + bytes(40) + b"/lib64/ld-linux-x86-64.so.2\x00"
+    other = bytes(range(256))
+    assert [text_of(each) for each in (png, elf, other)] == snapshot(
+        [
+            """\
+PNG image
+PNG image: 640 × 480 px\
+""",
+            """\
+ELF
+ELF: 64-bit shared object, x86-64
+texts in it: "/lib64/ld-linux-x86-64.so.2"\
+""",
+            """\
+binary
+binary: begins 00 01 02 03 04 05 06 07
+texts in it: "!"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[…"\
+""",
+        ]
+    )
+
+
+def test_prose_has_its_paragraphs_and_headings_or_its_beginning() -> None:
+    assert text_of("It was a dark night.\nThe rain fell.\n\nThen it stopped.\n") == snapshot("""\
+text
+2 paragraphs, 1 blank line, longest line 20 bytes
+begins: It was a dark night.\
+""")
+    assert text_of("Introduction\n============\n\nOnce there was.\n\nCHAPTER TWO\n\nThen it ended.\n") == snapshot("""\
+text
+4 paragraphs, 3 blank lines, longest line 15 bytes
+L1 Introduction
+L6 CHAPTER TWO\
+""")
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    assert text_of("") == snapshot("""\
+text
+empty\
+""")
+    assert text_of("\n\n\n") == snapshot("""\
+text
+no paragraphs, 3 blank lines, longest line 0 bytes\
+""")
+
+
+def test_what_says_that_there_is_no_error_is_not_one() -> None:
+    calm = "build finished with 0 errors\nno error found\nerrors: 0\nerror_count=7\n"
+    assert outlined(calm).errors == ()
+    assert [text for _, text in outlined(calm + "ERROR: disk is full\n").errors] == ["ERROR: disk is full"]

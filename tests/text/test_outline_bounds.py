@@ -1,0 +1,139 @@
+"""Outlines of anything: they never raise, never grow, and never read more than a bounded part."""
+
+import json
+import time
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdall.text.outline import Outline, outline
+from holdall.values.facts import Kind, Measure
+from tests.text.outline_tools import measured, outlined
+from tests.text.strategies import messy_bytes
+
+_KINDS = st.sampled_from(get_args(Kind))
+_MIB = 1024 * 1024
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=6), inner, max_size=20),
+    max_leaves=60,
+)
+_LINES = st.lists(
+    st.text(max_size=40)
+    | st.sampled_from(
+        [
+            "2024-01-01 00:00:01 INFO up", "ERROR: no", "Traceback (most recent call last):", "\tat a.b(C.java:1)",
+            "diff --git a/x b/x", "+++ b/x", "--- FAIL: TestX", "# Head", "<a b='c'>", "1,2,3", '{"a": 1}',
+            "= test session starts =", "= short test summary info =", "=== 1 failed in 1s ===", "x.c:1:2: error: y",
+        ]
+    ),
+    max_size=60,
+)  # fmt: skip
+
+
+def _is_sound(found: Outline, size: int, budget: int) -> None:
+    assert found.label
+    assert found.lines
+    assert not any("\n" in line or "\r" in line for line in found.lines)
+    assert "".join(found.lines).encode("utf-8")
+    assert sum(map(len, found.lines)) <= budget + 400
+    assert len(found.errors) <= 5
+    assert all(0 <= at <= size and len(text.encode("utf-8", "replace")) <= 210 for at, text in found.errors)
+    assert all(0 <= start <= end <= size for start, end, _ in found.ranges)
+
+
+@given(messy_bytes, _KINDS)
+def test_any_bytes_of_any_kind_have_an_outline(data: bytes, kind: Kind) -> None:
+    measure = Measure(bytes=len(data), lines=data.count(b"\n") + 1, kind=kind)
+    _is_sound(outline(lambda start, end: data[start:end], measure), len(data), 1400)
+
+
+@given(_LINES, _KINDS, st.integers(min_value=100, max_value=2000))
+def test_any_lines_have_an_outline_near_their_budget(lines: list[str], kind: Kind, budget: int) -> None:
+    data = "\n".join(lines).encode("utf-8", "replace")
+    measure = Measure(bytes=len(data), lines=len(lines), kind=kind)
+    _is_sound(outline(lambda start, end: data[start:end], measure, budget_chars=budget), len(data), budget)
+
+
+@given(_JSON, st.integers(min_value=0, max_value=400))
+def test_any_json_has_an_outline_whole_or_cut(value: Any, cut: int) -> None:
+    for text in (json.dumps(value), json.dumps(value, indent=2, ensure_ascii=False)):
+        for data in (text.encode("utf-8", "replace"), text.encode("utf-8", "replace")[:cut]):
+            measure = Measure(bytes=len(data), lines=data.count(b"\n") + 1, kind="json")
+            _is_sound(outline(lambda start, end, data=data: data[start:end], measure), len(data), 1400)
+
+
+LARGE: dict[str, bytes] = {
+    "one line": b"x" * 10_000_000,
+    "brackets": b"[" * 1_000_000,
+    "both brackets": b"[]{}" * 250_000,
+    "levels": b'[{"a":' * 100_000 + b"1" + b"}]" * 100_000,
+    "newlines": b"\n" * 5_000_000,
+    "short lines": b"a\n" * 2_500_000,
+    "tags": b"<a " * 1_400_000,
+    "headings": b"# a\n" * 1_000_000,
+    "frames": b"foo\n    at " * 400_000,
+    "traces": b"Traceback (most recent call last):\n" * 100_000,
+    "errors": b"x: error: " * 400_000,
+    "quotes": b'"' * 5_000_000,
+    "binary": bytes(range(256)) * 40_000,
+    "records": b"[" + b'{"sku": "A-1", "note": "n", "tags": ["a", "b"]}, ' * 200_000 + b"{}]",
+    "rows": b"a,b,c\n" + b"1,x,2.5\n" * 1_200_000,
+    "ndjson": b'{"a": 1, "b": [1, 2]}\n' * 450_000,
+    "log": b"".join(
+        b"2024-01-01 00:00:%02d INFO job %d done in %d ms\n" % (n % 60, n, n % 997) for n in range(200_000)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_read_and_how_long_it_takes_does_not_grow_with_the_output(name: str) -> None:
+    data = LARGE[name]
+    taken = 0
+
+    def read(start: int, end: int) -> bytes:
+        nonlocal taken
+        taken += end - start
+        return data[start:end]
+
+    measure = measured(data)
+    before = time.process_time()
+    found = outline(read, measure)
+    spent = time.process_time() - before
+    _is_sound(found, len(data), 1400)
+    assert taken <= (4.25 * _MIB if len(data) <= 4.25 * _MIB else 1.1 * _MIB)
+    assert spent < 1.0  # a tenth of it on a quiet machine; what is quadratic takes minutes
+
+
+@settings(max_examples=20)
+@given(st.integers(min_value=1, max_value=50))
+def test_counts_of_what_was_read_whole_are_exact(number: int) -> None:
+    found = outlined("".join(f"alpha {n} beta\n" for n in range(number)) + "gamma delta\n" * 60)
+    assert not found.sampled
+    assert not any("~" in line for line in found.lines)
+    assert any(line.strip().startswith("60 × gamma") for line in found.lines)
+
+
+def test_counts_from_a_sample_are_marked() -> None:
+    found = outlined(LARGE["log"])
+    assert found.sampled
+    assert any(line.startswith("~200,000 × INFO job <n>") for line in found.lines)
+
+
+def test_the_members_after_a_large_array_are_found_at_the_end() -> None:
+    records = b", ".join(b'{"sku": "A-%d", "qty": %d}' % (n, n % 9) for n in range(200_000))
+    found = outlined(b'{"meta": {"v": 1}, "items": [' + records + b'], "total": 200000}')
+    assert found.sampled
+    assert found.lines[0] == '{meta: {v: 1}, items: [~200,000 × {sku: str "A-0", qty: int 0…8}], total: 200000}'
+
+
+def test_a_rare_error_is_found_among_many_different_lines() -> None:
+    words = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op", "qr", "st"]
+    lines = [
+        f"{words[n % 10]} {words[n // 10 % 10]} {words[n // 100 % 10]} {words[n // 1000 % 10]}" for n in range(9000)
+    ]
+    lines[7123] = "the disk reported an Error here"
+    data = "\n".join(lines)
+    assert outlined(data).errors == ((data.index("the disk"), "the disk reported an Error here"),)
