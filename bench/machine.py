@@ -7,9 +7,9 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+QUIET_CORES = 0.25  # that others may use without being noticed
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -57,17 +57,18 @@ class Watch:
         return max(0.0, (now - self._busy) - (known_seconds() - self._known)) / elapsed
 
 
-@dataclass(slots=True)
 class Patience:
-    """Waits for a quiet moment, but only so long in one run: a busy machine is reported, not outwaited."""
+    """Waits for quiet moments, but only so long in one run: a busy machine is reported, not outwaited."""
 
-    seconds: float
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.cares = seconds > 0  # without any, every round is as good as another
 
-    def wait(self, *, cores: float = 0.25, look: float = 0.3) -> None:
+    def wait(self, *, look: float = 0.3) -> None:
         while self.seconds > 0:
             watch = Watch()
             time.sleep(look)
-            if (watch.others() or 0.0) <= cores:
+            if (watch.others() or 0.0) <= QUIET_CORES:
                 return
             self.seconds -= look
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Unit = Literal["s", "ms", "µs", "bytes", "×"]
+Unit = Literal["s", "ms", "µs", "bytes", "×", "power"]
 _SCALES: Mapping[str, float] = {"s": 1, "ms": 1e3, "µs": 1e6}
 
 
@@ -85,8 +85,8 @@ def shown(value: float, unit: Unit) -> str:
     """A figure as the table has it: three digits that count."""
     if unit == "bytes":
         return f"{value / 1e6:.1f} MB"
-    if unit == "×":
-        return f"{value:.2f} ×"
+    if unit in ("×", "power"):
+        return f"{value:.2f}{' ×' * (unit == '×')}"
     scaled = value * _SCALES[unit]
     digits = 0 if scaled >= 100 else 1 if scaled >= 10 else 2 if scaled >= 1 else 3
     return f"{scaled:.{digits}f} {unit}"

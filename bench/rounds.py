@@ -9,8 +9,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.machine import Patience, Watch
+from bench.machine import QUIET_CORES, Patience, Watch
 
+_ENOUGH = 3  # rounds, for a median
 Timed = Callable[[], Awaitable[float]]  # does the work once; seconds
 
 
@@ -19,41 +20,48 @@ class Round:
     seconds: Mapping[str, float]
     others: float | None
 
+    @property
+    def is_quiet(self) -> bool:
+        return (self.others or 0.0) <= QUIET_CORES
+
 
 @dataclass(frozen=True, slots=True)
 class Compared:
     rounds: Sequence[Round]
 
     @property
-    def quiet(self) -> Sequence[Round]:
-        """The quieter half, and never fewer than three."""
-        enough = max(3, math.ceil(len(self.rounds) / 2))
-        return sorted(self.rounds, key=lambda one: one.others or 0.0)[:enough]
+    def used(self) -> Sequence[Round]:
+        """The quiet ones; where they are too few, the quieter half, and never fewer than three."""
+        quiet = [one for one in self.rounds if one.is_quiet]
+        if len(quiet) >= _ENOUGH:
+            return quiet
+        half = max(_ENOUGH, math.ceil(len(self.rounds) / 2))
+        return sorted(self.rounds, key=lambda one: one.others or 0.0)[:half]
 
     def median(self, name: str) -> float:
-        return statistics.median(one.seconds[name] for one in self.quiet)
+        return statistics.median(one.seconds[name] for one in self.used)
 
     @property
     def others(self) -> float | None:
-        known = [one.others for one in self.quiet if one.others is not None]
+        known = [one.others for one in self.used if one.others is not None]
         return statistics.median(known) if known else None
 
 
 async def compare(
-    contestants: Mapping[str, Timed], *, rounds: int, patience: Patience, seconds: float = 30.0, warm: bool = True
+    contestants: Mapping[str, Timed], *, rounds: int, patience: Patience, seconds: float = 25.0, warm: bool = True
 ) -> Compared:
-    """A B A B …, after one turn of each that does not count. Past `seconds`, three rounds have to do."""
-    started = time.perf_counter()
+    """A B A B …, after one turn of each that does not count, until `rounds` were quiet or `seconds` have passed."""
     if warm:
         for work in contestants.values():
             await work()
+    started = time.perf_counter()
     done: list[Round] = []
-    for _ in range(rounds):
+    while sum(one.is_quiet or not patience.cares for one in done) < rounds:
         patience.wait()
         watch = Watch()
         taken = {name: await work() for name, work in contestants.items()}
         done.append(Round(taken, watch.others()))
-        if len(done) >= 3 and time.perf_counter() - started > seconds:
+        if len(done) >= min(rounds, _ENOUGH) and time.perf_counter() - started > seconds:
             break
     return Compared(done)
 

@@ -44,7 +44,7 @@ async def ingest(lab: Lab) -> Measured:
         "o200k": run("o200k", lambda folder: _keep(folder, log, "o200k")),
         "equal": run("equal", lambda folder: _keep(folder, equal, "estimate")),
     }
-    found = await compare(ours, rounds=lab.sizes.rounds, patience=lab.patience, seconds=60, warm=False)
+    found = await compare(ours, rounds=lab.sizes.rounds, patience=lab.patience, seconds=70, warm=False)
     also = await compare(
         {"floor": ours["floor"], **rare}, rounds=min(3, lab.sizes.rounds), patience=lab.patience, warm=False
     )

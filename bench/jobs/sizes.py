@@ -34,7 +34,7 @@ async def cost_against_size(lab: Lab) -> Measured:
     others = watch.others()
     upper = len(sizes) // 2
     rows = [
-        Row("size", f"{name}: power of size, upper half", slope(curves[name][upper:]), "×",
+        Row("size", f"{name}: power of size, upper half", slope(curves[name][upper:]), "power",
             gate=Gate(1.1, "figure"), others=others)
         for name in ("ingest", "grep")
     ]  # fmt: skip

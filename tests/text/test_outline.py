@@ -33,7 +33,7 @@ def test_json_that_is_cut_off_tells_what_can_be_seen_and_that_it_is_cut() -> Non
     whole = json.dumps([{"sku": f"A-{n}", "qty": n} for n in range(100)])
     assert text_of(whole[:1500]) == snapshot("""\
 json
-[~55 × {sku: str "A-0", qty: int 0…53}]
+[~55 × {sku: str "A-0", qty: int ~0…53}]
 cut off: it ends at byte 1,500 without the closing bracket; the shape is that of the part before\
 """)
 
@@ -41,7 +41,7 @@ cut off: it ends at byte 1,500 without the closing bracket; the shape is that of
 def test_broken_json_is_told_up_to_where_it_breaks() -> None:
     assert text_of('{"a": 1, "b": [1, 2, {"c": "x"}], "d": oops}') == snapshot("""\
 json
-{a: 1, b: [3 × {c: "x"}|1|2]}
+{a: 1, b: [3 × {c: "x"}|~1|2]}
 not valid JSON from byte 39 on; the shape is that of the part before\
 """)
 
@@ -99,7 +99,7 @@ def test_columns_side_by_side_with_like_names_are_told_once() -> None:
 csv
 2 rows × 31 columns (comma-separated)
 country: "Fiji" ×1|"Togo" ×1
-30 columns 1/1/20 … 1/30/20: int 0…79\
+30 columns 1/1/20 … 1/30/20: int ~0…79\
 """)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from holdall.text.outline.binary import binary_outline
 from holdall.text.outline.diff import diff_outline
@@ -62,7 +63,8 @@ def _makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
                 first.append(json_outline)
             if _XML.match(head):
                 first.append(xml_outline)
-            first.append(report_outline)
+            # A log may speak of what passed and failed without being the report of it.
+            first.append(partial(report_outline, only_known=measure.kind == "log"))
             if "diff" in tool.lower():
                 first.append(diff_outline)
     return first

@@ -4,13 +4,13 @@ A bounded number of values is looked at for each path, spread evenly, so that th
 or how deep the text is. Nothing is written here; `json_shape` does that.
 """
 
-import json
 import re
 from collections import Counter
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, cast
 
+from holdall.text.json_names import normalized_step
 from holdall.text.outline.json_values import readable
 
 _STEPS = ((24_000, 12_000), (40_000, 1_200))  # while so many were looked at in all, so many more for one path …
@@ -24,13 +24,14 @@ class Allowance:
 
     def __init__(self) -> None:
         self._used = 0
+        self.was_short = False  # of some path not all values were looked at
 
     def some(self, values: list[Any], exact: bool) -> tuple[list[Any], bool]:
         """`values`, or some of them spread evenly; and whether they are all that there are."""
         most = next((most for used, most in _STEPS if self._used < used), _FEWER)
         if len(values) > most:
             stride = len(values) / most
-            values, exact = [values[int(number * stride)] for number in range(most)], False
+            values, exact, self.was_short = [values[int(number * stride)] for number in range(most)], False, True
         self._used += len(values)
         return values, exact
 
@@ -109,4 +110,4 @@ def step(key: str) -> str:
     shown = readable(key)
     if _SHORTHAND.fullmatch(shown):
         return "." + shown
-    return "[" + (f"'{shown}'" if "'" not in shown and "\\" not in shown else json.dumps(shown)) + "]"
+    return normalized_step(shown)

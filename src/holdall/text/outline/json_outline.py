@@ -13,12 +13,13 @@ def json_outline(sample: Sample, budget: int) -> Outline | None:
     seen = see(sample)
     if seen is None or (not seen.whole and not _tells(seen.value)):
         return None
-    lines = Shapes(seen).lines(budget)
+    shapes = Shapes(seen)
+    lines = shapes.lines(budget)
     if seen.note:
         lines.insert(1, f"{seen.note}; the shape is that of the part before")
     elif not seen.whole:
         lines.insert(1, "shape and counts from a sample: keys that stand only in the rest are not named")
-    return Outline(_label(seen), fitted(lines, budget), sampled=not seen.whole, errors=())
+    return Outline(_label(seen), fitted(lines, budget), sampled=shapes.sampled, errors=())
 
 
 def _tells(value: object) -> bool:

@@ -15,23 +15,23 @@ _LOOKED_AT = 12_000
 
 
 def scalars(values: list[Any], *, exact: bool) -> str:
-    """`exact`: these are all the values that there are, so that counts may be told."""
+    """`exact`: these are all the values that there are. Else what is said of all of them has a `~`."""
+    about = "" if exact else "~"
     kinds = Counter(map(type, values))
     distinct = _distinct(values)
     if len(distinct) == 1:
-        return literal(values[0])
+        return literal(values[0]) if exact or len(values) == 1 else about + literal(values[0])
     if len(distinct) <= _FEW and all(len(str(value)) <= 40 for _, value in distinct):
         counted = exact and len(values) > _FEW
-        return "|".join(
+        return about + "|".join(
             literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)
         )
     names = "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
     (kind, top), times = distinct.most_common(1)[0]
     if kind is str and times > 2 and len(distinct) * 4 <= len(values):
-        mark = "" if exact else "~"
         most = f" ×{times:,}" if exact else ""
-        return f"{names}, {mark}{len(distinct):,} distinct, most often {quoted(top)}{most}"
-    return f"{names} {_example(values, kinds)}".rstrip()
+        return f"{names}, {about}{len(distinct):,} distinct, most often {quoted(top)}{most}"
+    return f"{names} {_example(values, kinds, about)}".rstrip()
 
 
 def literal(value: Any, most: int = _TEXT) -> str:
@@ -50,13 +50,13 @@ def _distinct(values: list[Any]) -> Counter[tuple[type, Any]]:
     return Counter(zip(map(type, values[:_LOOKED_AT]), values[:_LOOKED_AT], strict=True))
 
 
-def _example(values: list[Any], kinds: Counter[type]) -> str:
+def _example(values: list[Any], kinds: Counter[type], about: str) -> str:
     if kinds.keys() <= {int, float, type(None)}:
         numbers = [
             value for value in values if isinstance(value, int) or (isinstance(value, float) and not isnan(value))
         ]
         if numbers:
-            return f"{_number(min(numbers))}…{_number(max(numbers))}"
+            return f"{about}{_number(min(numbers))}…{_number(max(numbers))}"
     for value in values:
         if isinstance(value, str) and value.strip():
             return quoted(value)

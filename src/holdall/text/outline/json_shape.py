@@ -24,6 +24,7 @@ _LEVELS = 3  # of containers on one line
 _LONGEST = 460  # a line that would be longer is written with fewer levels
 _MOST_LINES = 14
 _DEEPEST = 9  # steps of a path that are told
+_LONGEST_PATH = 240
 _MISSES = 4  # lines that do not fit before it gives up
 _EXAMPLE_KEY = 56
 
@@ -48,8 +49,14 @@ class Shapes:
 
     def __init__(self, seen: Seen) -> None:
         self._counts = seen.counts
-        self._root = Group("$", [seen.value], seen.whole, Allowance())
+        self._allowance = Allowance()
+        self._root = Group("$", [seen.value], seen.whole, self._allowance)
         self._waiting: list[Group] = []
+
+    @property
+    def sampled(self) -> bool:
+        """Whether what `lines` told comes from some of the values only."""
+        return not self._root.exact or self._allowance.was_short
 
     def lines(self, budget: int) -> list[str]:
         lines = [self._line(self._root)]
@@ -66,7 +73,7 @@ class Shapes:
         return lines
 
     def _line(self, group: Group) -> str:
-        lead = "" if group.path == "$" else f"{group.path}: "
+        lead = "" if group.path == "$" else f"{cut(group.path, _LONGEST_PATH)}: "
         waiting = len(self._waiting)
         text = ""
         for levels in (_LEVELS, 1, 0):

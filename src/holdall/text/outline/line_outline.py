@@ -35,19 +35,21 @@ def parts(
             break
         shown.append(line)
     told = _rare(rare, lines, sample, budget - sum(map(len, shown)) - 80)
-    more = _more(len(shapes) - len(shown), len(rare), mined, told=bool(told))
+    more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(told))
     return shown, ([more] if more else []) + told
 
 
-def _more(hidden: int, rare: int, mined: Shapes, *, told: bool) -> str:
+def _more(hidden: int, rare: int, mined: Shapes, *, exact: bool, told: bool) -> str:
     if not hidden:
         return ""
-    about = "~" if mined.stride > 1 else ""
+    about = "" if exact and mined.stride == 1 else "~"
     unseen = round(rare * (mined.stride - 1))
     more = f"… {about}{plural(hidden + unseen, 'more shape')}"
     if not rare:
         return more
-    return f"{more}, {about}{rare + unseen:,} of them rare (≤ {_RARE} lines)" + (":" if told else "")
+    return f"{more}, {about}{rare + unseen:,} of them rare (≤ {_RARE} lines{'' if exact else ' of the sample'})" + (
+        ":" if told else ""
+    )
 
 
 def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: int) -> list[str]:
@@ -55,7 +57,8 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: int) -> list[st
     told: list[str] = []
     for shape in ranked:
         where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.starts[shape.first])
-        line = f"{where} × {shape.seen}  {cut(' '.join(shape.body.split()), _WIDTH)}"
+        times = f" × {shape.seen}" if lines.exact else ""  # once in a sample is not once
+        line = f"{where}{times}  {cut(' '.join(shape.body.split()), _WIDTH)}"
         room -= len(line) + 1
         if room < 0:
             break

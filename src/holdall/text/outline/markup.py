@@ -35,7 +35,7 @@ def xml_outline(sample: Sample, budget: int) -> Outline | None:
     for name, times in names.most_common(40):
         where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name).decode("utf-8", "replace")
         number = count(times * scale, sample.whole)
-        told.append(f"{number} × {cut(where, 100)}{_attributes(sample, name)}")
+        told.append(f"{number} × {cut(where, 100)}{_attributes(sample, name, times)}")
     if len(names) > 40:
         told.append(f"… {len(names) - 40:,} more names")
     return Outline("xml", fitted(told, budget), not sample.whole, ())
@@ -65,8 +65,9 @@ def _paths(data: bytes) -> list[bytes]:
     return list(paths)
 
 
-def _attributes(sample: Sample, name: bytes) -> str:
-    """The names of attributes, with the most frequent value where values repeat."""
+def _attributes(sample: Sample, name: bytes, times: int) -> str:
+    """The names of attributes, with their values where these are few and all of them were looked at."""
+    complete = sample.whole and times <= _VALUES
     values: dict[bytes, Counter[bytes]] = {}
     opening = b"<" + name + b" "
     for _, data in sample.pieces:
@@ -78,12 +79,12 @@ def _attributes(sample: Sample, name: bytes) -> str:
             for each in _ATTRIBUTE.finditer(data, at, end if end >= 0 else at + 4000):
                 values.setdefault(each[1], Counter())[each[2] or each[3] or b""] += 1
             at = data.find(opening, at + 1)
-    shown = [f"{key.decode('utf-8', 'replace')}={_value(found)}" for key, found in list(values.items())[:8]]
+    shown = [f"{key.decode('utf-8', 'replace')}={_value(found, complete)}" for key, found in list(values.items())[:8]]
     return " " + " ".join(shown) if shown else ""
 
 
-def _value(found: Counter[bytes]) -> str:
-    if len(found) <= 3:
+def _value(found: Counter[bytes], complete: bool) -> str:
+    if len(found) <= 3 and complete:
         return "|".join(f'"{cut(value.decode("utf-8", "replace"), 24)}"' for value, _ in found.most_common())
     value = next(iter(found))
     return f'"{cut(value.decode("utf-8", "replace"), 40)}",…'

@@ -32,8 +32,9 @@ def ndjson_outline(sample: Sample, budget: int) -> Outline | None:
     seen = Seen(records, whole=whole)
     blank = lines.exact and len(lines.texts) - sum(1 for text in lines.texts if text.strip())
     seen.counts[id(records)] = f"{sample.lines - blank:,}"
-    told = Shapes(seen).lines(budget)
+    shapes = Shapes(seen)
+    told = shapes.lines(budget)
     broken = len(texts) - len(records)
     if broken:
         told.insert(1, f"{'' if whole else '~'}{round(broken * lines.scale):,} lines are not JSON")
-    return Outline("ndjson", fitted(told, budget), not whole, ())
+    return Outline("ndjson", fitted(told, budget), shapes.sampled, ())

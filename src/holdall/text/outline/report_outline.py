@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 from holdall.text.numbers import plural
 from holdall.text.outline.heads import Head
@@ -15,6 +16,7 @@ from holdall.text.outline.shapes import mine
 _MOST = 400  # failures that are collected
 _SIGNS_IN = 192 * 1024
 _STATUS = re.compile(rb"^(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|WARNING)(?= )", re.MULTILINE)
+_SHOWN = 30
 _FAILURE = 200  # characters of one
 _DETAILS_END = re.compile(rb"^(?:_{3,} |={5,} |-{3,} |----)", re.MULTILINE)
 _REST = 700  # characters for what else is in it: the failures are what matters
@@ -28,14 +30,14 @@ class _Found:
     warnings: int = 0
 
 
-def report_outline(sample: Sample, budget: int) -> Outline | None:
-    """None where it is neither test nor build output."""
+def report_outline(sample: Sample, budget: int, *, only_known: bool = False) -> Outline | None:
+    """None where it is neither test nor build output. `only_known`: what only looks like some runner does not count."""
     for form in FORMATS:
-        if _has(sample, form.signs):
+        if _has(sample, form.signs) and not (only_known and form.label == "tests"):
             found = _look(form, sample)
             if found.totals or found.failures:
                 return _told(form.label, found, sample, budget, form.header)
-    return _build(sample, budget)
+    return None if only_known else _build(sample, budget)
 
 
 def _has(sample: Sample, signs: tuple[bytes, ...]) -> bool:
@@ -81,25 +83,21 @@ def _look(form: Format, sample: Sample) -> _Found:
 
 
 def _told(label: str, found: _Found, sample: Sample, budget: int, header: bytes) -> Outline:
+    failures = {name.split(b" - ")[0].strip(): (place, name) for place, name in reversed(found.failures)}
     lines = [" · ".join(found.totals)] if found.totals else []
     ranges: list[tuple[int, int, str]] = []
-    seen: set[bytes] = set()
-    for place, name in found.failures:
-        key = name.split(b" - ")[0].strip()
-        if key in seen:
-            continue
-        seen.add(key)
+    for key, (place, name) in islice(reversed(failures.items()), _SHOWN):
         text = cut(name.decode("utf-8", "replace").strip(), _FAILURE)
-        details = _details(sample, key, header) if header and len(ranges) < MOST_ERRORS else None
+        details = _details(sample, key, header) if header and len(lines) <= 2 * MOST_ERRORS else None
         note = ""
         if details:
             ranges.append((*details, f"details of {cut(key.decode('utf-8', 'replace'), 80)}"))
             note = f" · its details: {_lines_of(sample, *details)}"
         lines.append(f"FAILED {text} · {sample.place(place)}{note}" if label != "compiler output" else text)
-    room = budget - 80
-    kept = list(fitted(lines, room)) if lines else []
-    if len(kept) < len(lines):
-        kept.append(f"… {plural(len(lines) - len(kept), 'more failure')}")
+    kept = list(fitted(lines, budget - 80)) if lines else []
+    left = len(failures) + bool(found.totals) - len(kept)
+    if left > 0:
+        kept.append(f"… {plural(left, 'more failure')}")
     errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MOST_ERRORS]]
     lines_in = split(sample)
     mined = mine(lines_in, lambda line: Head(body=line))
@@ -109,7 +107,13 @@ def _told(label: str, found: _Found, sample: Sample, budget: int, header: bytes)
     if room > 150:
         frequent, rare = parts(mined, lines_in, sample, min(room, _REST), known=known)
         kept += frequent + rare
-    return Outline(label, tuple(kept), not lines_in.exact, tuple(errors or error_lines(mined, lines_in)), tuple(ranges))
+    return Outline(
+        label,
+        tuple(kept),
+        not lines_in.exact or mined.stride > 1,
+        tuple(errors or error_lines(mined, lines_in)),
+        tuple(ranges),
+    )
 
 
 def _by_status(sample: Sample) -> list[str]:

@@ -108,9 +108,9 @@ def _column(values: tuple[str, ...], whole: bool) -> str:
     numbers = _numbers(filled)
     if numbers:
         kind = "int" if isinstance(numbers[0], int) else "float"
-        return f"{kind} {min(numbers):.12g}…{max(numbers):.12g}{note}"
+        return f"{kind} {about}{min(numbers):.12g}…{max(numbers):.12g}{note}"
     if all(map(_DATE.fullmatch, filled[:_DATES])):
-        return f"date {cut(min(filled), 32)}…{cut(max(filled), 32)}{note}"
+        return f"date {about}{cut(min(filled), 32)}…{cut(max(filled), 32)}{note}"
     return _words(filled, about, whole) + note
 
 
@@ -127,9 +127,9 @@ def _numbers(filled: list[str]) -> list[int] | list[float]:
 def _words(filled: list[str], about: str, whole: bool) -> str:
     distinct = Counter(filled)
     if len(distinct) == 1:
-        return f"always {_quoted(filled[0])}"
+        return f"{about}always {_quoted(filled[0])}"
     if len(distinct) <= _FEW:
-        return "|".join(_quoted(value) + (f" ×{n:,}" if whole else "") for value, n in distinct.most_common())
+        return about + "|".join(_quoted(value) + (f" ×{n:,}" if whole else "") for value, n in distinct.most_common())
     examples = ", ".join(_quoted(value) for value, _ in distinct.most_common(3))
     unique = "all distinct" if len(distinct) == len(filled) else f"{about}{len(distinct):,} distinct"
     return f"str, {unique}, e.g. {examples}"
