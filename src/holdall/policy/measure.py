@@ -44,6 +44,8 @@ class Measurer:
         if len(self._head) < SAMPLE:
             self._head += chunk[: SAMPLE - len(self._head)]
         view = memoryview(chunk)
+        # Of text that is plain ASCII each byte is a character: one fast look at the chunk saves decoding its blocks.
+        plain = isinstance(chunk, bytes) and chunk.isascii()
         at = 0
         if self._part:
             at = min(BLOCK - len(self._part), len(view))
@@ -53,7 +55,7 @@ class Measurer:
             self._block(bytes(self._part))
             self._part.clear()
         while len(view) - at >= BLOCK:
-            self._block(bytes(view[at : at + BLOCK]))
+            self._block(bytes(view[at : at + BLOCK]), plain=plain)
             at += BLOCK
         self._part += view[at:]
 
@@ -110,11 +112,11 @@ class Measurer:
             return (complaint,) if complaint else ()
         return ()
 
-    def _block(self, block: bytes) -> None:
+    def _block(self, block: bytes, *, plain: bool = False) -> None:
         self.bytes += len(block)
         newlines = stringzilla.count(block, b"\n")
         self.newlines += newlines
-        self.chars += self._chars.feed(block)
+        self.chars += len(block) if plain and not self._chars.pending else self._chars.feed(block)
         self._tokens.feed(block)
         self._measure_lines(block, newlines)
         self._tail = (self._tail + block)[-TAIL:] if len(block) < TAIL else block[-TAIL:]

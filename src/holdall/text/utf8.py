@@ -61,6 +61,11 @@ class CharCounter:
         self.valid = True
         self._pending = b""
 
+    @property
+    def pending(self) -> bool:
+        """Whether the last piece ended inside a character."""
+        return bool(self._pending)
+
     def feed(self, piece: bytes | memoryview) -> int:
         data = self._pending + bytes(piece) if self._pending else piece
         try:
