@@ -1,6 +1,6 @@
-"""How two things are compared on a machine that others use too: in turn, many times, and by the middle.
+"""How things are compared on a machine that others use too: in turn, many times, and by the middle.
 
-The rounds that others disturbed least decide. They are chosen by what others did, never by how long we took.
+The turns that others disturbed least decide. They are chosen by what others did, never by how long we took.
 """
 
 import math
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from bench.machine import QUIET_CORES, Patience, Watch
 
-_ENOUGH = 3  # rounds, for a median
+_ENOUGH = 3  # turns, for a median
 Timed = Callable[[], Awaitable[float]]  # does the work once; seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    seconds: Mapping[str, float]
+class Turn:
+    seconds: float
     others: float | None
 
     @property
@@ -27,43 +27,50 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    rounds: Sequence[Round]
+    turns: Mapping[str, Sequence[Turn]]
 
-    @property
-    def used(self) -> Sequence[Round]:
+    def used(self, name: str) -> Sequence[Turn]:
         """The quiet ones; where they are too few, the quieter half, and never fewer than three."""
-        quiet = [one for one in self.rounds if one.is_quiet]
+        turns = self.turns[name]
+        quiet = [turn for turn in turns if turn.is_quiet]
         if len(quiet) >= _ENOUGH:
             return quiet
-        half = max(_ENOUGH, math.ceil(len(self.rounds) / 2))
-        return sorted(self.rounds, key=lambda one: one.others or 0.0)[:half]
+        half = max(_ENOUGH, math.ceil(len(turns) / 2))
+        return sorted(turns, key=lambda turn: turn.others or 0.0)[:half]
 
     def median(self, name: str) -> float:
-        return statistics.median(one.seconds[name] for one in self.used)
+        return statistics.median(turn.seconds for turn in self.used(name))
 
     @property
     def others(self) -> float | None:
-        known = [one.others for one in self.used if one.others is not None]
-        return statistics.median(known) if known else None
+        """Of the contestant that was disturbed most."""
+        known = [[turn.others for turn in self.used(name) if turn.others is not None] for name in self.turns]
+        return max((statistics.median(some) for some in known if some), default=None)
 
 
 async def compare(
     contestants: Mapping[str, Timed], *, rounds: int, patience: Patience, seconds: float = 25.0, warm: bool = True
 ) -> Compared:
-    """A B A B …, after one turn of each that does not count, until `rounds` were quiet or `seconds` have passed."""
+    """A B A B …, after one turn of each that does not count, until each had `rounds` quiet ones or time is up."""
     if warm:
         for work in contestants.values():
             await work()
     started = time.perf_counter()
-    done: list[Round] = []
-    while sum(one.is_quiet or not patience.cares for one in done) < rounds:
+    turns: dict[str, list[Turn]] = {name: [] for name in contestants}
+
+    def wanting() -> bool:
+        done = [sum(turn.is_quiet or not patience.cares for turn in some) for some in turns.values()]
+        if len(turns[next(iter(turns))]) >= min(rounds, _ENOUGH) and time.perf_counter() - started > seconds:
+            return False
+        return min(done) < rounds
+
+    while wanting():
         patience.wait()
-        watch = Watch()
-        taken = {name: await work() for name, work in contestants.items()}
-        done.append(Round(taken, watch.others()))
-        if len(done) >= min(rounds, _ENOUGH) and time.perf_counter() - started > seconds:
-            break
-    return Compared(done)
+        for name, work in contestants.items():
+            watch = Watch()
+            taken = await work()
+            turns[name].append(Turn(taken, watch.others()))
+    return Compared(turns)
 
 
 def timed(work: Callable[[], Awaitable[object]]) -> Timed:

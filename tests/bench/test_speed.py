@@ -18,7 +18,7 @@ from bench.lab import FULL, QUICK, ROOT, Lab, NotEnoughRoom
 from bench.machine import Patience, known_seconds
 from bench.plot import plot
 from bench.result import Curve, Gate, Measured, Row, shown
-from bench.rounds import Compared, Round, slope
+from bench.rounds import Compared, Turn, slope
 
 
 def test_every_job_runs_and_its_figures_and_plot_are_written(
@@ -65,12 +65,12 @@ def test_a_gate_judges_the_ratio_or_the_figure(row: Row, verdict: str) -> None:
     assert row.verdict == verdict
 
 
-def test_only_quiet_rounds_count_where_there_are_enough() -> None:
-    quiet = [Round({"ours": 1.0 + at / 10}, 0.1) for at in range(3)]
-    busy = [Round({"ours": 0.1}, 1.5), Round({"ours": 9.0}, 1.9), Round({"ours": 7.0}, 1.2)]
-    found = Compared([*busy, *quiet])
+def test_only_quiet_turns_count_where_there_are_enough() -> None:
+    quiet = [Turn(1.0, 0.1), Turn(1.1, 0.1), Turn(1.2, 0.2)]
+    busy = [Turn(0.1, 1.5), Turn(9.0, 1.9), Turn(7.0, 1.2)]
+    found = Compared({"ours": [*busy, *quiet]})
     assert (found.median("ours"), found.others) == (1.1, 0.1)
-    assert Compared([*busy, *quiet[:1]]).median("ours") == 1.0  # the three quietest: 1.0, 7.0 and 0.1
+    assert Compared({"ours": [*busy, *quiet[:1]]}).median("ours") == 1.0  # the three quietest: 1.0, 7.0 and 0.1
 
 
 def test_what_a_process_of_ours_does_is_not_taken_for_the_work_of_others() -> None:

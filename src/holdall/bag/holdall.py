@@ -37,7 +37,7 @@ from holdall.values.facts import Facts, Origin
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs.bounds import UNBOUNDED, Bounds
-from holdall.verbs.glimpse import ends, whole_fits
+from holdall.verbs.glimpse import glimpse, whole_fits
 from holdall.verbs.grep import grep
 from holdall.verbs.query import query_path, query_sql
 from holdall.verbs.read import locate, passage, read
@@ -60,6 +60,7 @@ class Holdall:
         self.session = session
         self.settings = settings
         self._tokenizer = tokenizer
+        self._limits = limits_of(settings)
         self.care = Care(store, session)
         self._readers = Readers(store, session)
         self._sql = SqlWorker()
@@ -146,7 +147,7 @@ class Holdall:
 
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
         """Whether `text` fits as it is, by the session's limits."""
-        return decide(text, limits=limits_of(self.settings), tokenizer=self._tokenizer, tokens_left=tokens_left)
+        return decide(text, limits=self._limits, tokenizer=self._tokenizer, tokens_left=tokens_left)
 
     # Out
 
@@ -265,12 +266,12 @@ class Holdall:
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
-        seen = await self._on(handle, lambda reader: ends(reader, GLIMPSE, new_tag))
-        return notice(seen.facts, head=seen.head, tail=seen.tail, tag=seen.tag)
+        seen = await self._on(handle, lambda reader: glimpse(reader, GLIMPSE, new_tag))
+        return notice(*seen, tokenizer=self._tokenizer)
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""
-        most = limits_of(self.settings).bytes or CHUNK
+        most = self._limits.bytes or CHUNK
         return await self._on(handle, lambda reader: whole_fits(reader, most, self.decide))
 
     # Inside

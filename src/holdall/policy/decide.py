@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+import stringzilla
+
 from holdall.policy.limits import Limits
 from holdall.text.tokens import Tokenizer, count_in_pieces
 
@@ -42,15 +44,15 @@ def decide(text: str, *, limits: Limits, tokenizer: Tokenizer, tokens_left: int 
     if limits.chars is not None and length > limits.chars:
         return Keep("chars")
     size = length
-    if not text.isascii():
+    plain = text.isascii()
+    if not plain:
         # At most four bytes a char: encode only where that bound does not settle it.
         size = 4 * length
-        lines_matter = limits.lines is not None and size > limits.lines
-        if size > most_bytes or lines_matter or _tokens_matter(size, limits, tokens_left):
+        if size > most_bytes or _tokens_matter(size, limits, tokens_left):
             size = len(text.encode("utf-8", "surrogatepass"))
         if size > most_bytes:
             return Keep("bytes")
-    if limits.lines is not None and size > limits.lines and _lines(text) > limits.lines:
+    if limits.lines is not None and length > limits.lines and _lines(text, plain) > limits.lines:
         return Keep("lines")
     return _by_tokens(text, size, limits, tokenizer, tokens_left)
 
@@ -74,6 +76,8 @@ def _tokens_matter(size: int, limits: Limits, tokens_left: int | None) -> bool:
     return (limits.tokens is not None and size > limits.tokens) or (tokens_left is not None and size > tokens_left)
 
 
-def _lines(text: str) -> int:
+def _lines(text: str, plain: bool) -> int:
     """A final newline does not start another line."""
-    return text.count("\n") + (not text.endswith("\n"))
+    # Three times as fast, but only ASCII is in memory as the bytes that it counts in.
+    newlines = stringzilla.count(text, "\n") if plain else text.count("\n")
+    return newlines + (not text.endswith("\n"))

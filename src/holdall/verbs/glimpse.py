@@ -1,29 +1,37 @@
-"""The two ends of an output, and whether all of it would fit: what a notice is built from."""
+"""The two ends of an output, its outline, and whether all of it would fit: what a notice is built from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdall.policy.decide import Decision, Inline
 from holdall.store.protocol import OutputReader
+from holdall.text.outline import Outline, outline
 from holdall.values.facts import Facts
+from holdall.verbs.locate import line_of_byte
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
+class Glimpse(NamedTuple):
+    """The arguments of a notice, in its order."""
+
     facts: Facts
     head: bytes
     tail: bytes
     tag: str
+    outline: Outline
+    errors: tuple[tuple[int, str], ...]  # line number, line
 
 
-def ends(reader: OutputReader, size: int, new_tag: Callable[[], str]) -> Ends:
-    """At most `size` bytes of each end, and a tag that occurs in neither."""
+def glimpse(reader: OutputReader, size: int, new_tag: Callable[[], str]) -> Glimpse:
+    """At most `size` bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
     total = reader.totals.bytes
     head, tail = reader.read(0, size), reader.read(max(0, total - size), total)
+    found = outline(reader.read, reader.facts.measure, tool=reader.facts.origin.tool)
+    errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors)
+    shown = "\n".join(found.lines).encode("utf-8", "replace")
     tag = new_tag()
-    while tag.encode() in head or tag.encode() in tail:
+    while any(tag.encode() in part for part in (head, tail, shown)):
         tag = new_tag()
-    return Ends(reader.facts, head, tail, tag)
+    return Glimpse(reader.facts, head, tail, tag, found, errors)
 
 
 def whole_fits(reader: OutputReader, most_bytes: int, decide: Callable[[str], Decision]) -> bool:

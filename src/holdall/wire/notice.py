@@ -1,46 +1,80 @@
-"""What a model sees in place of an output that does not fit: what it is, its handle, a glimpse, how to go on.
+"""What a model sees in place of an output that does not fit: what it is, its handle, its outline, how to go on.
 
-Lines of the output stand inside a fence with a tag that nobody could have foreseen: they are data. The notice stands
-beside the data, never inside it. This module reads nothing: the two ends of the output are handed in.
+Everything that comes from the output stands inside a fence with a tag that nobody could have foreseen: it is data. The
+notice stands beside the data, never inside it. This module reads nothing: what it shows is handed in. It is at most
+as long as its token budget, whatever the output: the outline's lines come most important first, and are cut from the
+end.
 """
+
+from dataclasses import dataclass
 
 from holdall.text.excerpt import beginning
 from holdall.text.numbers import grouped, plural, roughly
+from holdall.text.outline import Outline
+from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.facts import Facts
 
 GLIMPSE = 4096  # how much of each end is enough to build a notice from
-_HEAD_LINES, _TAIL_LINES = 3, 2
+MOST_TOKENS = 500
 _LINE_BYTES = 160
+_ERRORS = 3
+_HEAD_OF_OUTLINE, _RARE = 6, 3
+# An estimate may be this far under the truth: then the budget is kept all the same.
+_ESTIMATE_SHARE = 0.8
 
 
-def notice(facts: Facts, *, head: bytes, tail: bytes, tag: str) -> str:
-    """`head` and `tail` are the first and last GLIMPSE bytes; `tag` is random and not in the output."""
+def notice(
+    facts: Facts,
+    head: bytes,
+    tail: bytes,
+    tag: str,
+    outline: Outline | None = None,
+    errors: tuple[tuple[int, str], ...] = (),
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> str:
+    """`head` and `tail` are the first and last GLIMPSE bytes; `errors` are line numbers and lines."""
+    counter = tokenizer or Estimate()
+    label = outline.label if outline is not None else facts.measure.kind
+    before = [
+        f"{facts.origin.tool or 'The tool'} returned {_what(facts, label)}. {_why(facts)}",
+        f"handle: {facts.handle}",
+        "",
+    ]
     fence = f"{facts.handle}:{tag}"
-    glimpse = _binary(head) if facts.measure.kind == "binary" else _lines(facts, head, tail)
-    return "\n".join(
-        [
-            f"{facts.origin.tool or 'The tool'} returned {_what(facts)}. {_why(facts)}",
-            f"handle: {facts.handle}",
-            "",
-            f"<{fence}>",
-            *glimpse,
-            f"</{fence}>",
-            f"Next: {' · '.join(_calls(facts))}",
-        ]
-    )
+    after = [f"</{fence}>", f"Next: {' · '.join(_calls(facts, errors))}"]
+    room = MOST_TOKENS * (_ESTIMATE_SHARE if isinstance(counter, Estimate) else 1.0)
+    room -= counter.count("\n".join([*before, f"<{fence}>", *after])) + 8
+    taken: list[_Part] = []
+    for part in sorted(_parts(facts, outline, errors, head, tail), key=lambda part: part.rank):
+        cost = counter.count(part.text) + 1
+        if cost <= room:
+            taken.append(part)
+            room -= cost
+    shown = [part.text for part in sorted(taken, key=lambda part: part.place)]
+    return "\n".join([*before, f"<{fence}>", *shown, *after])
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A line that may be shown: how soon it is chosen, and where it then stands."""
+
+    rank: int
+    place: int
+    text: str
 
 
 def summary(facts: Facts) -> str:
     """One line for a person: the handle and what it holds."""
-    return f"{facts.handle}  {_what(facts)}"
+    return f"{facts.handle}  {_what(facts, facts.measure.kind)}"
 
 
-def _what(facts: Facts) -> str:
+def _what(facts: Facts, label: str) -> str:
     measure = facts.measure
     tokens = grouped(measure.tokens) if measure.tokens_exact else "~" + roughly(measure.tokens)
     return (
         f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} · "
-        f"{tokens} {'token' if tokens == '1' else 'tokens'} ({measure.kind})"
+        f"{tokens} {'token' if tokens == '1' else 'tokens'} ({label})"
     )
 
 
@@ -52,22 +86,52 @@ def _why(facts: Facts) -> str:
     return f"It is not whole ({facts.state}{reason}); what there was is kept."
 
 
+def _parts(
+    facts: Facts, outline: Outline | None, errors: tuple[tuple[int, str], ...], head: bytes, tail: bytes
+) -> list[_Part]:
+    """The first line, the outline, the last line, the errors. What is rare is chosen before what is merely frequent."""
+    ends = _binary(head) if facts.measure.kind == "binary" else _lines(facts, head, tail)
+    lines = list(outline.lines) if outline is not None else []
+    said = "\n".join(lines)
+    wrong = [f"L{number:,}  {_cut(text.encode())}" for number, text in errors if f"L{number:,} " not in said]
+    if facts.measure.kind == "binary":
+        return [_Part(place, place, text) for place, text in enumerate([*lines, *ends])]
+    texts = [*ends[:1], *lines, *ends[1:], *wrong[:_ERRORS]]
+    first_rare = next((at for at, line in enumerate(lines) if _is_rare(line)), len(lines))
+    ranks = [0, *(_rank(at, first_rare) for at in range(len(lines))), *(45 for _ in ends[1:]), *(35 for _ in wrong)]
+    return [_Part(rank, place, text) for place, (rank, text) in enumerate(zip(ranks, texts, strict=False))]
+
+
+def _rank(at: int, first_rare: int) -> int:
+    """The head of the outline, then the first rare lines with the line that counts them, then the rest in order."""
+    if at < _HEAD_OF_OUTLINE:
+        return 10 + at
+    if first_rare - 1 <= at < first_rare + _RARE:
+        return 30 + at - first_rare
+    return 50 + at
+
+
+def _is_rare(line: str) -> bool:
+    return line.startswith("L") and line[1:2].isdigit()
+
+
 def _lines(facts: Facts, head: bytes, tail: bytes) -> list[str]:
+    """The first line and the last, with their numbers."""
     total = facts.measure.lines
-    first = _split(head)[:_HEAD_LINES]
-    last = _split(tail)[-_TAIL_LINES:] if total > _HEAD_LINES else []
-    last = last[-(total - len(first)) :] if total > len(first) else []
+    first, last = _split(head)[:1], _split(tail)[-1:] if total > 1 else []
     width = len(str(total))
-    numbered = [(1 + index, line) for index, line in enumerate(first)]
-    numbered += [(total - len(last) + 1 + index, line) for index, line in enumerate(last)]
     shown: list[str] = []
-    for number, line in numbered:
-        cut = beginning(line.removesuffix(b"\r"), _LINE_BYTES)
-        omitted = facts.measure.bytes - cut.end if total == 1 else cut.omitted
+    for number, line in [*((1, line) for line in first), *((total, line) for line in last)]:
+        omitted = facts.measure.bytes - len(line[:_LINE_BYTES]) if total == 1 else len(line) - _LINE_BYTES
         # A line that is longer than the glimpse has no length that is known here.
-        more = "" if not omitted else " …" if total > 1 and len(line) >= GLIMPSE else f" … +{omitted:,} bytes"
-        shown.append(f"{number:<{width}}  {cut.text}{more}")
+        more = "" if omitted <= 0 else " …" if total > 1 and len(line) >= GLIMPSE else f" … +{omitted:,} bytes"
+        shown.append(f"{number:<{width}}  {beginning(line.removesuffix(bytes([13])), _LINE_BYTES).text}{more}")
     return shown
+
+
+def _cut(line: bytes) -> str:
+    cut = beginning(line, _LINE_BYTES)
+    return cut.text + (" …" if cut.omitted else "")
 
 
 def _split(data: bytes) -> list[bytes]:
@@ -76,15 +140,17 @@ def _split(data: bytes) -> list[bytes]:
 
 
 def _binary(head: bytes) -> list[str]:
-    return [f"{at:08x}  {head[at : at + 16].hex(' ')}" for at in range(0, min(64, len(head)), 16)]
+    return [f"{at:08x}  {head[at : at + 16].hex(' ')}" for at in range(0, min(32, len(head)), 16)]
 
 
-def _calls(facts: Facts) -> list[str]:
-    handle = facts.handle
-    if facts.measure.kind == "binary" or facts.measure.lines <= 1:
+def _calls(facts: Facts, errors: tuple[tuple[int, str], ...]) -> list[str]:
+    """One example call per useful verb, ready to copy."""
+    handle, lines = facts.handle, facts.measure.lines
+    if facts.measure.kind == "binary" or lines <= 1:
         calls = [f'context_read(handle="{handle}", bytes="0:4000")']
     else:
-        calls = [f'context_read(handle="{handle}", lines="1:100")']
+        near = min(max(1, errors[0][0] - 5), max(1, lines - 20)) if errors else 1
+        calls = [f'context_read(handle="{handle}", lines="{near}:{near + 20}")']
     calls.append(f'context_grep(handle="{handle}", pattern="…")')
     if facts.measure.kind in ("json", "ndjson"):
         calls.append(f'context_query(handle="{handle}", path="$.…")')
