@@ -19,7 +19,7 @@ _HANDLE = re.compile(r"\b[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3}\b")
 _VARIABLE = [
     (re.compile(r"(</?\w{4}:)[0-9a-f]{8}>"), r"\1TAG>"),
     (re.compile(r"\b[\d,.]+ (?:ms|s)\b"), "TIME"),
-    (re.compile(r"\b\d+[smhd]\b"), "AGE"),
+    (re.compile(r" +\d+[smhd]\b"), " AGE"),
     (re.compile(r"[ \t]+$", re.MULTILINE), ""),
 ]
 
