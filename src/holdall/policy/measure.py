@@ -23,6 +23,10 @@ checksum = xxhash.xxh3_64_intdigest
 _STRICT_CHECK_UP_TO = 256 * 1024  # larger JSON is not parsed only to say that it is strict
 
 
+_MANY_LINES = 1024  # in a block: fewer are looked at one by one
+_FLAT = bytes(0x0A if byte == 0x0A else ord("x") for byte in range(256))  # every sign alike but the newline
+
+
 class Measurer:
     """Feed it bytes in pieces of any size, then `finish`. Until then `table` and the counts tell the part so far."""
 
@@ -34,6 +38,7 @@ class Measurer:
         self._head = bytearray()
         self._tail = b""
         self._line_length = 0  # of the line that is being read
+        self._dense = False  # many newlines in the last block
         self.longest_line = 0
         self.bytes = 0
         self.newlines = 0
@@ -114,7 +119,9 @@ class Measurer:
 
     def _block(self, block: bytes, *, plain: bool = False) -> None:
         self.bytes += len(block)
-        newlines = stringzilla.count(block, b"\n")
+        # stringzilla pays for each newline that it finds, bytes.count for each byte: the last block tells which is less.
+        newlines = block.count(b"\n") if self._dense else stringzilla.count(block, b"\n")
+        self._dense = newlines > _MANY_LINES
         self.newlines += newlines
         self.chars += len(block) if plain and not self._chars.pending else self._chars.feed(block)
         self._tokens.feed(block)
@@ -131,10 +138,20 @@ class Measurer:
         first, last = block.find(b"\n"), block.rfind(b"\n")
         self.longest_line = max(self.longest_line, self._line_length + first)
         self._line_length = len(block) - last - 1
+        if newlines > _MANY_LINES and not _has_longer(block, first, last, self.longest_line):
+            return
         if last - first > self.longest_line:
             # Hops pay where each passes many lines, which is where one line is much longer than most.
             longest = _longest_by_hops if self.longest_line * newlines > 8 * len(block) else _longest_by_lines
             self.longest_line = longest(block, first, last, self.longest_line)
+
+
+def _has_longer(block: bytes, first: int, last: int, longest: int) -> bool:
+    """Whether any line between two newlines is longer than `longest`: a search for one run of that many signs.
+
+    Where lines are very short, looking at each of them would cost a hundred times what all the rest does.
+    """
+    return stringzilla.find(block.translate(_FLAT), b"x" * (longest + 1), first + 1, last) >= 0
 
 
 def _longest_by_lines(block: bytes, first: int, last: int, longest: int) -> int:

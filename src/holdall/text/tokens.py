@@ -43,7 +43,7 @@ class Estimate:
     name = "estimate"
 
     def count(self, text: str) -> int:
-        pieces = sum(1 for _ in _PIECE_OF_TEXT.finditer(text))
+        pieces = len(_PIECE_OF_TEXT.findall(text))
         longer = sum(_extra(word[0]) for word in _LONG_WORD.finditer(text))
         return ceil(pieces + longer)
 
