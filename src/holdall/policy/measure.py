@@ -119,7 +119,7 @@ class Measurer:
 
     def _block(self, block: bytes, *, plain: bool = False) -> None:
         self.bytes += len(block)
-        # stringzilla pays for each newline that it finds, bytes.count for each byte: the last block tells which is less.
+        # stringzilla pays for each newline found, bytes.count for each byte: the last block tells which is less.
         newlines = block.count(b"\n") if self._dense else stringzilla.count(block, b"\n")
         self._dense = newlines > _MANY_LINES
         self.newlines += newlines
