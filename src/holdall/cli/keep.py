@@ -24,7 +24,6 @@ _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
 async def put(tool: str, call_id: str, home: str | None, session: str | None, as_json: bool) -> int:
     if sys.stdin.isatty():
         raise WrongUse("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
-    _widen(sys.stdin.fileno())
     async with open_bag(home, session) as bag:
         with progress("keeping") as tick:
             facts = await bag.keep(_Stdin(), tool=tool, call_id=call_id, progress=tick)
@@ -99,6 +98,9 @@ async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
 
 class _Stdin:
     """Standard input in large pieces, straight from its descriptor."""
+
+    def fileno(self) -> int:
+        return sys.stdin.fileno()
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end, so that a slow pipe does not make many small pieces."""

@@ -61,15 +61,19 @@ def read(
 ) -> Passage:
     target = locate(reader, lines=lines, bytes=bytes, chars=chars)
     span = target.span
-    if bounds.most_bytes is not None and span.end - span.start > bounds.most_bytes:
-        # One byte more than may be shown tells whether the cut falls on a line end.
-        data = bounds.first(reader.read(span.start, span.start + bounds.most_bytes + 1))
-    else:
-        data = reader.read(span.start, span.end)
-        data = data if bounds.fits(data) else bounds.first(data)
+    data = beginning_of(reader, span, bounds)
     shown = Span(span.start, span.start + len(data))
     going_on = _next(reader, target, shown) if shown.end < span.end else ""
     return passage(reader, shown, data, going_on=going_on, past_end=target.past_end)
+
+
+def beginning_of(reader: OutputReader, span: Span, bounds: Bounds) -> bytes:
+    """As much of the span as an answer holds. Never reads more than that."""
+    if bounds.most_bytes is not None and span.end - span.start > bounds.most_bytes:
+        # One byte more than may be shown tells whether the cut falls on a line end.
+        return bounds.first(reader.read(span.start, span.start + bounds.most_bytes + 1))
+    data = reader.read(span.start, span.end)
+    return data if bounds.fits(data) else bounds.first(data)
 
 
 def passage(

@@ -14,7 +14,7 @@ from holdall.values.errors import AnchorNotFound, BadRange
 from holdall.values.spans import Span
 from holdall.verbs.bounds import UNBOUNDED, Bounds
 from holdall.verbs.locate import byte_of_char, char_of_byte
-from holdall.verbs.read import passage
+from holdall.verbs.read import beginning_of, passage
 
 DEFAULT_WINDOW = 1000
 
@@ -46,11 +46,7 @@ def slice(
 
 def _cut(reader: OutputReader, chars: Span, bounds: Bounds, *, past_end: bool) -> Passage:
     span = Span(byte_of_char(reader, chars.start), byte_of_char(reader, chars.end))
-    if bounds.most_bytes is not None and span.end - span.start > bounds.most_bytes:
-        data = bounds.first(reader.read(span.start, span.start + bounds.most_bytes + 1))
-    else:
-        data = reader.read(span.start, span.end)
-        data = data if bounds.fits(data) else bounds.first(data)
+    data = beginning_of(reader, span, bounds)
     shown = Span(span.start, span.start + len(data))
     going_on = ""
     if shown.end < span.end:
