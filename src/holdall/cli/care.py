@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib import metadata
 
@@ -117,21 +118,24 @@ def _configuration(home: str | None, session: str | None) -> str:
 
 
 def _store(home: str | None, session: str | None) -> str:
-    """Really keep something and read it back, in a session of its own that leaves nothing behind."""
+    """List the session, then really keep something and read it back, in a store of its own on the same disk."""
     found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
 
-    async def try_it() -> None:
-        from dataclasses import replace
+    async def try_it() -> int:
+        async with Holdall.open(home=found.home, session=found.session, settings=found.settings) as bag:
+            kept = len(await bag.outputs())
+        with tempfile.TemporaryDirectory(prefix=".doctor-", dir=found.home) as folder:
+            async with Holdall.open(home=os.path.join(folder, "home"), settings=found.settings) as bag:
+                facts = await bag.keep("holdall doctor\n", tool="doctor")
+                if (await bag.read(facts.handle)).text != "holdall doctor\n":
+                    raise OSError("what was kept did not come back as it was")
+        return kept
 
-        settings = replace(found.settings, retention="session")
-        async with Holdall.open(home=found.home, session="doctor", settings=settings) as bag:
-            kept = await bag.keep("holdall doctor\n", tool="doctor")
-            if (await bag.read(kept.handle)).text != "holdall doctor\n":
-                raise OSError("what was kept did not come back as it was")
-
-    asyncio.run(try_it())
+    kept = asyncio.run(try_it())
     free = shutil.disk_usage(found.home).free
-    return f"{found.home}, {size(free)} free, keeps and gives back"
+    return (
+        f"{found.home}, {plural(kept, 'output')} in session {found.session!r}, {size(free)} free, keeps and gives back"
+    )
 
 
 def _ripgrep() -> str:
