@@ -1,9 +1,11 @@
 """The main job as a person does it: ten megabytes on one line, paged back, and a needle found in the middle."""
 
 import base64
+import json
 import os
 import shutil
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -62,3 +64,37 @@ def test_sequential_guesses_at_long_handles_never_hit(holdall: Program) -> None:
     guesses = [f"{session}/{id[:-6]}{(last + step) % 2**24:06x}" for step in range(1, 30)]
     assert {holdall("cat", guess).code for guess in guesses} == {2}
     assert holdall("cat", told["long_handle"]).out == b"x"
+
+
+@requirement("measure:flat-memory", "read:every-byte-reachable")
+def test_store_014_one_very_long_line_is_kept_in_flat_memory_and_comes_back(holdall: Program) -> None:
+    """A gigabyte in full (HOLDALL_TEST_FULL), an eighth of it by default."""
+    size = 1 << 30 if os.environ.get("HOLDALL_TEST_FULL") else 1 << 27
+    told, peak = _put_and_peak(holdall, f"head -c {size} /dev/zero | tr '\\0' x", size)
+    nothing, least = _put_and_peak(holdall, "true", 0)
+    assert nothing["facts"]["bytes"] == 0
+    assert peak - least < 32 * 1024  # kilobytes
+    assert (told["facts"]["lines"], told["facts"]["longest_line"]) == (1, size)
+    assert len(told["notice"]) < 2000
+    sums = f"{PROGRAM} cat {told['handle']} | sha256sum; head -c {size} /dev/zero | tr '\\0' x | sha256sum"
+    ran = subprocess.run(["bash", "-c", sums], env=holdall.environment(), capture_output=True, check=True, timeout=100)
+    assert len(set(ran.stdout.split())) == 2  # one hash, twice, and the dash of sha256sum
+    assert holdall("read", told["handle"], "--bytes", f"{size - 3}:").out == b"xxx"
+
+
+def _put_and_peak(holdall: Program, source: str, size: int) -> tuple[dict[str, Any], int]:
+    """What `put` told of what `source` printed, and the most memory that it had, in kilobytes."""
+    making = subprocess.Popen(["bash", "-c", source], stdout=subprocess.PIPE)
+    keeping = subprocess.Popen(
+        [PROGRAM, "put", "--json"], stdin=making.stdout, stdout=subprocess.PIPE, env=holdall.environment()
+    )
+    assert making.stdout is not None
+    assert keeping.stdout is not None
+    making.stdout.close()
+    told = json.loads(keeping.stdout.read())
+    keeping.stdout.close()
+    _, status, usage = os.wait4(keeping.pid, 0)
+    keeping.returncode = os.waitstatus_to_exitcode(status)
+    assert (keeping.returncode, making.wait(timeout=30)) == (0, 0)
+    assert told["facts"]["bytes"] == size
+    return told, usage.ru_maxrss
