@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from bench.machine import QUIET_CORES, Patience, Watch
 
 _ENOUGH = 3  # turns, for a median
+# One turn of half a second differs from the next by a quarter: of 7 turns the middle is known to a tenth only, which is
+# more than some gates leave. Those jobs take this many times as many turns.
+MANY = 4
 Timed = Callable[[], Awaitable[float]]  # does the work once; seconds
 
 

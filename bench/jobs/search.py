@@ -7,16 +7,13 @@ from pathlib import Path
 from bench import data
 from bench.lab import Lab, stored_path
 from bench.result import Gate, Measured, Row
-from bench.rounds import compare, timed, timed_call
+from bench.rounds import MANY, compare, timed, timed_call
 from holdall.bag import Care, Holdall
 from holdall.text.tokens import Estimate
 from holdall.values.facts import Facts
 
 # What `-o -b` prints is read and thrown away: whoever searches has to take it.
 _FLAGS = ("--no-config", "-a", "-o", "-b", "-N", "--no-heading", "--color", "never", "--encoding", "none", "--mmap")
-# One turn of rg over a gigabyte differs from the next by a quarter: of 7 turns the middle is known to a tenth only,
-# which is more than the gate leaves.
-_MANY = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ async def _search(lab: Lab, bag: Holdall, facts: Facts, search: Search, job: str
         "ours": timed(ours),
         "floor": timed_call(lambda: ripgrep(*_FLAGS, *search.flags, "-e", search.pattern, "--", path)),
     }
-    found = await compare(contestants, rounds=_MANY * lab.sizes.rounds, patience=lab.patience, seconds=60)
+    found = await compare(contestants, rounds=MANY * lab.sizes.rounds, patience=lab.patience, seconds=60)
     counting = timed_call(lambda: ripgrep("--no-config", "-a", "-c", *search.flags, "-e", search.pattern, "--", path))
     count = await compare({"count": counting}, rounds=min(3, lab.sizes.rounds), patience=lab.patience)
     return Row(
