@@ -1,70 +1,55 @@
-"""The one object: keep an output, and fetch any part of it again.
+"""The one object: one way in (take, run), one way back (the verbs, as methods and as tools), one system notice.
 
     async with Holdall.open(session="s1") as bag:
-        kept = await bag.keep(result, tool="fetch", call_id="c1")
-        passage = await bag.read(kept.handle, lines=(1, 50))
+        taken = await bag.take(result, tool="fetch", call_id="c1")
+        messages.append(tool_message(taken.content))
 
-This is where threads meet the event loop, and the only way in for the edges: below it everything is synchronous,
-above it nothing touches a store, a verb or a file. It decides nothing and words nothing.
+The edges come in here and nowhere else: above it nothing touches a store, a verb or a file.
 """
 
 import asyncio
-import contextlib
-import functools
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
+from holdall.bag import references
+from holdall.bag.calling import Calling
+from holdall.bag.calls import outcome_of
 from holdall.bag.care import Care
+from holdall.bag.core import Parts
+from holdall.bag.keeping import keep
+from holdall.bag.noticing import view_of
+from holdall.bag.opening import opened
+from holdall.bag.references import Passed
+from holdall.bag.settling import settle
+from holdall.bag.taking import prepare
+from holdall.bag.turn import Turn
 from holdall.policy.decide import Decision, decide
-from holdall.policy.limits import limits_of
-from holdall.policy.retention import parse as parse_retention
-from holdall.store import upkeep
-from holdall.store.cache import Readers
-from holdall.store.directory import DirectoryStore
-from holdall.store.home import default_home
-from holdall.store.ids import new_tag, new_uuid
-from holdall.store.keeping import Quota
-from holdall.store.protocol import OutputReader, OutputWriter, Progress, SessionInfo
-from holdall.store.pump import Pump
-from holdall.store.sources import CHUNK, Source
-from holdall.text.tokenizers import tokenizer_named
+from holdall.policy.room import room_of_turn
+from holdall.store.ids import new_tag
+from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
-from holdall.values.answers import Found, Nodes, Passage, Table
-from holdall.values.errors import StoreFault
+from holdall.values.errors import HoldallError
 from holdall.values.facts import Facts, Origin
 from holdall.values.settings import Settings
-from holdall.values.spans import Span
-from holdall.verbs.bounds import UNBOUNDED, Bounds
-from holdall.verbs.glimpse import glimpse, whole_fits
-from holdall.verbs.grep import grep
-from holdall.verbs.query import query_path, query_sql
-from holdall.verbs.read import locate, passage, read
-from holdall.verbs.slice import DEFAULT_WINDOW
-from holdall.verbs.slice import slice as cut
-from holdall.verbs.sql_worker import SqlWorker
-from holdall.verbs.tail import DEFAULT_LINES, tail
-from holdall.wire.notice import GLIMPSE, notice
+from holdall.values.taken import Inline, Kept, Taken
+from holdall.verbs.glimpse import whole_text
+from holdall.wire.clamp import clamp_result
+from holdall.wire.dialect import Dialect
+from holdall.wire.messages import results_in
+from holdall.wire.system_notice import Work, system_notice
+from holdall.wire.tool import ToolSpec
 
-Answer = TypeVar("Answer")
-
-_FOLLOW_SECONDS = 0.1  # how often a followed output is looked at; its writer may be another process
+Message = TypeVar("Message")
 
 
-class Holdall:
+class Holdall(Calling):
     """One session of one store. Made by `open`; safe to use from many tasks at once."""
 
-    def __init__(self, store: DirectoryStore, session: SessionInfo, settings: Settings, tokenizer: Tokenizer) -> None:
-        self.store = store
-        self.session = session
-        self.settings = settings
-        self._tokenizer = tokenizer
-        self._limits = limits_of(settings)
-        self.care = Care(store, session)
-        self._readers = Readers(store, session)
-        self._sql = SqlWorker()
-        self._closed = False
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.care = Care(parts.store, parts.session)
 
     @classmethod
     def open(
@@ -73,26 +58,23 @@ class Holdall:
         session: str | None = None,
         home: str | None = None,
         settings: Settings | None = None,
+        dialect: Dialect | None = None,
+        store: OutputStore | None = None,
         tokenizer: Tokenizer | None = None,
         clock: Callable[[], float] = time.time,
         parent: str = "",
     ) -> Self:
-        """A session by name, made where there is none; without a name, a new one. Use it as `async with`."""
-        settings = settings or Settings()
-        tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
-        retention = parse_retention(settings.retention)
-        store = DirectoryStore(
-            home or settings.store_dir or default_home(),
-            tokenizer=tokenizer,
-            retention=retention,
-            quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
-            clock=clock,
-        )
-        info = store.open_session(session or new_uuid(), parent=parent)
-        if upkeep.due(store):
-            with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
-                upkeep.sweep(store)
-        return cls(store, info, settings, tokenizer)
+        """A session by name, made where there is none; without a name, a new one. Use it as `async with`.
+
+        `dialect` is one of your own; those that ship are named in the settings. Without a `store` outputs are kept in
+        the folder `home`.
+        """
+        return cls(
+            opened(
+                session=session, home=home, settings=settings or Settings(), dialect=dialect, store=store,
+                tokenizer=tokenizer, clock=clock, parent=parent,
+            )
+        )  # fmt: skip
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,13 +84,64 @@ class Holdall:
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        """End the session: its retention rule is carried out, everything open is closed."""
-        if not self._closed:
-            self._closed = True
-            await asyncio.to_thread(self._close)
-
     # In
+
+    async def take(
+        self,
+        output: object,
+        *,
+        tool: str = "",
+        arguments: Any = None,
+        call_id: str = "",
+        server: str = "",
+        tokens_left: int | None = None,
+    ) -> Taken:
+        """What the model should get of `output`: the same object where it fits, else a notice with its handle.
+
+        Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
+        """
+        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        return await settle(self, await prepare(self, output, origin), room=tokens_left, notice_room=tokens_left)
+
+    async def run(
+        self,
+        call: object,
+        *,
+        tool: str = "",
+        arguments: Any = None,
+        call_id: str = "",
+        server: str = "",
+        tokens_left: int | None = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Taken:
+        """Call it with `arguments` as keywords and take what it gives, or what it raises.
+
+        A plain function runs in a thread. References among the arguments are replaced where that is on, and checked
+        against `schema`, the tool's own.
+        """
+        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        outcome = await self.outcome_of(call, origin, schema)
+        return await settle(self, await prepare(self, outcome, origin), room=tokens_left, notice_room=tokens_left)
+
+    def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
+        """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
+        room = room_of_turn(window, tokens_used) if tokens_left is None and window is not None else tokens_left
+        return Turn(self, room)
+
+    async def update(self, partial: object, *, tool: str = "") -> object:
+        """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
+        limits = self.limits_for(tool)
+        return clamp_result(partial, limits, tag=new_tag())
+
+    async def guard(self, messages: Sequence[Message]) -> list[Message]:
+        """A transcript before it is kept: every tool result in it that does not fit is taken, all else is the same."""
+        guarded = list(messages)
+        for at, message in enumerate(messages):
+            for result in results_in(message):
+                taken = await self.take(result.content, tool=result.tool, call_id=result.call_id)
+                if not isinstance(taken, Inline):
+                    guarded[at] = cast("Message", result.replaced(guarded[at], taken.content))
+        return guarded
 
     async def keep(
         self,
@@ -120,180 +153,75 @@ class Holdall:
         server: str = "",
         progress: Progress | None = None,
     ) -> Facts:
-        """Store every byte of `output`, whatever its form; on return it is durable and has a handle."""
+        """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        pump: Pump | None = None
-        if isinstance(output, AsyncIterable):
-            pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
-            output = iter(pump)
-        source = Source(output)
-        store = functools.partial(self.store.put, notes=lambda: source.notes, progress=progress)
-        work = asyncio.ensure_future(asyncio.to_thread(store, self.session, source, origin))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            # What has come is kept before the cancellation goes on: it may be all there will ever be.
-            if pump is not None:
-                pump.stop()
-            await asyncio.wait([work])
-            raise
+        return await keep(self, output, origin, progress=progress)
 
     async def begin(
         self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False
     ) -> OutputWriter:
         """A running output: its handle exists now, and what is written to it can be read by anybody."""
         origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal)
-        return await asyncio.to_thread(self.store.begin, self.session, origin)
+        writer = await asyncio.to_thread(self.store.begin, self.session, origin)
+        self.holds_outputs = True
+        return writer
 
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
         """Whether `text` fits as it is, by the session's limits."""
-        return decide(text, limits=self._limits, tokenizer=self._tokenizer, tokens_left=tokens_left)
+        return decide(text, limits=self.limits, tokenizer=self.tokenizer, tokens_left=tokens_left)
 
-    # Out
+    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[Passed, ...]:
+        """For whoever approves a call: handle, size and hash of what its references would bring in."""
+        return await references.preview(self, arguments, tool)
 
-    async def read(
-        self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None, bounded: bool = True
-    ) -> Passage:
-        verb = functools.partial(read, lines=lines, bytes=bytes, chars=chars, bounds=self._bounds(bounded))
-        return await self._on(handle, verb)
+    # What the model is told
 
-    async def tail(self, handle: str, lines: int = DEFAULT_LINES, *, bounded: bool = True) -> Passage:
-        return await self._on(handle, functools.partial(tail, lines=lines, bounds=self._bounds(bounded)))
+    def tools(self, *, final_turn: bool = False) -> tuple[ToolSpec, ...]:
+        """The dialect's tools: once something is kept, or always; in the final turn never."""
+        listed = self.holds_outputs or self.settings.tools_listed == "always"
+        return tuple(tool.spec for tool in self.dialect.tools) if listed and not final_turn else ()
 
-    async def slice(
-        self,
-        handle: str,
-        *,
-        start: int | None = None,
-        length: int | None = None,
-        anchor: str | None = None,
-        window: int = DEFAULT_WINDOW,
-        match_index: int = 0,
-        bounded: bool = True,
-    ) -> Passage:
-        verb = functools.partial(
-            cut, start=start, length=length, anchor=anchor, window=window, match_index=match_index,
-            bounds=self._bounds(bounded),
-        )  # fmt: skip
-        return await self._on(handle, verb)
+    def owns(self, name: str) -> bool:
+        """Whether a tool's name is one of ours, listed now or not."""
+        return self.dialect.tool(name) is not None
 
-    async def grep(
-        self,
-        handle: str,
-        pattern: str,
-        *,
-        ignore_case: bool = False,
-        literal: bool = False,
-        context: int = 0,
-        limit: int = 100,
-        count: bool = False,
-        group: bool = False,
-        start: int = 0,
-        bounded: bool = True,
-    ) -> Found:
-        verb = functools.partial(
-            grep, pattern=pattern, ignore_case=ignore_case, literal=literal, context=context, limit=limit,
-            count=count, group=group, start=start, seconds=self.settings.grep_seconds,
-        )  # fmt: skip
-        return await self._on(handle, lambda reader: verb(reader, max_bytes=self._share(reader, bounded)))
+    def instructions(self) -> str:
+        """The few lines for a system prompt that tell a model how to use handles."""
+        return self.dialect.instructions
 
-    async def query(
-        self,
-        handle: str,
-        sql: str | None = None,
-        *,
-        path: str | None = None,
-        at: str | None = None,
-        limit: int | None = None,
-        skip: int = 0,
-        bounded: bool = True,
-    ) -> Table | Nodes:
-        """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names."""
-        rows = limit or self.settings.query_max_rows
-        if path is not None:
-            by_path = functools.partial(query_path, path=path, limit=rows, skip=skip)
-            return await self._on(handle, lambda reader: by_path(reader, max_bytes=self._share(reader, bounded)))
-        by_sql = functools.partial(
-            query_sql, sql=sql or "", at=at, max_rows=rows, seconds=self.settings.query_seconds,
-            memory_bytes=self.settings.query_memory_bytes, worker=self._sql,
-        )  # fmt: skip
-        return await self._on(handle, lambda reader: by_sql(reader, max_bytes=self._share(reader, bounded)))
-
-    async def show(self, handle: str) -> Facts:
-        return await asyncio.to_thread(self.store.resolve, self.session, handle)
-
-    async def outputs(self) -> Sequence[Facts]:
-        """Everything that the session has kept, tombstones too, oldest first."""
-        return await asyncio.to_thread(self.store.outputs, self.session)
-
-    async def unreadable(self) -> Mapping[str, StoreFault]:
-        """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
-        return (await asyncio.to_thread(self.store.survey, self.session))[2]
-
-    async def find(self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None) -> Passage:
-        """Where a range lies, without its bytes: `stream` then gives them, however many they are."""
-
-        def verb(reader: OutputReader) -> Passage:
-            target = locate(reader, lines=lines, bytes=bytes, chars=chars)
-            return passage(reader, target.span, b"", past_end=target.past_end)
-
-        return await self._on(handle, verb)
-
-    async def stream(self, handle: str, span: Span | None = None) -> AsyncIterator[bytes]:
-        """The exact bytes, checked, in chunks; all of them where no span is given."""
-        at = span.start if span else 0
-        while True:
-            end = at + CHUNK if span is None else min(at + CHUNK, span.end)
-            chunk = await self._on(handle, lambda reader, at=at, end=end: reader.read(at, end))
-            if not chunk:
-                return
-            yield chunk
-            at += len(chunk)
-
-    async def follow(self, handle: str, lines: int = DEFAULT_LINES) -> AsyncIterator[bytes]:
-        """The end of an output, then what is written to it, until it has ended."""
-        last = await self.tail(handle, lines, bounded=False)
-        yield last.data
-        at = last.bytes.end
-        while True:
-            running = (await self.show(handle)).state == "running"
-            async for chunk in self.stream(handle, Span(at, 1 << 62)):
-                at += len(chunk)
-                yield chunk
-            if not running:
-                return
-            await asyncio.sleep(_FOLLOW_SECONDS)
+    def system_notice(
+        self, *, turn: int, max_turns: int | None = None, tokens_used: int | None = None, window: int | None = None
+    ) -> str:
+        """The ephemeral text for the end of a request; it is not kept in the transcript."""
+        return system_notice(
+            Work(), names=self.dialect.name, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window
+        )
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
-        seen = await self._on(handle, lambda reader: glimpse(reader, GLIMPSE, new_tag))
-        return notice(*seen, tokenizer=self._tokenizer)
+        return self.dialect.notice(await view_of(self, await self.show(handle)))
+
+    async def shown(self, handle: str) -> Taken:
+        """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
+        facts = await self.show(handle)
+        limits = self.limits_for(facts.origin.tool)
+        whole = await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer))
+        if whole is not None:
+            return Kept(whole, facts)
+        return Kept(await self.notice(handle), facts)
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""
-        most = self._limits.bytes or CHUNK
-        return await self._on(handle, lambda reader: whole_fits(reader, most, self.decide))
+        facts = await self.show(handle)
+        limits = self.limits_for(facts.origin.tool)
+        return await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
 
     # Inside
 
-    async def _on(self, handle: str, verb: Callable[[OutputReader], Answer]) -> Answer:
-        def work() -> Answer:
-            with self._readers.lease(handle) as reader:
-                return verb(reader)
-
-        return await asyncio.to_thread(work)
-
-    def _bounds(self, bounded: bool) -> Bounds:
-        if not bounded:
-            return UNBOUNDED
-        return Bounds(self.settings.answer_max_bytes, self.settings.answer_max_tokens, self._tokenizer)
-
-    def _share(self, reader: OutputReader, bounded: bool) -> int | None:
-        return self._bounds(bounded).share(reader.facts.measure)
-
-    def _close(self) -> None:
-        self._readers.close()
-        self._sql.close()
-        with contextlib.suppress(Exception):
-            self.store.end_session(self.session)
-        self.store.close()
+    async def outcome_of(self, call: object, origin: Origin, schema: Mapping[str, Any] | None) -> object:
+        """What a call gives, with its references replaced; what cannot be put in their place is its outcome too."""
+        try:
+            arguments = await references.resolve(self, origin.arguments, origin.tool, schema)
+        except HoldallError as problem:
+            return problem
+        return await outcome_of(call, arguments)

@@ -20,7 +20,7 @@ LONGEST_TOKEN = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
+class Fits:
     """It fits as it is."""
 
 
@@ -31,8 +31,8 @@ class Keep:
     reason: Reason
 
 
-Decision = Inline | Keep
-_INLINE = Inline()
+Decision = Fits | Keep
+_FITS = Fits()
 
 
 def decide(text: str, *, limits: Limits, tokenizer: Tokenizer, tokens_left: int | None = None) -> Decision:
@@ -59,7 +59,7 @@ def decide(text: str, *, limits: Limits, tokenizer: Tokenizer, tokens_left: int 
 
 def _by_tokens(text: str, size: int, limits: Limits, tokenizer: Tokenizer, tokens_left: int | None) -> Decision:
     if not _tokens_matter(size, limits, tokens_left):
-        return _INLINE
+        return _FITS
     if limits.tokens is not None and size > LONGEST_TOKEN * limits.tokens:
         return Keep("tokens")
     if tokens_left is not None and size > LONGEST_TOKEN * tokens_left:
@@ -69,7 +69,7 @@ def _by_tokens(text: str, size: int, limits: Limits, tokenizer: Tokenizer, token
         return Keep("tokens")
     if tokens_left is not None and tokens > tokens_left:
         return Keep("room")
-    return _INLINE
+    return _FITS
 
 
 def _tokens_matter(size: int, limits: Limits, tokens_left: int | None) -> bool:

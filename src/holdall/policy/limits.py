@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from holdall.values.settings import Settings
+from holdall.values.settings import Settings, ToolPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,13 @@ BY_DIALECT: dict[str, Limits] = {
 }
 
 
-def limits_of(settings: Settings) -> Limits:
-    """The dialect's limits, each replaced by the setting that names another."""
-    base = BY_DIALECT[settings.dialect]
+def limits_of(settings: Settings, base: Limits | None = None, policy: ToolPolicy | None = None) -> Limits:
+    """The dialect's limits, each replaced by the setting that names another, and that by the tool's own."""
+    base = base or BY_DIALECT[settings.dialect]
+    own = policy or ToolPolicy()
     return Limits(
-        bytes=settings.max_inline_bytes or base.bytes,
-        chars=settings.max_inline_chars or base.chars,
-        lines=settings.max_inline_lines or base.lines,
-        tokens=settings.max_inline_tokens or base.tokens,
+        bytes=own.max_inline_bytes or settings.max_inline_bytes or base.bytes,
+        chars=own.max_inline_chars or settings.max_inline_chars or base.chars,
+        lines=own.max_inline_lines or settings.max_inline_lines or base.lines,
+        tokens=own.max_inline_tokens or settings.max_inline_tokens or base.tokens,
     )

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from holdall.values.errors import BadSetting
+from holdall.values.settings import Settings
 
 DAY = 86_400.0
 _DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|days?)?", re.ASCII)
@@ -24,6 +25,16 @@ class Retention:
 
     def expires_at(self, created: float) -> float:
         return math.inf if self.session or self.days is None else created + self.days * DAY
+
+
+_OF_ITS_SESSION = ("extract", "async")
+
+
+def retention_of(settings: Settings) -> Retention:
+    """What the setting says, else what is usual in the dialect."""
+    if settings.retention is not None:
+        return parse(settings.retention)
+    return parse("session") if settings.dialect in _OF_ITS_SESSION else Retention()
 
 
 def parse(value: object, *, key: str = "retention", where: str = "") -> Retention:

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from holdall.store.directory import DirectoryStore
 from holdall.store.live import RunningReader
-from holdall.store.protocol import OutputReader, SessionInfo
+from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 
 _OPEN = 16
 
@@ -26,7 +25,7 @@ class _Entry:
 
 
 class Readers:
-    def __init__(self, store: DirectoryStore, session: SessionInfo) -> None:
+    def __init__(self, store: OutputStore, session: SessionInfo) -> None:
         self._store = store
         self._session = session
         self._entries: OrderedDict[str, _Entry] = OrderedDict()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdall.policy.retention import Retention
-from holdall.store import disk, keeping
+from holdall.store import disk, events, keeping
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
@@ -178,6 +178,9 @@ class DirectoryStore:
             found, faults = self._root.catalogue.survey(folder)
             return folder, [self._listed(folder, facts) for facts in found], faults
 
+    def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
+        return self.survey(session)[2]
+
     def open(self, facts: Facts) -> OutputReader:
         with self._using("opening an output"):
             folder = self._root.folder_by_id(facts.session)
@@ -195,6 +198,16 @@ class DirectoryStore:
         """Changes whenever the record does; None where it is gone."""
         with self._using("looking at an output"):
             return self._root.folder_by_id(facts.session).stamp(facts.handle)
+
+    # The log
+
+    def append_events(self, session: SessionInfo, lines: bytes) -> None:
+        with self._using("writing an event", make=True):
+            events.append(lines, inside=self._root.folder(session, make=True).descriptor)
+
+    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
+        with self._using("reading the events"):
+            return events.read_from(at, inside=self._root.folder(session).descriptor)
 
     # Upkeep
 

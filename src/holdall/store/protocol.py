@@ -3,12 +3,13 @@
 These are promises, not code: the verbs are written against them and know no folder, no file name and no lock.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from holdall.policy.retention import Retention
 from holdall.values.blocks import BlockTable
+from holdall.values.errors import StoreFault
 from holdall.values.facts import Facts, Origin, State
 from holdall.values.spans import Totals
 
@@ -101,10 +102,22 @@ class OutputStore(Protocol):
         """All of them, tombstones too, oldest first."""
         ...
 
+    def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
+        """Handles whose records cannot be read, and why: they are not among the outputs."""
+        ...
+
     def open(self, facts: Facts) -> OutputReader: ...
 
     def stamp(self, facts: Facts) -> str | None:
         """Changes whenever the facts of the output do; None where it is gone."""
+        ...
+
+    def append_events(self, session: SessionInfo, lines: bytes) -> None:
+        """Add whole lines, each ended by a newline, to the session's log; whoever else appends loses none of theirs."""
+        ...
+
+    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
+        """The whole lines of the log from byte `at` on, and where they end."""
         ...
 
     def end_session(self, session: SessionInfo) -> None:

@@ -187,3 +187,47 @@ class Nodes:
             "output": self.totals.as_dict(),
             "notes": list(self.notes),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool of ours answers a model: a text within the bounds, and which bytes of which output it shows."""
+
+    text: str
+    is_error: bool = False
+    handle: str = ""
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The same under the name that a taken output has."""
+        return self.text
+
+
+def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
+    """The bytes that stand in an answer as they are stored."""
+    match answer:
+        case Passage():
+            return (answer.bytes,) if answer.bytes.start < answer.bytes.end else ()
+        case Found():
+            return tuple(
+                Span(match.text_byte, match.text_byte + len(match.text.encode("utf-8", "replace")))
+                for match in answer.matches
+            )
+        case Nodes():
+            return tuple(Span(node.bytes.start, node.bytes.start + _length(node)) for node in answer.nodes)
+        case Table():
+            return ()
+
+
+def scanned_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
+    """The bytes that were gone over to make an answer, beside those that it shows."""
+    match answer:
+        case Passage():
+            return ()
+        case Found() | Nodes() | Table():
+            return (Span(0, answer.totals.bytes),)
+
+
+def _length(node: Node) -> int:
+    return min(node.bytes.end - node.bytes.start, len(node.text.encode("utf-8", "replace")))

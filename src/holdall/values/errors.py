@@ -8,6 +8,11 @@
     │   ├── BadPattern          a pattern that no engine here can run in linear time
     │   ├── BadQuery            SQL or a path that does not fit the data
     │   ├── BadSetting          a setting of the wrong name, type or size
+    │   ├── NotReady            the tool still runs, and what was asked needs all of its output
+    │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
+    │   ├── QueryMissing        an extraction without a question
+    │   ├── NoModel             an extraction, and no model is configured for it
+    │   ├── BadReference        an argument that names a kept output which cannot be put in its place
     │   └── MissingExtra        an optional package is not installed
     ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
     │   └── AnchorNotFound      the text to slice around does not occur
@@ -16,6 +21,7 @@
         ├── StoreGone           the folder of the store went away
         ├── StoreFull           no space left
         ├── QuotaReached        a limit that the user set
+        ├── NeverStored         outputs of this tool, or of this dialect, are not to be stored
         ├── OutputExpired       retention removed the bytes; the record says when
         ├── OutputDamaged       the stored bytes are not the bytes that came
         ├── OutputMissing       the file of an output was removed by hand
@@ -49,6 +55,8 @@ class UnknownHandle(WrongUse):
     def __init__(self, handle: str, *, session: str, known: Sequence[str] = ()) -> None:
         self.handle = handle
         self.session = session
+        self.known = tuple(known)
+        self.shown = _flat(handle[:100])
         shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
         super().__init__(
             f'no output is kept under "{_flat(handle[:100])}" in session "{session}". '
@@ -94,6 +102,34 @@ class MissingExtra(WrongUse):
         super().__init__(f"{purpose} needs the package {package!r}. Install it with: pip install 'holdall[{extra}]'")
 
 
+class NotReady(WrongUse):
+    def __init__(self, handle: str) -> None:
+        self.handle = handle
+        super().__init__(f"output {handle} is still being written.")
+
+
+class TooLargeForRaw(WrongUse):
+    def __init__(self, bytes: int, tokens: int) -> None:
+        self.bytes = bytes
+        self.tokens = tokens
+        super().__init__(f"the whole output ({bytes:,} bytes, ~{tokens:,} tokens) does not fit; read a part of it.")
+
+
+class QueryMissing(WrongUse):
+    def __init__(self) -> None:
+        super().__init__("an extraction needs a question.")
+
+
+class NoModel(WrongUse):
+    def __init__(self, tool: str = "") -> None:
+        self.tool = tool
+        super().__init__("no model is configured for extraction.")
+
+
+class BadReference(WrongUse):
+    """The message names the argument, and what a reference looks like."""
+
+
 class AnchorNotFound(NothingFound):
     def __init__(self, message: str = "Anchor not found in content") -> None:
         super().__init__(message)
@@ -113,6 +149,13 @@ class StoreFull(StoreFault):
 
 class QuotaReached(StoreFault):
     """A quota that the user set would be exceeded."""
+
+
+class NeverStored(StoreFault):
+    def __init__(self, tool: str, *, by_dialect: bool = False) -> None:
+        self.tool = tool
+        whose = "in this dialect nothing is" if by_dialect else f"outputs of {_flat(tool[:60]) or 'this tool'} are not"
+        super().__init__(f"{whose} to be stored")
 
 
 class OutputExpired(StoreFault):

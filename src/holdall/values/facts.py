@@ -12,6 +12,7 @@ Kind = Literal["json", "ndjson", "csv", "html", "markdown", "log", "diff", "text
 State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
 KINDS: tuple[str, ...] = get_args(Kind)
 STATES: tuple[str, ...] = get_args(State)
+_LATER = ("is_error", "traceback")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Origin:
     arguments: Any = None
     call_id: str = ""
     terminal: bool = False  # the output of a command: kept under terminal/ as a log
+    is_error: bool = False  # the tool said that it failed, or raised
+    traceback: str = ""  # of what it raised: for whoever looks into it, never for a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class Facts:
         """Raises KeyError, TypeError or ValueError where `flat` is not what `to_json` wrote."""
         if flat["kind"] not in KINDS or flat["state"] not in STATES:
             raise ValueError("unknown kind or state")
-        origin = Origin(**{f.name: flat[f.name] for f in fields(Origin)})
+        # Records from before there were such fields have none of them.
+        origin = Origin(**{f.name: flat[f.name] for f in fields(Origin) if f.name in flat or f.name not in _LATER})
         measure = Measure(**{f.name: flat[f.name] for f in fields(Measure)})
         measure = replace(measure, notes=tuple(cast("list[str]", flat["notes"])))
         own = {

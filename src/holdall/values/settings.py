@@ -6,7 +6,7 @@ Frozen and checked on the way in. Where a value comes from (a file, the environm
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from holdall.values.errors import BadSetting
 
@@ -16,13 +16,40 @@ MIB = 1024 * KIB
 Dialect = Literal["holdall", "extract", "refs", "async", "clamp", "legacy"]
 DIALECTS: tuple[str, ...] = get_args(Dialect)
 TokenizerName = Literal["auto", "o200k", "estimate"]
-_CHOICES = {"dialect": DIALECTS, "tokenizer": get_args(TokenizerName)}
+Listed = Literal["when-needed", "always"]
+Storing = Literal["oversized", "always", "never"]
+_CHOICES = {
+    "dialect": DIALECTS,
+    "tokenizer": get_args(TokenizerName),
+    "tools_listed": get_args(Listed),
+    "store": get_args(Storing),
+}
+_SWITCHES = ("never_async", "by_reference")
 
 
 def _setting(
     default: Any, about: str, *, least: float | None = None, most: float | None = None, also: tuple[str, ...] = ()
 ) -> Any:
     return field(default=default, metadata={"about": about, "least": least, "most": most, "also": also})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPolicy:
+    """What is different for one tool; None means as for all others."""
+
+    max_inline_bytes: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
+    max_inline_chars: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
+    max_inline_lines: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
+    max_inline_tokens: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
+    store: Storing = _setting(
+        "oversized", "what is stored of its outputs: those that do not fit, all of them, or none (secrets)"
+    )
+    never_async: bool = _setting(False, "its calls never go to the background (approvals, writes in order)")
+    by_reference: bool | None = _setting(None, "whether its arguments may name kept outputs")
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            check(one, getattr(self, one.name), key=one.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +71,33 @@ class Settings:
     )
     answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
     answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
-    retention: str = _setting(
-        "30 days", "how long outputs are kept: a number of days, 'session' or 'keep'", also=("asyncToolTTL",)
+    notice_max_tokens: int = _setting(
+        500, "the most that a notice in place of an output takes, in tokens", least=150, most=100_000
+    )
+    max_inline_blob_bytes: int = _setting(
+        MIB, "an image, sound or other blob over this many bytes is kept, not shown", least=1, most=2**40
+    )
+    tools_listed: Listed = _setting(
+        "when-needed", "when the tools for kept outputs are offered: once something is kept, or always"
+    )
+    by_reference: bool = _setting(
+        False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output"
+    )
+    reference_max_bytes: int = _setting(MIB, "the most that one such argument may bring in", least=1, most=2**40)
+    tools: Mapping[str, ToolPolicy] = field(
+        default_factory=dict[str, ToolPolicy],
+        metadata={
+            "about": "a table for each tool that is treated differently",
+            "least": None,
+            "most": None,
+            "also": (),
+        },
+    )
+    retention: str | None = _setting(
+        None,
+        "how long outputs are kept: a number of days, 'session' or 'keep'; 30 days by default, in the dialects extract "
+        "and async for the session",
+        also=("asyncToolTTL",),
     )
     store_dir: str = _setting("", "the data folder; a folder of the user's own by default", also=("storeDir",))
     quota_bytes: int | None = _setting(None, "refuse to keep more than this in the whole store", least=0, most=2**60)
@@ -75,12 +127,16 @@ def by_name() -> Mapping[str, "Field[Any]"]:
 def rule_of(one: "Field[Any]") -> str:
     """What a value must be, in words."""
     least, most = one.metadata["least"], one.metadata["most"]
+    nothing = ", or left out" if one.default is None else ""
     if one.name in _CHOICES:
         return "it must be one of " + ", ".join(_CHOICES[one.name])
+    if one.name in _SWITCHES:
+        return f"it must be true or false{nothing}"
+    if one.name == "tools":
+        return "it must be a table with a table for each tool"
     if least is None:
-        return "it must be text"
+        return f"it must be text{nothing}"
     noun = "a number" if isinstance(one.default, float) else "a whole number"
-    nothing = ", or left out" if one.default is None else ""
     return f"it must be {noun} from {least:,} to {most:,}{nothing}"
 
 
@@ -89,7 +145,13 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
     if value is None and one.default is None:
         return
     least, most = one.metadata["least"], one.metadata["most"]
-    if least is None:
+    if one.name in _SWITCHES:
+        allowed = isinstance(value, bool)
+    elif one.name == "tools":
+        allowed = isinstance(value, Mapping) and all(
+            isinstance(tool, ToolPolicy) for tool in cast("Mapping[str, object]", value).values()
+        )
+    elif least is None:
         allowed = isinstance(value, str) and (one.name not in _CHOICES or value in _CHOICES[one.name])
     elif isinstance(value, bool) or not isinstance(value, int | float):
         allowed = False
@@ -101,4 +163,4 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
 
 
 def default_of(one: "Field[Any]") -> Any:
-    return None if one.default is MISSING else one.default
+    return {} if one.default is MISSING else one.default

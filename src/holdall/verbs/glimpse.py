@@ -1,42 +1,42 @@
 """The two ends of an output, its outline, and whether all of it would fit: what a notice is built from."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
-from holdall.policy.decide import Decision, Inline
+from holdall.policy.decide import Fits, decide
+from holdall.policy.limits import Limits
 from holdall.store.protocol import OutputReader
-from holdall.text.outline import Outline, outline
-from holdall.values.facts import Facts
+from holdall.text.outline import outline
+from holdall.text.tokens import Tokenizer
 from holdall.verbs.locate import line_of_byte
+from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
 
 
-class Glimpse(NamedTuple):
-    """The arguments of a notice, in its order."""
-
-    facts: Facts
-    head: bytes
-    tail: bytes
-    tag: str
-    outline: Outline
-    errors: tuple[tuple[int, str], ...]  # line number, line
-
-
-def glimpse(reader: OutputReader, size: int, new_tag: Callable[[], str]) -> Glimpse:
-    """At most `size` bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
+def glimpse(
+    reader: OutputReader,
+    new_tag: Callable[[], str],
+    *,
+    tokenizer: Tokenizer,
+    outlined: bool = True,
+    most_tokens: int = MOST_TOKENS,
+    long_handle: bool = False,
+) -> View:
+    """At most GLIMPSE bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
     total = reader.totals.bytes
-    head, tail = reader.read(0, size), reader.read(max(0, total - size), total)
-    found = outline(reader.read, reader.facts.measure, tool=reader.facts.origin.tool)
-    errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors)
-    shown = "\n".join(found.lines).encode("utf-8", "replace")
+    head, tail = reader.read(0, GLIMPSE), reader.read(max(0, total - GLIMPSE), total)
+    found = outline(reader.read, reader.facts.measure, tool=reader.facts.origin.tool) if outlined else None
+    errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors) if found else ()
+    shown = "\n".join([*found.lines, *(text for _, text in errors)]).encode("utf-8", "replace") if found else b""
     tag = new_tag()
     while any(tag.encode() in part for part in (head, tail, shown)):
         tag = new_tag()
-    return Glimpse(reader.facts, head, tail, tag, found, errors)
+    return View(reader.facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle)
 
 
-def whole_fits(reader: OutputReader, most_bytes: int, decide: Callable[[str], Decision]) -> bool:
-    """Whether the output would have been shown as it is: valid text, whole, and inside the limits."""
-    facts = reader.facts
-    if reader.totals.bytes > most_bytes or not facts.measure.utf8 or not facts.is_whole:
-        return False
-    return isinstance(decide(reader.read(0, reader.totals.bytes).decode("utf-8")), Inline)
+def whole_text(reader: OutputReader, limits: Limits, tokenizer: Tokenizer) -> str | None:
+    """All of the output where it would have been shown as it is: valid text, whole, and inside the limits."""
+    facts, size = reader.facts, reader.totals.bytes
+    most = limits.bytes if limits.bytes is not None else 128 * (limits.tokens or limits.chars or 1 << 40)
+    if size > most or not facts.measure.utf8 or not facts.is_whole:
+        return None
+    text = reader.read(0, size).decode("utf-8")
+    return text if isinstance(decide(text, limits=limits, tokenizer=tokenizer), Fits) else None

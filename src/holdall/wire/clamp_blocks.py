@@ -12,10 +12,10 @@ from typing import cast
 from holdall.policy.limits import Limits
 from holdall.text.excerpt import byte_count, line_count
 from holdall.text.numbers import plural
+from holdall.wire.blocks import is_block, text_of, with_text
 from holdall.wire.clamp_fields import field, with_field
 from holdall.wire.clamp_text import MARK, clamp_text, cut, fitting, lines_shown, suffix_for
 
-_TEXT_TYPES = ("text", "input_text", "output_text")
 _AMPLE = 1024  # bytes; more than a marker takes
 _STRUCTURED = ("structuredContent", "structured_content")
 
@@ -44,11 +44,11 @@ def clamp_result(result: object, limits: Limits, *, suffix: str | None = None, t
     """
     if isinstance(result, list | tuple):
         blocks = cast("Sequence[object]", result)
-        return _clamp_blocks(blocks, limits, suffix, tag) if any(_is_block(block) for block in blocks) else blocks
-    text = _text_of(result)
+        return _clamp_blocks(blocks, limits, suffix, tag) if any(is_block(block) for block in blocks) else blocks
+    text = text_of(result)
     if text is not None:
         clamped = clamp_text(text, max_bytes=limits.bytes, max_lines=limits.lines, suffix=suffix, tag=tag)
-        return _with_text(result, clamped.text) if clamped.changed else result
+        return with_text(result, clamped.text) if clamped.changed else result
     return clamp_field(result, "content", limits, suffix=suffix, tag=tag)
 
 
@@ -79,7 +79,7 @@ def _clamp_blocks(blocks: Sequence[object], limits: Limits, suffix: str | None, 
     ending = suffix_for(limits.bytes, limits.lines) if suffix is None else suffix
     texts = [
         _Block(at, text, byte_count(text), lines_shown(text, ending))
-        for at, text in enumerate(map(_text_of, blocks))
+        for at, text in enumerate(map(text_of, blocks))
         if text  # an empty one has nothing to give and stays
     ]
     fits = limits.bytes is None or sum(block.bytes for block in texts) <= limits.bytes
@@ -87,7 +87,7 @@ def _clamp_blocks(blocks: Sequence[object], limits: Limits, suffix: str | None, 
         return blocks
     new = _new_texts(texts, limits, ending, tag)
     kept = [
-        _with_text(block, new[at] or "") if at in new else block
+        with_text(block, new[at] or "") if at in new else block
         for at, block in enumerate(blocks)
         if new.get(at, "") is not None
     ]
@@ -142,25 +142,3 @@ def _left_out(texts: Sequence[_Block], max_bytes: int) -> dict[int, str | None]:
             return markers | {later.at: None for later in texts[number + 1 :]}
         rest -= block.bytes
     return markers
-
-
-def _is_block(value: object) -> bool:
-    return not isinstance(value, str) and (_text_of(value) is not None or isinstance(field(value, "type"), str))
-
-
-def _text_of(block: object) -> str | None:
-    """The text of a block that has some; None for images, links and whatever else there is."""
-    if isinstance(block, str):
-        return block
-    kind = field(block, "type")
-    holder = field(block, "resource") if kind == "resource" else block
-    text = field(holder, "text") if kind is None or kind == "resource" or kind in _TEXT_TYPES else None
-    return text if isinstance(text, str) else None
-
-
-def _with_text(block: object, text: str) -> object:
-    if isinstance(block, str):
-        return text
-    if field(block, "type") == "resource":
-        return with_field(block, "resource", with_field(field(block, "resource"), "text", text))
-    return with_field(block, "text", text)

@@ -35,10 +35,10 @@ class Clamped:
     changed: bool
 
 
-def suffix_for(max_bytes: int | None, max_lines: int | None, *, handle: str = "", gone: bool = False) -> str:
+def suffix_for(max_bytes: int | None, max_lines: int | None, *, handle: str = "", gone: str = "") -> str:
     """The suffix of S4 with these limits in it, and after it where the rest is, when that is known.
 
-    `handle` is for an output that is kept, `gone` for one that is not.
+    `handle` is for an output that is kept, `gone` the reason why one is not.
     """
     over = " or ".join(
         [
@@ -47,8 +47,13 @@ def suffix_for(max_bytes: int | None, max_lines: int | None, *, handle: str = ""
         ]
     )
     rest = f"\n[all of it is kept; handle: {handle}]" if handle else ""
-    lost = "\n[the rest was not kept and is gone]" if gone else ""
+    lost = f"\n[the rest was not kept and is gone: {_one_line(gone)}]" if gone else ""
     return f"{_LEAD}{MARK}exceeded {over or 'its limits'}{_ADVICE}{rest}{lost}"
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 300 else flat[:299] + "…"
 
 
 def _size(number: int) -> str:

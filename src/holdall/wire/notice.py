@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from holdall.text.excerpt import beginning
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.outline import Outline
-from holdall.text.tokens import Estimate, Tokenizer
+from holdall.text.tokens import Estimate
 from holdall.values.facts import Facts
+from holdall.values.spans import Span
+from holdall.wire.view import GLIMPSE, View
 
-GLIMPSE = 4096  # how much of each end is enough to build a notice from
-MOST_TOKENS = 500
 _LINE_BYTES = 160
 _ERRORS = 3
 _HEAD_OF_OUTLINE, _RARE = 6, 3
@@ -23,36 +23,50 @@ _HEAD_OF_OUTLINE, _RARE = 6, 3
 _ESTIMATE_SHARE = 0.8
 
 
-def notice(
-    facts: Facts,
-    head: bytes,
-    tail: bytes,
-    tag: str,
-    outline: Outline | None = None,
-    errors: tuple[tuple[int, str], ...] = (),
-    *,
-    tokenizer: Tokenizer | None = None,
-) -> str:
-    """`head` and `tail` are the first and last GLIMPSE bytes; `errors` are line numbers and lines."""
-    counter = tokenizer or Estimate()
+def notice(view: View) -> str:
+    facts, outline, errors, counter = view.facts, view.outline, view.errors, view.tokenizer
     label = outline.label if outline is not None else facts.measure.kind
     before = [
         f"{facts.origin.tool or 'The tool'} returned {_what(facts, label)}. {_why(facts)}",
-        f"handle: {facts.handle}",
+        f"handle: {view.handle}",
         "",
     ]
-    fence = f"{facts.handle}:{tag}"
+    fence = f"{view.handle}:{view.tag}"
     after = [f"</{fence}>", f"Next: {' · '.join(_calls(facts, errors))}"]
-    room = MOST_TOKENS * (_ESTIMATE_SHARE if isinstance(counter, Estimate) else 1.0)
+    room = view.most_tokens * (_ESTIMATE_SHARE if isinstance(counter, Estimate) else 1.0)
     room -= counter.count("\n".join([*before, f"<{fence}>", *after])) + 8
     taken: list[_Part] = []
-    for part in sorted(_parts(facts, outline, errors, head, tail), key=lambda part: part.rank):
+    for part in sorted(_parts(facts, outline, errors, view.head, view.tail), key=lambda part: part.rank):
         cost = counter.count(part.text) + 1
         if cost <= room:
             taken.append(part)
             room -= cost
     shown = [part.text for part in sorted(taken, key=lambda part: part.place)]
     return "\n".join([*before, f"<{fence}>", *shown, *after])
+
+
+def running_notice(view: View) -> str:
+    """For a call that goes on in the background: its output so far can be read at once."""
+    tool, handle = view.facts.origin.tool or "The tool", view.handle
+    return (
+        f"{tool} is still running. What it writes is kept, and can be read while it runs.\n"
+        f"handle: {handle}\n"
+        f'Next: wait_for_tool_output(handle="{handle}") · context_tail(handle="{handle}")'
+    )
+
+
+def shown_by_notice(view: View) -> tuple[Span, ...]:
+    """The bytes of the first and the last line that stand in a notice as they are."""
+    if view.facts.measure.kind == "binary":
+        return ()
+    total = view.facts.measure.bytes
+    first = min(_LINE_BYTES, len(_split(view.head)[0]) if view.head else 0)
+    spans = [Span(0, first)]
+    if view.facts.measure.lines > 1:
+        last = _split(view.tail)[-1]
+        start = total - len(last) - view.tail.endswith(b"\n")
+        spans.append(Span(max(0, start), max(0, start) + min(_LINE_BYTES, len(last))))
+    return tuple(span for span in spans if span.start < span.end)
 
 
 @dataclass(frozen=True, slots=True)

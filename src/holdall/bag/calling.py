@@ -1,0 +1,154 @@
+"""A call of one of our own tools: checked, carried out, worded, and within the bounds of an answer, always.
+
+A call never raises for what the model wrote: whatever is wrong with it is an answer that says so. It never goes to the
+background, and its answer never needs a handle of its own.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+from holdall.bag.fetching import Fetched, Fetching
+from holdall.store.ids import new_tag
+from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
+from holdall.values.errors import HoldallError, NoModel, NotReady, QueryMissing, TooLargeForRaw
+from holdall.values.facts import Facts
+from holdall.values.spans import Span
+from holdall.verbs.bounds import Bounds
+from holdall.verbs.glimpse import whole_text
+from holdall.wire.answers import (
+    Frame,
+    Seen,
+    found_answer,
+    listing,
+    nodes_answer,
+    passage_answer,
+    table_answer,
+    tag_for,
+)
+from holdall.wire.arguments import coerced, schema_problem
+from holdall.wire.tool import Ask, Tool
+
+_FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data, at most; a longer one costs another try
+_LEAST_TOKENS = 64
+_TRIES = 8
+
+
+class Calling(Fetching):
+    async def call(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> Answer:
+        """Run one of the dialect's tools. `arguments` are a mapping, or the JSON text of one."""
+        started = time.perf_counter()
+        tool = self.dialect.tool(name)
+        if tool is None:
+            known = ", ".join(tool.name for tool in self.dialect.tools) or "none"
+            return self._refused(name, "", f"There is no tool {name[:60]!r}. Tools are: {known}.", started)
+        problem, given = _checked(tool, arguments)
+        if problem:
+            return self._refused(name, tool.verb, problem, started)
+        ask = tool.ask(given)
+        try:
+            return await self._answered(name, ask, given, tokens_left, started)
+        except HoldallError as error:
+            return self._refused(name, ask.verb, self.dialect.refuse(error, ask), started)
+
+    async def _answered(
+        self, name: str, ask: Ask, given: Mapping[str, Any], tokens_left: int | None, started: float
+    ) -> Answer:
+        if ask.verb == "list":
+            return Answer(await self._listing(tokens_left))
+        if ask.verb == "wait":
+            return Answer("No async tools running.")
+        facts = await self.show(ask.handle)
+        if ask.ended and facts.state in ("running", "queued"):
+            raise NotReady(facts.handle)
+        if ask.verb == "extract":
+            raise QueryMissing if not ask.options.get("question") else NoModel(facts.origin.tool)
+        if ask.verb == "raw":
+            text, found = await self._raw(facts), None
+            spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
+        else:
+            text, found = await self._bounded(ask, given, tokens_left)
+            spans = shown_by(found)
+        self.journal.record(
+            "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
+            verb=ask.verb, tokens=self.count(text), shown=[span.as_list() for span in spans],
+            scanned=[span.as_list() for span in scanned_by(found)] if found is not None else [],
+        )  # fmt: skip
+        return Answer(text, handle=facts.handle, spans=spans)
+
+    async def _bounded(self, ask: Ask, given: Mapping[str, Any], tokens_left: int | None) -> tuple[str, Fetched]:
+        """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""
+        most_bytes = self.settings.answer_max_bytes
+        most_tokens = max(_LEAST_TOKENS, min(self.settings.answer_max_tokens, tokens_left or 1 << 60))
+        size, tokens = float(max(256, most_bytes - _FRAME_BYTES)), float(max(32, most_tokens - _FRAME_TOKENS))
+        for _ in range(_TRIES):
+            found = await self.fetch(ask, Bounds(int(size), int(tokens), self.tokenizer))
+            text = await self._worded(ask, found, given)
+            over = max(len(text.encode("utf-8", "replace")) / most_bytes, self.count(text) / most_tokens)
+            if over <= 1:
+                break
+            size, tokens = max(64, size / over * 0.9), max(8, tokens / over * 0.9)
+        return text, found
+
+    async def _worded(self, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
+        facts = await self.show(found.handle)
+        coverage = await self.coverage(found.handle)
+        spans = shown_by(found)
+        total = _total(found)
+        again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
+        seen = Seen(coverage.share(total, plus=spans), again=again)
+        shown = repr(found)
+        frame = Frame(self.handle_of(facts), tag_for(shown, new_tag), self.dialect.go_on)
+        asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
+        match found:
+            case Passage():
+                return passage_answer(found, frame, seen, verb="slice" if ask.verb == "slice" else "read")
+            case Found():
+                return found_answer(found, frame, seen, asked=asked)
+            case Table():
+                return table_answer(found, frame, seen)
+            case Nodes():
+                return nodes_answer(found, frame, seen, asked=asked)
+
+    async def _raw(self, facts: Facts) -> str:
+        limits = self.limits_for(facts.origin.tool)
+        text = await self.on(facts.handle, lambda reader: whole_text(reader, limits, self.tokenizer))
+        if text is None:
+            raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
+        return text
+
+    async def _listing(self, tokens_left: int | None) -> str:
+        outputs = [facts for facts in await self.outputs() if facts.state != "expired"]
+        most = min(self.settings.answer_max_tokens, tokens_left or 1 << 60)
+        shares = [(facts, (self.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
+        number = 100
+        while True:
+            text = listing(shares, handle_of=self.handle_of, most=number)
+            if number <= 1 or self.count(text) <= most:
+                return text
+            number //= 2
+
+    def _refused(self, name: str, verb: str, why: str, started: float) -> Answer:
+        seconds = time.perf_counter() - started
+        self.journal.record("refused", seconds=seconds, name=name[:100], verb=verb, why=why[:500])
+        return Answer(why, is_error=True)
+
+
+def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
+    """What is wrong with the arguments, and what they are."""
+    if isinstance(arguments, str | bytes):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError) as problem:
+            return f"The arguments are not valid JSON: {problem}.", {}
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, Mapping):
+        return "The arguments must be a JSON object.", {}
+    given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
+    return schema_problem(tool.schema, given), given
+
+
+def _total(found: Fetched) -> int:
+    return found.total.bytes if isinstance(found, Passage) else found.totals.bytes

@@ -1,0 +1,95 @@
+"""What every part of the bag stands on: one session of one store, with its dialect, limits, readers and journal.
+
+This is where threads meet the event loop: below it everything is synchronous.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holdall.bag.journal import Journal
+from holdall.policy.limits import Limits, limits_of
+from holdall.store.cache import Readers
+from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
+from holdall.text.tokens import Tokenizer, count_in_pieces
+from holdall.values.facts import Facts
+from holdall.values.settings import Settings, ToolPolicy
+from holdall.verbs.bounds import UNBOUNDED, Bounds
+from holdall.verbs.sql_worker import SqlWorker
+from holdall.wire.dialect import Dialect
+
+Answer = TypeVar("Answer")
+_NO_POLICY = ToolPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a session is opened with."""
+
+    store: OutputStore
+    session: SessionInfo
+    settings: Settings
+    tokenizer: Tokenizer
+    dialect: Dialect
+    journal: Journal
+
+
+class Core:
+    def __init__(self, parts: Parts) -> None:
+        self.store = parts.store
+        self.session = parts.session
+        self.settings = parts.settings
+        self.dialect = parts.dialect
+        self.tokenizer = parts.tokenizer
+        self.journal = parts.journal
+        self.sql = SqlWorker()
+        self._readers = Readers(parts.store, parts.session)
+        self._closed = False
+        # Tools are offered from the first output on: also those of an earlier run of this session.
+        self.holds_outputs = any(facts.state != "expired" for facts in parts.store.outputs(parts.session))
+
+    async def on(self, handle: str, verb: Callable[[OutputReader], Answer]) -> Answer:
+        """Run `verb` on an open output, in a thread."""
+
+        def work() -> Answer:
+            with self._readers.lease(handle) as reader:
+                return verb(reader)
+
+        return await asyncio.to_thread(work)
+
+    def policy_of(self, tool: str) -> ToolPolicy:
+        return self.settings.tools.get(tool, _NO_POLICY)
+
+    @property
+    def limits(self) -> Limits:
+        return self.limits_for("")
+
+    def handle_of(self, facts: Facts) -> str:
+        """As the dialect writes it."""
+        return facts.long_handle if self.dialect.long_handles else facts.handle
+
+    def limits_for(self, tool: str) -> Limits:
+        return limits_of(self.settings, self.dialect.limits, self.policy_of(tool))
+
+    def bounds(self, *, bounded: bool = True) -> Bounds:
+        if not bounded:
+            return UNBOUNDED
+        return Bounds(self.settings.answer_max_bytes, self.settings.answer_max_tokens, self.tokenizer)
+
+    def count(self, text: str) -> int:
+        return count_in_pieces(self.tokenizer, text)
+
+    async def close(self) -> None:
+        """End the session: its retention rule is carried out, everything open is closed."""
+        if not self._closed:
+            self._closed = True
+            await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._readers.close()
+        self.sql.close()
+        with contextlib.suppress(Exception):
+            self.store.end_session(self.session)
+        self.store.close()

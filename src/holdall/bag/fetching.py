@@ -1,0 +1,190 @@
+"""The verbs as methods: any part of a kept output, by line, byte, character, regex, SQL or path.
+
+Bounded answers are for a model: they are events, and the ledger counts what they show. An unbounded one is for a
+program or a person, who may read what they like without the model having seen it.
+"""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, cast
+
+from holdall.bag.core import Core
+from holdall.policy.counters import Counters
+from holdall.policy.ledger import Coverage
+from holdall.store.protocol import OutputReader
+from holdall.store.sources import CHUNK
+from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
+from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.facts import Facts
+from holdall.values.spans import Span
+from holdall.verbs.bounds import Bounds
+from holdall.verbs.grep import grep
+from holdall.verbs.query import query_path, query_sql
+from holdall.verbs.read import locate, passage, read
+from holdall.verbs.slice import DEFAULT_WINDOW
+from holdall.verbs.slice import slice as cut
+from holdall.verbs.tail import DEFAULT_LINES, tail
+from holdall.wire.tool import Ask
+
+Fetched = Passage | Found | Table | Nodes
+_FOLLOW_SECONDS = 0.1  # how often a followed output is looked at; its writer may be another process
+
+
+class Fetching(Core):
+    """Safe to use from many tasks at once."""
+
+    async def read(
+        self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None, bounded: bool = True
+    ) -> Passage:
+        return cast("Passage", await self._verb("read", handle, bounded, lines=lines, bytes=bytes, chars=chars))
+
+    async def tail(self, handle: str, lines: int = DEFAULT_LINES, *, bounded: bool = True) -> Passage:
+        return cast("Passage", await self._verb("tail", handle, bounded, lines=lines))
+
+    async def slice(
+        self,
+        handle: str,
+        *,
+        start: int | None = None,
+        length: int | None = None,
+        anchor: str | None = None,
+        window: int = DEFAULT_WINDOW,
+        match_index: int = 0,
+        bounded: bool = True,
+    ) -> Passage:
+        options = {"start": start, "length": length, "anchor": anchor, "window": window, "match_index": match_index}
+        return cast("Passage", await self._verb("slice", handle, bounded, **options))
+
+    async def grep(
+        self,
+        handle: str,
+        pattern: str,
+        *,
+        ignore_case: bool = False,
+        literal: bool = False,
+        context: int = 0,
+        limit: int = 100,
+        count: bool = False,
+        group: bool = False,
+        start: int = 0,
+        bounded: bool = True,
+    ) -> Found:
+        options = {
+            "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "context": context, "limit": limit,
+            "count": count, "group": group, "start": start,
+        }  # fmt: skip
+        return cast("Found", await self._verb("grep", handle, bounded, **options))
+
+    async def query(
+        self,
+        handle: str,
+        sql: str | None = None,
+        *,
+        path: str | None = None,
+        at: str | None = None,
+        limit: int | None = None,
+        skip: int = 0,
+        bounded: bool = True,
+    ) -> Table | Nodes:
+        """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names."""
+        options = {"sql": sql, "path": path, "at": at, "limit": limit, "skip": skip}
+        return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
+
+    async def fetch(self, ask: Ask, bounds: Bounds) -> Fetched:
+        """Carry out one verb within these bounds. It leaves no trace: whoever shows the answer records it."""
+        return await self.on(ask.handle, self._work(ask, bounds))
+
+    # What is there
+
+    async def show(self, handle: str) -> Facts:
+        return await asyncio.to_thread(self.store.resolve, self.session, handle)
+
+    async def outputs(self) -> Sequence[Facts]:
+        """Everything that the session has kept, tombstones too, oldest first."""
+        return await asyncio.to_thread(self.store.outputs, self.session)
+
+    async def unreadable(self) -> Mapping[str, StoreFault]:
+        """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
+        return await asyncio.to_thread(self.store.unreadable, self.session)
+
+    async def coverage(self, handle: str) -> Coverage:
+        """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
+        facts = await self.show(handle)
+        return await asyncio.to_thread(self.journal.coverage, facts.handle)
+
+    async def counters(self) -> Counters:
+        """What this session has done so far, by every process that works in it."""
+        return await asyncio.to_thread(self.journal.counters)
+
+    async def find(self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None) -> Passage:
+        """Where a range lies, without its bytes: `stream` then gives them, however many they are."""
+
+        def verb(reader: OutputReader) -> Passage:
+            target = locate(reader, lines=lines, bytes=bytes, chars=chars)
+            return passage(reader, target.span, b"", past_end=target.past_end)
+
+        return await self.on(handle, verb)
+
+    async def stream(self, handle: str, span: Span | None = None) -> AsyncIterator[bytes]:
+        """The exact bytes, checked, in chunks; all of them where no span is given."""
+        at = span.start if span else 0
+        while True:
+            end = at + CHUNK if span is None else min(at + CHUNK, span.end)
+            chunk = await self.on(handle, lambda reader, at=at, end=end: reader.read(at, end))
+            if not chunk:
+                return
+            yield chunk
+            at += len(chunk)
+
+    async def follow(self, handle: str, lines: int = DEFAULT_LINES) -> AsyncIterator[bytes]:
+        """The end of an output, then what is written to it, until it has ended."""
+        last = await self.tail(handle, lines, bounded=False)
+        yield last.data
+        at = last.bytes.end
+        while True:
+            running = (await self.show(handle)).state == "running"
+            async for chunk in self.stream(handle, Span(at, 1 << 62)):
+                at += len(chunk)
+                yield chunk
+            if not running:
+                return
+            await asyncio.sleep(_FOLLOW_SECONDS)
+
+    # Inside
+
+    async def _verb(self, verb: Any, handle: str, bounded: bool, **options: Any) -> Fetched:
+        found = await self.fetch(Ask(verb, handle, options), self.bounds(bounded=bounded))
+        if bounded:
+            shown = [span.as_list() for span in shown_by(found)]
+            scanned = [span.as_list() for span in scanned_by(found)]
+            self.journal.record("retrieved", handle=found.handle, verb=verb, shown=shown, scanned=scanned)
+        return found
+
+    def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
+        options, settings = dict(ask.options), self.settings
+        match ask.verb:
+            case "read":
+                return functools.partial(read, bounds=bounds, **options)
+            case "tail":
+                return functools.partial(tail, bounds=bounds, lines=options.get("lines", DEFAULT_LINES))
+            case "slice":
+                return functools.partial(cut, bounds=bounds, **options)
+            case "grep":
+                seek = functools.partial(grep, seconds=settings.grep_seconds, **options)
+                return lambda reader: seek(reader, max_bytes=bounds.share(reader.facts.measure))
+            case "query":
+                return self._query(options, bounds)
+            case _:
+                raise WrongUse(f"{ask.verb} is not a verb that fetches.")
+
+    def _query(self, options: dict[str, Any], bounds: Bounds) -> Callable[[OutputReader], Fetched]:
+        rows = options.get("limit") or self.settings.query_max_rows
+        if options.get("path") is not None:
+            by_path = functools.partial(query_path, path=options["path"], limit=rows, skip=options.get("skip") or 0)
+            return lambda reader: by_path(reader, max_bytes=bounds.share(reader.facts.measure))
+        by_sql = functools.partial(
+            query_sql, sql=options.get("sql") or "", at=options.get("at"), max_rows=rows,
+            seconds=self.settings.query_seconds, memory_bytes=self.settings.query_memory_bytes, worker=self.sql,
+        )  # fmt: skip
+        return lambda reader: by_sql(reader, max_bytes=bounds.share(reader.facts.measure))

@@ -1,0 +1,100 @@
+"""The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
+
+An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does fails
+because of its log.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from holdall.policy.counters import Counters
+from holdall.policy.ledger import Coverage, Ledger
+from holdall.store.ids import new_tag
+from holdall.store.protocol import OutputStore, SessionInfo
+from holdall.values.errors import StoreFault
+from holdall.values.events import Event, EventKind
+
+_LOG = logging.getLogger("holdall")
+Watcher = Callable[[Event], None]
+
+
+class Journal:
+    """Safe to use from many threads."""
+
+    def __init__(self, store: OutputStore, session: SessionInfo, *, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._session = session
+        self._clock = clock
+        self._by = new_tag()
+        self._lock = threading.Lock()
+        self._waiting: list[bytes] = []
+        self._at = 0
+        self._ledger = Ledger()
+        self._counters = Counters()
+        self.watchers: list[Watcher] = []
+
+    def record(
+        self,
+        kind: EventKind,
+        *,
+        handle: str = "",
+        tool: str = "",
+        call_id: str = "",
+        seconds: float = 0.0,
+        **data: Any,
+    ) -> Event:
+        event = Event(self._clock(), kind, handle, tool, call_id, round(seconds, 6), self._by, data)
+        line = json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii")
+        with self._lock:
+            self._fold(event)
+            self._waiting.append(line)
+            try:
+                self._store.append_events(self._session, b"\n".join(self._waiting) + b"\n")
+                self._waiting.clear()
+            except (StoreFault, OSError) as problem:
+                _LOG.warning("an event waits to be written: %s", problem)
+        for watcher in self.watchers:
+            watcher(event)
+        return event
+
+    def coverage(self, handle: str) -> Coverage:
+        """What is known of one output now, from every process that works in this session."""
+        with self._lock:
+            self._catch_up()
+            return self._ledger.of(handle)
+
+    def counters(self) -> Counters:
+        with self._lock:
+            self._catch_up()
+            return self._counters
+
+    def _catch_up(self) -> None:
+        """Fold what others wrote. Our own events are folded already."""
+        try:
+            data, self._at = self._store.events_from(self._session, self._at)
+        except (StoreFault, OSError) as problem:
+            _LOG.warning("the log of the session cannot be read: %s", problem)
+            return
+        for event in events_in(data):
+            if event.by != self._by:
+                self._fold(event)
+
+    def _fold(self, event: Event) -> None:
+        self._ledger.add(event)
+        self._counters.add(event)
+
+
+def events_in(data: bytes) -> list[Event]:
+    """The events of whole lines; a line that is none is passed over."""
+    found: list[Event] = []
+    for line in data.split(b"\n"):
+        try:
+            event = Event.from_json(json.loads(line)) if line else None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            continue
+        if event is not None:
+            found.append(event)
+    return found

@@ -1,0 +1,35 @@
+"""Every byte of an output into the store, whatever its form; cancelled or not, what has come is kept."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterable, Sequence
+from typing import cast
+
+from holdall.bag.core import Core
+from holdall.store.protocol import Progress
+from holdall.store.pump import Pump
+from holdall.store.sources import Source
+from holdall.values.facts import Facts, Origin
+
+
+async def keep(
+    core: Core, output: object, origin: Origin, *, notes: Sequence[str] = (), progress: Progress | None = None
+) -> Facts:
+    """On return it is durable and has a handle."""
+    pump: Pump | None = None
+    if isinstance(output, AsyncIterable):
+        pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
+        output = iter(pump)
+    source = Source(output)
+    store = functools.partial(core.store.put, notes=lambda: (*notes, *source.notes), progress=progress)
+    work = asyncio.ensure_future(asyncio.to_thread(store, core.session, source, origin))
+    try:
+        facts = await asyncio.shield(work)
+    except asyncio.CancelledError:
+        # What has come is kept before the cancellation goes on: it may be all there will ever be.
+        if pump is not None:
+            pump.stop()
+        await asyncio.wait([work])
+        raise
+    core.holds_outputs = True
+    return facts

@@ -1,0 +1,53 @@
+"""How a session is opened: its store, its dialect, its tokenizer, its journal, and now and then a sweep."""
+
+import contextlib
+from collections.abc import Callable
+
+from holdall.bag.core import Parts
+from holdall.bag.journal import Journal
+from holdall.bag.watching import watchers
+from holdall.policy.retention import retention_of
+from holdall.store import upkeep
+from holdall.store.directory import DirectoryStore
+from holdall.store.home import default_home
+from holdall.store.ids import new_uuid
+from holdall.store.keeping import Quota
+from holdall.store.protocol import OutputStore
+from holdall.text.tokenizers import tokenizer_named
+from holdall.text.tokens import Tokenizer
+from holdall.values.errors import StoreFault
+from holdall.values.settings import Settings
+from holdall.wire.dialect import Dialect
+from holdall.wire.dialects import DIALECTS
+
+
+def opened(
+    *,
+    session: str | None,
+    home: str | None,
+    settings: Settings,
+    dialect: Dialect | None,
+    store: OutputStore | None,
+    tokenizer: Tokenizer | None,
+    clock: Callable[[], float],
+    parent: str,
+) -> Parts:
+    tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
+    retention = retention_of(settings)
+    if store is None:
+        store = DirectoryStore(
+            home or settings.store_dir or default_home(),
+            tokenizer=tokenizer,
+            retention=retention,
+            quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
+            clock=clock,
+        )
+        info = store.open_session(session or new_uuid(), parent=parent)
+        if upkeep.due(store):
+            with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
+                upkeep.sweep(store)
+    else:
+        info = store.open_session(session or new_uuid(), parent=parent)
+    journal = Journal(store, info, clock=clock)
+    journal.watchers += watchers()
+    return Parts(store, info, settings, tokenizer, dialect or DIALECTS[settings.dialect], journal)

@@ -1,0 +1,118 @@
+"""A stream that a tool returned, read as far as could still fit: then it is either whole, or on its way to the store.
+
+Nothing is read twice and nothing is dropped: what was read to find out comes first in what goes on.
+"""
+
+import itertools
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from holdall.store.sources import Source
+from holdall.wire.blocks import is_known_block
+
+_MORE = 64 * 1024  # beyond the limit, so that a stream that fits is never taken for one that does not
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of it: a text, bytes, or a list of blocks."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Too long to be held: the parts that were read and then the stream itself; `head` is the text of those parts."""
+
+    parts: object  # an iterator, synchronous or not
+    head: str
+
+
+def is_stream(output: object) -> bool:
+    if isinstance(output, AsyncIterable | Iterator):
+        return True
+    return callable(getattr(output, "read", None)) and not isinstance(output, type)
+
+
+def open_file(file: Any) -> Iterator[object]:
+    while part := cast("object", file.read(_MORE)):
+        yield part
+
+
+class _Held:
+    """The parts so far: how large they are, and whether they are all content blocks."""
+
+    def __init__(self, most: int) -> None:
+        self.parts: list[object] = []
+        self._left = most + _MORE
+        self._blocks = True
+
+    def add(self, part: object) -> bool:
+        """Whether it may go on to be held: blocks always are, since a list of them is what a model gets."""
+        self.parts.append(part)
+        self._blocks = self._blocks and is_known_block(part)
+        self._left -= _size(part)
+        return self._blocks or self._left >= 0
+
+    def whole(self) -> Whole:
+        parts = self.parts
+        if parts and self._blocks:
+            return Whole(parts)
+        if parts and all(isinstance(part, bytes | bytearray | memoryview) for part in parts):
+            return Whole(b"".join(cast("list[bytes]", parts)))
+        if all(isinstance(part, str) for part in parts):
+            return Whole("".join(cast("list[str]", parts)))
+        return Whole(_text(parts))
+
+
+async def gathered(stream: AsyncIterator[object], most: int) -> Whole | Rest:
+    """All of it where it is at most about `most` bytes."""
+    held = _Held(most)
+    try:
+        async for part in stream:
+            if not held.add(part):
+                return Rest(_chained(held.parts, stream), _text(held.parts))
+    except Exception as problem:
+        return Rest(_failing(held.parts, problem), _text(held.parts))
+    return held.whole()
+
+
+def gathered_sync(stream: Iterator[object], most: int) -> Whole | Rest:
+    held = _Held(most)
+    try:
+        for part in stream:
+            if not held.add(part):
+                return Rest(itertools.chain(held.parts, stream), _text(held.parts))
+    except Exception as problem:
+        return Rest(_failing_sync(held.parts, problem), _text(held.parts))
+    return held.whole()
+
+
+async def _chained(parts: list[object], stream: AsyncIterator[object]) -> AsyncIterator[object]:
+    for part in parts:
+        yield part
+    async for part in stream:
+        yield part
+
+
+async def _failing(parts: list[object], problem: Exception) -> AsyncIterator[object]:
+    """What came before it broke, then the break itself: the store keeps the one and the facts tell the other."""
+    for part in parts:
+        yield part
+    raise problem
+
+
+def _failing_sync(parts: list[object], problem: Exception) -> Iterator[object]:
+    yield from parts
+    raise problem
+
+
+def _text(parts: list[object]) -> str:
+    return b"".join(Source(iter(parts))).decode("utf-8", "replace")
+
+
+def _size(part: object) -> int:
+    if isinstance(part, str | bytes | bytearray):
+        return len(part)
+    return part.nbytes if isinstance(part, memoryview) else 1024

@@ -1,0 +1,104 @@
+"""The one place that decides what a model gets of an output, for every kind of tool.
+
+In two steps, because the room of a turn is shared only when all of its calls have ended: `prepare` measures, `settle`
+decides, stores and words. Neither raises for the store's sake, and nothing is lost silently.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from holdall.bag import streams
+from holdall.bag.core import Core
+from holdall.policy.decide import Decision, Fits, Keep, decide
+from holdall.policy.limits import Limits
+from holdall.store.sources import Source, json_text
+from holdall.values.errors import HoldallError
+from holdall.values.facts import Origin
+from holdall.wire.clamp import clamp_error, traceback_of
+from holdall.wire.parts import Parts, take_apart
+
+_NO_LIMITS = Limits()
+_MOST_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
+_BYTES = (bytes, bytearray, memoryview)
+_SCALARS = (bool, int, float, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An output that has been measured: what it is, whether it fits by itself, and what is stored if it does not."""
+
+    output: object  # the object that came; a stream joined, an error as its message
+    origin: Origin
+    limits: Limits
+    decision: Decision
+    text: str | None  # what a model would read of it; None for bytes that are no text
+    source: object
+    parts: Parts | None = None
+    notes: tuple[str, ...] = ()
+    is_error: bool = False
+    started: float = field(default_factory=time.perf_counter)
+
+
+async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
+    limits = core.limits_for(origin.tool)
+    started = time.perf_counter()
+    if isinstance(output, BaseException):
+        origin = replace(origin, is_error=True, traceback=traceback_of(output))
+        output = clamp_error(output, _NO_LIMITS)
+    elif streams.is_stream(output):
+        gathered = await _gathered(output, limits)
+        if isinstance(gathered, streams.Rest):
+            head = gathered.head
+            return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, started=started)
+        output = gathered.value
+    return replace(_measured(core, output, origin, limits), started=started)
+
+
+def tokens_of(core: Core, prepared: Prepared) -> int:
+    """What it costs to show it whole."""
+    if prepared.text is not None:
+        return core.count(prepared.text)
+    return len(cast("bytes", prepared.output)) if isinstance(prepared.output, _BYTES) else 0
+
+
+async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Rest:
+    most = limits.bytes or _MOST_HELD
+    if isinstance(output, AsyncIterable):
+        return await streams.gathered(aiter(cast("AsyncIterable[object]", output)), most)
+    parts = cast("Iterator[object]", output) if isinstance(output, Iterator) else streams.open_file(output)
+    return await asyncio.to_thread(streams.gathered_sync, parts, most)
+
+
+def _measured(core: Core, output: object, origin: Origin, limits: Limits) -> Prepared:
+    def fits(text: str) -> Decision:
+        return decide(text, limits=limits, tokenizer=core.tokenizer)
+
+    if isinstance(output, _SCALARS):
+        return Prepared(output, origin, limits, Fits(), "".join(json_text(output)), output)
+    if isinstance(output, _BYTES):
+        return _measured_bytes(core, cast("bytes", output), origin, limits)
+    parts = take_apart(output)
+    if parts is not None:
+        text = parts.text or ""
+        origin = replace(origin, is_error=origin.is_error or parts.is_error)
+        return Prepared(output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error)
+    try:
+        text, notes = "".join(json_text(output)), ()
+    except HoldallError as problem:  # what JSON cannot say is told as Python tells it
+        text, notes = repr(output), (str(problem),)
+    return Prepared(output, origin, limits, fits(text), text, text, None, notes)
+
+
+def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> Prepared:
+    whole = b"".join(Source(data))
+    try:
+        text = whole.decode("utf-8")
+    except UnicodeDecodeError:
+        # A byte that is no text costs about a token: it is judged by its size alone.
+        over = [most for most in (limits.bytes, limits.tokens) if most is not None and len(whole) > most]
+        return Prepared(data, origin, limits, Keep("bytes") if over else Fits(), None, whole)
+    decision = decide(text, limits=limits, tokenizer=core.tokenizer)
+    return Prepared(data, origin, limits, decision, text, whole)

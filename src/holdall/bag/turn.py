@@ -1,0 +1,150 @@
+"""The calls of one turn: they run side by side, and share its room when all of them have ended.
+
+    async with bag.turn(tokens_left=40_000) as turn:
+        pending = turn.run(crawl, tool="crawl", arguments={...})
+    pending.content
+
+Sizes are decided at the close: an output that alone would fit may have to be kept because others came with it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from holdall.bag.settling import settle
+from holdall.bag.taking import Prepared, prepare, tokens_of
+from holdall.policy.decide import Fits
+from holdall.policy.room import Want, share
+from holdall.values.answers import Answer
+from holdall.values.errors import WrongUse
+from holdall.values.facts import Origin
+from holdall.values.taken import Taken
+
+if TYPE_CHECKING:
+    from holdall.bag.holdall import Holdall
+
+_SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
+_LEAST_ANSWER = 256
+
+
+class Pending:
+    """One call of a turn. What it gave is there when the turn has closed."""
+
+    def __init__(self, name: str, work: Awaitable[Prepared | Answer]) -> None:
+        self.name = name
+        self.work = work
+        self._result: Taken | Answer | None = None
+
+    @property
+    def result(self) -> Taken | Answer:
+        """What `take`, `run` or `call` would have returned."""
+        if self._result is None:
+            raise WrongUse(f"the result of {self.name!r} is there when the turn has closed: leave its block first.")
+        return self._result
+
+    @property
+    def content(self) -> Any:
+        """What the model should get."""
+        return self.result.content
+
+    @property
+    def is_error(self) -> bool:
+        return self.result.is_error
+
+    def settled(self, result: Taken | Answer) -> None:
+        self._result = result
+
+
+class Turn:
+    """Made by `Holdall.turn`."""
+
+    def __init__(self, bag: "Holdall", room: int | None) -> None:
+        self._bag = bag
+        self._room = room
+        self._pending: list[Pending] = []
+        self._calls: dict[int, tuple[str, object]] = {}  # of our own tools, to be asked again for less
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    def run(
+        self,
+        call: Any,
+        *,
+        tool: str = "",
+        arguments: Any = None,
+        call_id: str = "",
+        server: str = "",
+        schema: Mapping[str, Any] | None = None,
+    ) -> Pending:
+        """Start it now; it goes on beside the others."""
+        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+
+        async def work() -> Prepared:
+            outcome = await self._bag.outcome_of(call, origin, schema)
+            return await prepare(self._bag, outcome, origin)
+
+        return self._start(tool or "run", work())
+
+    def take(
+        self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
+    ) -> Pending:
+        """An output that is there already, to share the room with the others."""
+        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        return self._start(tool or "take", prepare(self._bag, output, origin))
+
+    def call(self, name: str, arguments: object = None) -> Pending:
+        """One of our own tools."""
+        self._calls[len(self._pending)] = (name, arguments)
+        return self._start(name, self._bag.call(name, arguments, tokens_left=self._room))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        works = [asyncio.ensure_future(pending.work) for pending in self._pending]
+        if error is not None:
+            for work in works:
+                work.cancel()
+            await asyncio.gather(*works, return_exceptions=True)
+            return
+        try:
+            done = await asyncio.gather(*works)
+        except BaseException:
+            for work in works:
+                work.cancel()
+            await asyncio.gather(*works, return_exceptions=True)
+            raise
+        await self._settle(done)
+
+    def _start(self, name: str, work: Any) -> Pending:
+        pending = Pending(name, asyncio.ensure_future(work))
+        self._pending.append(pending)
+        return pending
+
+    async def _settle(self, done: list[Prepared | Answer]) -> None:
+        rooms: list[int | None] = [None] * len(done)
+        if self._room is not None:
+            rooms = list(share(self._room, [self._want(one) for one in done]))
+        settled = [self._settled(at, one, room) for at, (one, room) in enumerate(zip(done, rooms, strict=True))]
+        for pending, result in zip(self._pending, await asyncio.gather(*settled), strict=True):
+            pending.settled(result)
+
+    async def _settled(self, at: int, one: Prepared | Answer, room: int | None) -> Taken | Answer:
+        if isinstance(one, Prepared):
+            notice = None if room is None else max(room, _SHORT_NOTICE)
+            return await settle(self._bag, one, room=room, notice_room=notice)
+        if room is None or at not in self._calls or self._bag.count(one.text) <= room:
+            return one
+        name, arguments = self._calls[at]
+        return await self._bag.call(name, arguments, tokens_left=room)
+
+    def _want(self, one: Prepared | Answer) -> Want:
+        """What a call asks of the room: all of it, or what would stand in its place."""
+        if isinstance(one, Answer):
+            size = self._bag.count(one.text)
+            return Want(size, min(size, _LEAST_ANSWER), divisible=True)
+        least = self._bag.settings.notice_max_tokens if self._bag.dialect.outlined else _SHORT_NOTICE
+        if isinstance(one.decision, Fits):
+            return Want(tokens_of(self._bag, one), least)
+        return Want(least, least)

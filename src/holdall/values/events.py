@@ -1,0 +1,63 @@
+"""Something that happened to an output. The log of a session is a list of these; all else is counted from it.
+
+`to_json` and `from_json` are the spelling on disk. A reader passes over kinds that it does not know.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast, get_args
+
+from holdall.values.spans import Span
+
+EventKind = Literal["inline", "kept", "unkept", "retrieved", "refused", "passed"]
+EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`by` tells one writer of a log from another. `data` has the numbers of its kind, JSON only."""
+
+    at: float
+    kind: EventKind
+    handle: str = ""
+    tool: str = ""
+    call_id: str = ""
+    seconds: float = 0.0
+    by: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {"at": self.at, "event": self.kind}
+        for name in ("handle", "tool", "call_id", "seconds", "by"):
+            if value := getattr(self, name):
+                flat[name] = value
+        return flat | dict(self.data)
+
+    @staticmethod
+    def from_json(flat: Mapping[str, Any]) -> "Event | None":
+        """None for a kind that this version does not know."""
+        if flat.get("event") not in EVENT_KINDS:
+            return None
+        own = ("at", "event", "handle", "tool", "call_id", "seconds", "by")
+        return Event(
+            at=float(flat["at"]),
+            kind=cast("EventKind", flat["event"]),
+            handle=str(flat.get("handle", "")),
+            tool=str(flat.get("tool", "")),
+            call_id=str(flat.get("call_id", "")),
+            seconds=float(flat.get("seconds", 0.0)),
+            by=str(flat.get("by", "")),
+            data={name: value for name, value in flat.items() if name not in own},
+        )
+
+    def spans(self, name: str) -> tuple[Span, ...]:
+        """Ranges of bytes in `data`; what is not one is passed over."""
+        found = cast("Sequence[object]", self.data.get(name, ()))
+        spans: list[Span] = []
+        for one in found:
+            match one:
+                case [int(start), int(end)] if 0 <= start < end:
+                    spans.append(Span(start, end))
+                case _:
+                    pass
+        return tuple(spans)

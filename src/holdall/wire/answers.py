@@ -1,0 +1,179 @@
+"""What a model reads when it has fetched something: where it stands, the whole it is part of, how to go on.
+
+Stored text stands inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or pass for
+a sentence of ours. Nothing here cuts: what is handed in is shown, and whoever fetched it kept to the bounds.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdall.text.numbers import plural
+from holdall.values.answers import Found, Match, Nodes, Passage, Table
+from holdall.values.facts import Facts
+from holdall.values.spans import Span
+
+_HEX_ROW = 32
+
+# (verb, handle, the arguments that go on) as a call that can be copied; empty where the dialect has none for it.
+GoOn = Callable[[str, str, dict[str, Any]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How much of the output the model has been shown up to and including this answer."""
+
+    share: float  # of all bytes, 0 to 1
+    again: bool = False  # all of this was shown before
+
+    def __str__(self) -> str:
+        if self.share >= 1:
+            told = "all of it seen"
+        else:
+            percent = self.share * 100
+            told = f"seen so far: {'<0.1' if 0 < percent < 0.1 else f'{min(percent, 99.9):.1f}'} %"
+        return f"{told} · shown before" if self.again else told
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around the data of an answer."""
+
+    handle: str  # as the dialect writes it
+    tag: str
+    go_on: GoOn
+
+    def around(self, head: Sequence[str], body: str, foot: str) -> str:
+        top = " · ".join(part for part in (self.handle, *head) if part)
+        if not body:
+            return "\n".join(part for part in (top, foot) if part)
+        fence = f"{self.handle}:{self.tag}"
+        end = "" if body.endswith("\n") else "\n"
+        return f"{top}\n<{fence}>\n{body}{end}</{fence}>" + (f"\n{foot}" if foot else "")
+
+    def next(self, verb: str, arguments: dict[str, Any], *, at_end: str = "") -> str:
+        call = self.go_on(verb, self.handle, arguments) if arguments else ""
+        return f"Next: {call}" if call else at_end
+
+
+def tag_for(text: str, new_tag: Callable[[], str]) -> str:
+    """A tag that does not occur in `text`."""
+    tag = new_tag()
+    while tag in text:
+        tag = new_tag()
+    return tag
+
+
+def passage_answer(passage: Passage, frame: Frame, seen: Seen, *, verb: str = "read") -> str:
+    total = passage.total
+    if passage.past_end:
+        ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
+        return frame.around([f"nothing there: {ends}", str(seen)], "", "")
+    head = [
+        _lines(passage.lines, total.lines),
+        f"bytes {_range(passage.bytes)} of {total.bytes:,}",
+        f"chars {_range(passage.chars)} of {total.chars:,}",
+        *passage.notes,
+        str(seen),
+    ]
+    body = passage.text
+    if not passage.exact:
+        head.insert(0, "not text, so as hexadecimal bytes after their offsets")
+        body = hex_rows(passage.data, passage.bytes.start)
+    following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else {}
+    return frame.around(head, body, frame.next(verb, following, at_end=_ends(passage)))
+
+
+def found_answer(found: Found, frame: Frame, seen: Seen, *, asked: dict[str, Any]) -> str:
+    noun = {"matches": "match", "lines": "matching line"}[found.unit]
+    where = f"{plural(found.total, noun)} in {plural(found.totals.lines, 'line')}, {plural(found.totals.bytes, 'byte')}"
+    head = [where]
+    foot = ""
+    if found.groups:
+        head.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
+        body = "\n".join(f"{group.count:,} × {group.value}" for group in found.groups)
+    else:
+        body = "\n".join(_match(match) for match in found.matches)
+        if found.matches and found.next is not None:
+            head.append(f"{len(found.matches):,} shown")
+            foot = frame.next("grep", asked | {"start": found.next})
+    return frame.around([*head, *found.notes, str(seen)], body, foot)
+
+
+def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
+    head = [plural(table.total, "row")]
+    foot = ""
+    if table.next is not None:
+        head.append(f"{len(table.rows):,} shown")
+        foot = f"Next: the same SQL with OFFSET {table.next}"
+    rows = [" | ".join(table.columns), *(" | ".join(map(_cell, row)) for row in table.rows)]
+    return frame.around([*head, *table.notes, str(seen)], "\n".join(rows), foot)
+
+
+def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any]) -> str:
+    head = [plural(nodes.total, "value")]
+    foot = ""
+    if nodes.next is not None:
+        head.append(f"{len(nodes.nodes):,} shown")
+        foot = frame.next("query", asked | {"skip": nodes.next})
+    shown: list[str] = []
+    for node in nodes.nodes:
+        cut = f" … cut; all of it is bytes {node.bytes.start}:{node.bytes.end}" if node.cut else ""
+        shown.append(f"{node.path}  {node.text}{cut}")
+    return frame.around([*head, *nodes.notes, str(seen)], "\n".join(shown), foot)
+
+
+def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Facts], str], most: int = 100) -> str:
+    """What is kept, newest first, each with the share of it that was shown."""
+    if not outputs:
+        return "Nothing is kept in this session yet."
+    lines = [f"{plural(len(outputs), 'output')} kept, newest first:"]
+    for facts, share in list(reversed(outputs))[:most]:
+        measure = facts.measure
+        state = "" if facts.state == "ready" else f" · {facts.state}"
+        size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"
+        tool = json.dumps(facts.origin.tool[:60], ensure_ascii=False) if facts.origin.tool else "a tool"
+        lines.append(f"{handle_of(facts)}  {tool} · {size}{state} · {Seen(share)}")
+    if len(outputs) > most:
+        lines.append(f"… and {len(outputs) - most:,} older ones.")
+    return "\n".join(lines)
+
+
+def hex_rows(data: bytes, offset: int) -> str:
+    """The offset of each row, then its bytes."""
+    rows = range(0, len(data), _HEX_ROW)
+    return "\n".join(f"{offset + at:08x}  {data[at : at + _HEX_ROW].hex(' ')}" for at in rows)
+
+
+def _match(match: Match) -> str:
+    left, right = "…" if match.cut_left else "", "…" if match.cut_right else ""
+    around = [*(f"    {line}" for line in match.before)]
+    around.append(f"L{match.line:,} (byte {match.byte:,})  {left}{match.text}{right}")
+    around += [f"    {line}" for line in match.after]
+    return "\n".join(around)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False) if "\n" in value or "|" in value else value
+    return "NULL" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _lines(lines: Span | None, total: int) -> str:
+    if lines is None:
+        return f"no lines of {total:,}"
+    if lines.start == lines.end:
+        return f"line {lines.start:,} of {total:,}"
+    return f"lines {lines.start:,}–{lines.end:,} of {total:,}"
+
+
+def _range(span: Span) -> str:
+    return f"{span.start:,}–{span.end:,}"
+
+
+def _ends(passage: Passage) -> str:
+    at_end = passage.bytes.end >= passage.total.bytes
+    if passage.state == "running":
+        return "The output is still being written."
+    return "This is the end of the output." if at_end else ""

@@ -1,0 +1,74 @@
+"""A dialect: one exact set of limits, texts and tools that a model sees. Data and small pure functions, nothing else.
+
+A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdall.policy.limits import Limits
+from holdall.values.errors import HoldallError
+from holdall.values.spans import Span
+from holdall.wire.refusals import plain_refusal
+from holdall.wire.tool import Ask, Tool
+from holdall.wire.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A result that is to be shown in part, and all that its text may say about the rest."""
+
+    result: object  # a text, blocks, or an object that holds blocks
+    limits: Limits
+    handle: str = ""  # where the whole is kept; empty where it is not
+    why: str = ""  # why it is not
+    tag: str = ""
+
+
+def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
+    """`context_read(handle="k3f9", lines="51:100")`"""
+    given = {"handle": handle, **arguments}
+    return f"context_{verb}({', '.join(f'{name}={_value(value)}' for name, value in given.items())})"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'
+
+
+def no_call(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:
+    """For dialects in which a model cannot go on by itself."""
+    return ""
+
+
+def _shows_nothing(_view: View) -> tuple[Span, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`notice` words what is kept; a dialect with `shorten` shows a part instead. `stores` False keeps nothing."""
+
+    name: str
+    limits: Limits
+    notice: Callable[[View], str]
+    running: Callable[[View], str]
+    tools: tuple[Tool, ...] = ()
+    instructions: str = ""
+    shorten: Callable[[Cut], object] | None = None
+    stores: bool = True
+    long_handles: bool = False
+    outlined: bool = False  # whether `notice` looks at the outline, which costs a pass over the output
+    counts_room: bool = True  # whether the room left in the turn decides too
+    shows: Callable[[View], tuple[Span, ...]] = _shows_nothing  # the bytes that stand in a notice as they are
+    go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
+    refuse: Callable[[HoldallError, Ask], str] = plain_refusal
+
+    def tool(self, name: str) -> Tool | None:
+        """By its name, with dots or with underscores."""
+        return next((tool for tool in self.tools if name in (tool.name, tool.plain_name)), None)

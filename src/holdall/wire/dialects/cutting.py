@@ -1,0 +1,53 @@
+"""The dialects without tools: `clamp` (S4) shows the beginning, `legacy` (S3, S0 d.25) the two ends.
+
+`clamp` keeps the whole and says its handle after the suffix. `legacy` is for when Holdall is switched off: it keeps
+nothing, and its marker counts what is gone.
+"""
+
+from holdall.policy.limits import BY_DIALECT
+from holdall.text.excerpt import byte_count
+from holdall.wire.clamp import clamp_result, suffix_for
+from holdall.wire.dialect import Cut, Dialect, no_call
+from holdall.wire.legacy import truncate
+from holdall.wire.parts import take_apart
+from holdall.wire.view import View
+
+
+def clamped(cut: Cut) -> object:
+    """The beginning and S4's suffix. Where only the number of tokens is over, what can be shown is still bounded."""
+    gone = "" if cut.handle else cut.why or "nothing is stored"
+    suffix = suffix_for(cut.limits.bytes, cut.limits.lines, handle=cut.handle, gone=gone)
+    return clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
+
+
+def _truncated(cut: Cut) -> object:
+    parts = take_apart(cut.result)
+    if parts is None or not isinstance(parts.text, str):
+        return cut.result
+    most = cut.limits.bytes if cut.limits.bytes is not None else byte_count(parts.text)
+    return parts.with_text(truncate(parts.text, most).text)
+
+
+def _nothing(view: View) -> str:
+    return f"The output is kept; handle: {view.handle}"
+
+
+CLAMP = Dialect(
+    name="clamp",
+    limits=BY_DIALECT["clamp"],
+    notice=_nothing,
+    running=_nothing,
+    shorten=clamped,
+    counts_room=False,
+    go_on=no_call,
+)
+
+LEGACY = Dialect(
+    name="legacy",
+    limits=BY_DIALECT["legacy"],
+    notice=_nothing,
+    running=_nothing,
+    shorten=_truncated,
+    stores=False,
+    go_on=no_call,
+)

@@ -1,0 +1,145 @@
+"""What tools return, taken apart: the text that a model would read, what is not text, and how to put it back.
+
+Known are texts, lists of content blocks, and the envelopes that hold such a list: MCP's results, Anthropic's
+`tool_result`, OpenAI's tool messages and `function_call_output`, Bedrock's `toolResult`; as dictionaries or as objects.
+Whatever else there is, is a value and not taken apart: `take_apart` gives None. Nothing is ever changed in place.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from holdall.text.excerpt import byte_count
+from holdall.wire.blocks import is_block, is_known_block, text_of, with_text
+from holdall.wire.clamp_fields import field, with_field
+
+# An envelope has these fields and no others: a JSON value that merely has a `content` is a value.
+_ENVELOPE = frozenset(
+    ("content", "isError", "is_error", "structuredContent", "structured_content", "_meta", "meta", "type", "role", "name",
+     "id", "tool_use_id", "tool_call_id", "toolCallId", "toolName", "toolUseId", "call_id", "status", "cache_control",
+     "output", "resultType", "details", "timestamp")
+)  # fmt: skip
+_ITEMS = ("function_call_output", "custom_tool_call_output")
+_BETWEEN = "\n"
+_STARTS_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`blocks` is None where the result, or its field, is a plain text."""
+
+    whole: object
+    path: tuple[str, ...]  # from the result to the text or the blocks
+    blocks: tuple[object, ...] | None
+    text: str | None  # of all text blocks, joined by newlines; None where there is none
+    is_error: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What joining has changed, for the facts."""
+        texts = [text for text in map(text_of, self.blocks or ()) if text is not None]
+        if len(texts) < 2:
+            return ()
+        starts, at = [0], 0
+        for text in texts[: _STARTS_TOLD - 1]:
+            at += byte_count(text) + len(_BETWEEN)
+            starts.append(at)
+        places = ", ".join(f"{start:,}" for start in starts[: len(texts)])
+        more = "" if len(texts) <= _STARTS_TOLD else ", …"
+        return (f"{len(texts):,} text blocks joined by newlines; they start at bytes {places}{more}",)
+
+    def others(self) -> list[tuple[int, object]]:
+        """The blocks that are not text, and their places."""
+        return [(at, block) for at, block in enumerate(self.blocks or ()) if text_of(block) is None]
+
+    def with_blocks(self, new: Mapping[int, object]) -> "Parts":
+        """The same with other blocks in these places."""
+        blocks = tuple(new.get(at, block) for at, block in enumerate(self.blocks or ()))
+        return replace(self, blocks=blocks, whole=self._rebuilt(blocks))
+
+    def with_text(self, text: str) -> object:
+        """The result with `text` for all of its text: in place of the first text block; the others are in it."""
+        if self.blocks is None:
+            return self._rebuilt(text)
+        kept: list[object] = []
+        placed = False
+        for block in self.blocks:
+            if text_of(block) is None:
+                kept.append(block)
+            elif not placed:
+                kept.append(with_text(block, text))
+                placed = True
+        return self._rebuilt(tuple(kept))
+
+    def _rebuilt(self, content: str | Sequence[object]) -> object:
+        def inside(value: object, path: tuple[str, ...]) -> object:
+            if not path:
+                as_list = not isinstance(content, str) and not isinstance(value, tuple)
+                return list(content) if as_list else content
+            return with_field(value, path[0], inside(field(value, path[0]), path[1:]))
+
+        return inside(self.whole, self.path)
+
+
+def take_apart(result: object) -> Parts | None:
+    if isinstance(result, str):
+        return Parts(result, (), None, result)
+    path = _path(result)
+    if path is None:
+        return None
+    content: object = result
+    for name in path:
+        content = field(content, name)
+    if isinstance(content, str):
+        return Parts(result, path, None, content, _is_error(result))
+    blocks = tuple(cast("Sequence[object]", content))
+    texts = [text for text in map(text_of, blocks) if text is not None]
+    return Parts(result, path, blocks, _BETWEEN.join(texts) if texts else None, _is_error(result))
+
+
+def structured_of(result: object) -> object:
+    """The structured twin of a result's text, or None."""
+    return field(result, "structuredContent", "structured_content") if _path(result) is not None else None
+
+
+def _path(result: object) -> tuple[str, ...] | None:
+    if isinstance(result, list | tuple):
+        blocks = cast("Sequence[object]", result)
+        # Records of any kind may have a `type`: of a bare list only the types of content blocks count.
+        return () if blocks and all(is_known_block(block) for block in blocks) else None
+    inner = field(result, "toolResult") if isinstance(result, Mapping) else None
+    if inner is not None and len(cast("Mapping[str, Any]", result)) == 1:
+        return ("toolResult", "content") if _is_content(field(inner, "content")) else None
+    if not _is_envelope(result):
+        return None
+    name = "output" if field(result, "type") in _ITEMS else "content"
+    return (name,) if _is_content(field(result, name)) else None
+
+
+def _is_envelope(result: object) -> bool:
+    if isinstance(result, Mapping):
+        names = cast("Mapping[str, object]", result).keys()
+        marked = any(name in names for name in ("type", "role", "isError", "is_error", "structuredContent", "_meta"))
+        return names <= _ENVELOPE and (marked or isinstance(field(result, "content"), list | tuple))
+    # Of objects, those that say whether they are an error: a foreign class with a `content` may be anything.
+    kind = field(result, "type", "role")
+    says = any(hasattr(type(result), name) or name in _fields(result) for name in ("isError", "is_error"))
+    return says or (isinstance(kind, str) and kind in ("tool", "tool_result", "toolResult", *_ITEMS))
+
+
+def _fields(value: object) -> Mapping[str, object]:
+    found: object = getattr(type(value), "model_fields", None) or getattr(value, "__dict__", {})
+    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+
+
+def _is_content(content: object) -> bool:
+    if isinstance(content, str):
+        return True
+    if not isinstance(content, list | tuple):
+        return False
+    return all(is_block(block) for block in cast("Sequence[object]", content))
+
+
+def _is_error(result: object) -> bool:
+    inner = field(result, "toolResult") if isinstance(result, Mapping) else None
+    return bool(field(result, "isError", "is_error")) or field(inner, "status") == "error"

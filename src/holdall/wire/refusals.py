@@ -1,0 +1,54 @@
+"""What a model reads where its call could not be carried out: what is wrong, and what to do instead."""
+
+from holdall.values.errors import (
+    AnchorNotFound,
+    HoldallError,
+    NoModel,
+    NotReady,
+    OutputExpired,
+    QueryMissing,
+    TooLargeForRaw,
+    UnknownHandle,
+)
+from holdall.wire.tool import Ask
+
+
+def plain_refusal(error: HoldallError, _ask: Ask) -> str:
+    """Our own words. What is meant for somebody at a command line is said for a model."""
+    if isinstance(error, UnknownHandle):
+        known = ", ".join(error.known[:8]) or "nothing yet"
+        more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
+        return (
+            f'No output is kept under "{error.shown}". Kept: {known}{more}. context_read() without a handle lists them.'
+        )
+    return _sentence(str(error))
+
+
+def s3_refusal(error: HoldallError, _ask: Ask) -> str:
+    """S3's words, to the letter, where it has some."""
+    if isinstance(error, UnknownHandle):
+        return f"Unknown tool ID: {error.shown}"
+    if isinstance(error, NotReady):
+        return "Tool not ready. Use wait_for_tool_output."
+    if isinstance(error, TooLargeForRaw):
+        return f"Response too large ({error.bytes} bytes, ~{error.tokens} tokens). Use extract or slice mode."
+    if isinstance(error, QueryMissing):
+        return "Query required for extract mode."
+    if isinstance(error, AnchorNotFound):
+        return "Anchor not found in content"
+    if isinstance(error, OutputExpired):
+        return "Tool output expired"
+    return _sentence(str(error))
+
+
+def s0_refusal(error: HoldallError, ask: Ask) -> str:
+    """S0's failure format, to the letter."""
+    mode = str(ask.options.get("mode", "auto"))
+    tool = getattr(error, "tool", "") or "UNKNOWN"
+    message = _sentence(str(error)) if not isinstance(error, NoModel) else str(error)
+    return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {ask.handle}, STRATEGY:{mode}:\n\n{message}"
+
+
+def _sentence(text: str) -> str:
+    text = text.replace(" (`holdall ls` lists them.)", "")
+    return text[:1].upper() + text[1:]

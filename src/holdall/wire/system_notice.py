@@ -1,0 +1,120 @@
+"""The ephemeral text at the end of a request: the turn, the context, what runs, what is ready, what to do next.
+
+In the dialect `async` it is S3's, to the letter. In ours it has the same shape with our tools. It is never kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdall.text.numbers import roughly
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTool:
+    tool: str
+    id: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTool:
+    tool: str
+    id: str
+    tokens: int
+    exceeds: bool = False
+    retrievals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTool:
+    tool: str
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What goes on beside the turns, and what is kept: only after a compaction or a resume are outputs listed."""
+
+    running: Sequence[RunningTool] = ()
+    queued: Sequence[RunningTool] = ()
+    ready: Sequence[ReadyTool] = ()
+    failed: Sequence[FailedTool] = ()
+    kept: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    retrieve: str
+    wait: str
+    use_retrieve: str
+    use_wait: str
+
+
+_S3 = _Words(
+    retrieve="Retrieve/examine async tool outputs using get_tool_output(id, mode) or wait_for_tool_output()",
+    wait="Wait for running tools using wait_for_tool_output()",
+    use_retrieve='Use get_tool_output(id, "raw"|"extract"|"slice") to retrieve.',
+    use_wait="Use wait_for_tool_output() to block until a running tool completes.",
+)
+_OURS = _Words(
+    retrieve="Read async tool outputs using context_read(handle), context_grep(handle, pattern) or "
+    "wait_for_tool_output()",
+    wait="Wait for running tools using wait_for_tool_output()",
+    use_retrieve="Use context_grep, context_query, context_read or context_tail with the handle (the id) to retrieve.",
+    use_wait="Use wait_for_tool_output() to block until a running tool completes.",
+)
+
+
+def system_notice(
+    work: Work,
+    *,
+    names: str = "holdall",
+    turn: int,
+    max_turns: int | None = None,
+    tokens_used: int | None = None,
+    window: int | None = None,
+) -> str:
+    words = _S3 if names == "async" else _OURS
+    lines = ["# System Notice", "", f"This is turn {turn} of {max_turns}." if max_turns else f"This is turn {turn}."]
+    if tokens_used is not None and window:
+        lines.append(f"Your context window is {round(100 * tokens_used / window)}% full.")
+    status = _status(work)
+    if status:
+        lines += ["", "## Async Tool Status", *status]
+    if work.kept:
+        lines += ["", "## Kept Outputs", *(f"- {one}" for one in work.kept)]
+    lines += ["", "---", "", "You now need to decide your next move:", "1. Call tools to advance your task"]
+    waits = bool(work.running or work.queued)
+    if work.ready or work.failed:
+        lines += [f"2. {words.retrieve}", "3. Provide your final report/answer", "", words.use_retrieve, words.use_wait]
+    elif waits:
+        lines += [f"2. {words.wait}", "3. Provide your final report/answer", "", words.use_wait]
+    else:
+        lines += ["2. Provide your final report/answer"]
+    return "\n".join(lines)
+
+
+def _status(work: Work) -> list[str]:
+    lines: list[str] = []
+    if work.running:
+        shown = [f"- {one.tool} (id: {one.id}, running {one.seconds:.1f}s)" for one in work.running]
+        lines += ["", f"### Running ({len(work.running)})", *shown]
+    if work.queued:
+        shown = [f"- {one.tool} (id: {one.id}, queued {one.seconds:.1f}s)" for one in work.queued]
+        lines += ["", f"### Queued ({len(work.queued)})", *shown]
+    if work.ready:
+        lines += ["", f"### Ready ({len(work.ready)})", *(_ready(one) for one in work.ready)]
+    if work.failed:
+        shown = [f"- {one.tool} (id: {one.id}, {one.reason})" for one in work.failed]
+        lines += ["", f"### Failed ({len(work.failed)})", *shown]
+    return lines
+
+
+def _ready(one: ReadyTool) -> str:
+    parts = [f"id: {one.id}", f"~{roughly(one.tokens).replace('k', 'K')} tokens"]
+    if one.exceeds:
+        parts.append("exceeds threshold")
+    if one.retrievals:
+        parts.append(f"{one.retrievals} retrieval{'' if one.retrievals == 1 else 's'}")
+    return f"- {one.tool} ({', '.join(parts)})"
