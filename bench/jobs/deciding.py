@@ -6,7 +6,7 @@ import time
 from bench.lab import Lab
 from bench.result import Gate, Measured, Row
 from holdall.bag import Holdall
-from holdall.policy.decide import Inline
+from holdall.policy.decide import Fits
 
 _SIZES = (200, 2_000, 8_000)
 _TEXTS = {
@@ -32,7 +32,7 @@ async def decide(lab: Lab) -> Measured:
         for _ in range(30 * lab.sizes.rounds):
             for case, text in texts.items():
                 best[case] = min(best[case], _batch(bag, text))
-        if not all(isinstance(bag.decide(text), Inline) for text in texts.values()):
+        if not all(isinstance(bag.decide(text), Fits) for text in texts.values()):
             raise AssertionError("all of these fit")
     gate = Gate(5e-6, "figure")
     return Measured(

@@ -15,83 +15,115 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
-    from holdall.policy.decide import Decision, Inline, Keep, decide
+    from holdall.policy.decide import Decision, Fits, Keep, decide
     from holdall.policy.limits import Limits
     from holdall.text.tokens import Tokenizer
-    from holdall.values.answers import Found, Group, Match, Node, Nodes, Passage, Table
+    from holdall.values.answers import Answer, Found, Group, Match, Node, Nodes, Passage, Table
     from holdall.values.errors import (
         AmbiguousCallId,
         AnchorNotFound,
         BadPattern,
         BadQuery,
         BadRange,
+        BadReference,
         BadSetting,
         HoldallError,
         MissingExtra,
+        NeverStored,
+        NoModel,
         NothingFound,
+        NotReady,
         OutputDamaged,
         OutputExpired,
         OutputMissing,
+        QueryMissing,
         QuotaReached,
         StoreFault,
         StoreFull,
         StoreGone,
         StoreUnsafe,
+        TooLargeForRaw,
         UnknownHandle,
         WorkerFault,
         WrongUse,
     )
+    from holdall.values.events import Event
     from holdall.values.facts import Facts, Measure, Origin
-    from holdall.values.settings import Settings
+    from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
+    from holdall.values.taken import Inline, Kept, Running, Taken, Unkept
+    from holdall.wire.dialect import Cut, Dialect
+    from holdall.wire.reference import context_ref, function_call_record
+    from holdall.wire.tool import Ask, Tool, ToolSpec
+    from holdall.wire.view import View
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "holdall.bag": ("Holdall",),
-    "holdall.policy.decide": ("Decision", "Inline", "Keep", "decide"),
+    "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
     "holdall.policy.limits": ("Limits",),
     "holdall.text.tokens": ("Tokenizer",),
-    "holdall.values.answers": ("Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
+    "holdall.values.answers": ("Answer", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
     "holdall.values.errors": (
-        "AmbiguousCallId", "AnchorNotFound", "BadPattern", "BadQuery", "BadRange", "BadSetting", "HoldallError",
-        "MissingExtra", "NothingFound", "OutputDamaged", "OutputExpired", "OutputMissing", "QuotaReached", "StoreFault",
-        "StoreFull", "StoreGone", "StoreUnsafe", "UnknownHandle", "WorkerFault", "WrongUse",
+        "AmbiguousCallId", "AnchorNotFound", "BadPattern", "BadQuery", "BadRange", "BadReference", "BadSetting",
+        "HoldallError", "MissingExtra", "NeverStored", "NoModel", "NothingFound", "NotReady", "OutputDamaged",
+        "OutputExpired", "OutputMissing", "QueryMissing", "QuotaReached", "StoreFault", "StoreFull", "StoreGone",
+        "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "WrongUse",
     ),
+    "holdall.values.events": ("Event",),
     "holdall.values.facts": ("Facts", "Measure", "Origin"),
-    "holdall.values.settings": ("Settings",),
+    "holdall.values.settings": ("Settings", "ToolPolicy"),
     "holdall.values.spans": ("Span", "Totals"),
+    "holdall.values.taken": ("Inline", "Kept", "Running", "Taken", "Unkept"),
+    "holdall.wire.dialect": ("Cut", "Dialect"),
+    "holdall.wire.reference": ("context_ref", "function_call_record"),
+    "holdall.wire.tool": ("Ask", "Tool", "ToolSpec"),
+    "holdall.wire.view": ("View",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AmbiguousCallId",
     "AnchorNotFound",
+    "Answer",
+    "Ask",
     "BadPattern",
     "BadQuery",
     "BadRange",
+    "BadReference",
     "BadSetting",
+    "Cut",
     "Decision",
+    "Dialect",
+    "Event",
     "Facts",
+    "Fits",
     "Found",
     "Group",
     "Holdall",
     "HoldallError",
     "Inline",
     "Keep",
+    "Kept",
     "Limits",
     "Match",
     "Measure",
     "MissingExtra",
+    "NeverStored",
+    "NoModel",
     "Node",
     "Nodes",
+    "NotReady",
     "NothingFound",
     "Origin",
     "OutputDamaged",
     "OutputExpired",
     "OutputMissing",
     "Passage",
+    "QueryMissing",
     "QuotaReached",
+    "Running",
     "Settings",
     "Span",
     "StoreFault",
@@ -99,12 +131,21 @@ __all__ = [
     "StoreGone",
     "StoreUnsafe",
     "Table",
+    "Taken",
     "Tokenizer",
+    "TooLargeForRaw",
+    "Tool",
+    "ToolPolicy",
+    "ToolSpec",
     "Totals",
+    "Unkept",
     "UnknownHandle",
+    "View",
     "WorkerFault",
     "WrongUse",
+    "context_ref",
     "decide",
+    "function_call_record",
 ]
 
 

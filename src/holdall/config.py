@@ -1,35 +1,45 @@
-"""Where settings come from: defaults < file < environment < flags, checked, as one Settings.
+"""Where settings come from: defaults < file < environment < front matter < flags, checked, as one Settings.
 
 The file is TOML, `config.toml` in the user's own configuration folder or what HOLDALL_CONFIG names. No file of the
 current folder is ever read: a project that was merely checked out must not be able to change anything. A file that
 others can write to is refused for the same reason.
 """
 
+import difflib
 import os
 import stat
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from typing import Any, cast
 
 import platformdirs
 
 from holdall.policy import retention
+from holdall.store.home import VARIABLE as HOME_VARIABLE
 from holdall.store.home import checked, default_home
 from holdall.text.numbers import parse_size
 from holdall.values.errors import BadRange, BadSetting, WrongUse
-from holdall.values.settings import Settings, by_name, check
+from holdall.values.settings import Settings, ToolPolicy, by_name, check, is_switch, rule_of
 
 FILE_VARIABLE = "HOLDALL_CONFIG"
 SESSION_VARIABLE = "HOLDALL_SESSION"
 DEFAULT_SESSION = "cli"
+ENVIRONMENT, FRONT_MATTER, FLAG = "the environment", "the front matter", "--set"
 _PREFIX = "HOLDALL_"
 _LARGEST_FILE = 1024 * 1024
+_SETTINGS, _OF_A_TOOL = by_name(), by_name(ToolPolicy)
+_TABLES = "tools"
+_IN_SECONDS = "asyncToolTTL"  # in the documents retention is a number of seconds
+_NEAR, _NEAR_VARIABLE = 0.6, 0.8  # a variable of another program's may begin like ours: there only a slip counts
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All that a command needs to open its session, and where each value came from."""
+    """All that a command needs to open its session, and where each value came from (`tools.fetch.store` for a tool's).
+
+    What stands not in `sources` is the default.
+    """
 
     settings: Settings
     home: str
@@ -43,35 +53,63 @@ def load(
     home: str | None = None,
     session: str | None = None,
     flags: Sequence[str] = (),
+    front_matter: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """`flags` are `name=value` pairs as they were typed."""
+    """`flags` are `name=value` pairs as they were typed; `front_matter` is what an agent's file says of settings."""
     env = os.environ if environment is None else environment
-    path = env.get(FILE_VARIABLE) or os.path.join(
-        platformdirs.user_config_dir("holdall", appauthor=False), "config.toml"
-    )
+    path = file_path(env)
     values: dict[str, Any] = {}
+    tables: dict[str, dict[str, Any]] = {}
     sources: dict[str, str] = {}
     for where, found in (
         (path, _from_file(path, named=FILE_VARIABLE in env)),
-        ("the environment", _from_environment(env)),
-        ("--set", _from_flags(flags)),
+        (ENVIRONMENT, _from_environment(env)),
+        (FRONT_MATTER, front_matter or {}),
+        (FLAG, _from_flags(flags)),
     ):
         for key, value in found.items():
-            name, checked_value = _checked(key, value, where)
-            values[name] = checked_value
-            sources[name] = where
-    settings = Settings(**values)
-    if home is not None:
-        folder, sources["home"] = os.path.abspath(checked(os.path.abspath(home), key="--home")), "--home"
-    elif settings.store_dir and "HOLDALL_HOME" not in env:
-        folder, sources["home"] = settings.store_dir, sources["store_dir"]
-    else:
-        folder = default_home()
-    return Configuration(settings, folder, session or env.get(SESSION_VARIABLE) or DEFAULT_SESSION, sources, path)
+            if key == _TABLES:
+                for tool, name, checked_value in _policies(value, where):
+                    tables.setdefault(tool, {})[name] = checked_value
+                    sources[f"{_TABLES}.{tool}.{name}"] = where
+            else:
+                name, checked_value = _checked(str(key), value, where)
+                values[name], sources[name] = checked_value, where
+    settings = Settings(**values, tools={tool: ToolPolicy(**table) for tool, table in tables.items()})
+    folder, sources["home"] = _home(home, settings, sources.get("store_dir", ""), env)
+    name, sources["session"] = next(
+        (named, where)
+        for named, where in (
+            (session, "--session"),
+            (env.get(SESSION_VARIABLE), ENVIRONMENT),
+            (DEFAULT_SESSION, "default"),
+        )
+        if named
+    )
+    return Configuration(settings, folder, name, sources, path)
 
 
-def _from_file(path: str, *, named: bool) -> dict[str, Any]:
+def file_path(environment: Mapping[str, str] | None = None) -> str:
+    """Where the configuration file is, or would be."""
+    env = os.environ if environment is None else environment
+    folder = platformdirs.user_config_dir("holdall", appauthor=False)
+    return env.get(FILE_VARIABLE) or os.path.join(folder, "config.toml")
+
+
+def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """The data folder and who named it: HOLDALL_HOME wins over `store_dir`, unless that comes from nearer."""
+    if flag is not None:
+        return checked(os.path.abspath(flag), key="--home"), "--home"
+    if settings.store_dir and (source in (FLAG, FRONT_MATTER) or HOME_VARIABLE not in env):
+        return settings.store_dir, source
+    return default_home(), ENVIRONMENT if env.get(HOME_VARIABLE) else "default"
+
+
+# Each of the places
+
+
+def _from_file(path: str, *, named: bool) -> Mapping[str, Any]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -100,52 +138,135 @@ def _from_file(path: str, *, named: bool) -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as problem:
         raise WrongUse(f"the configuration file {path} is not UTF-8 (byte {problem.start}).") from problem
-    except tomllib.TOMLDecodeError as problem:
+    except RecursionError as problem:
+        raise WrongUse(f"the configuration file {path} is nested too deeply.") from problem
+    except ValueError as problem:  # also a number of more digits than Python reads
         raise WrongUse(f"the configuration file {path} is not valid TOML: {problem}.") from problem
 
 
-def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(env: Mapping[str, str]) -> Mapping[str, Any]:
     names = {_PREFIX + one.name.upper(): one for one in fields(Settings)}
-    return {one.name: _typed(one.name, env[key]) for key, one in names.items() if env.get(key)}
+    theirs = {key for key in env if key.startswith(_PREFIX)} - {*names, FILE_VARIABLE, SESSION_VARIABLE, HOME_VARIABLE}
+    for key in sorted(theirs):
+        if near := difflib.get_close_matches(key.removeprefix(_PREFIX), [n.removeprefix(_PREFIX) for n in names],
+                                             n=1, cutoff=_NEAR_VARIABLE):  # fmt: skip
+            raise _unknown(key, env[key], ENVIRONMENT, _PREFIX + near[0])
+    return {one.name: _typed(one.name, one, env[key]) for key, one in names.items() if env.get(key)}
 
 
-def _from_flags(flags: Sequence[str]) -> dict[str, Any]:
+def _from_flags(flags: Sequence[str]) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
+    tables: dict[str, dict[str, Any]] = {}
     for flag in flags:
-        name, sign, value = flag.partition("=")
+        name, sign, text = (part.strip() for part in flag.partition("="))
         if not sign:
             raise WrongUse(f"--set takes NAME=VALUE, not {flag[:60]!r}.")
-        found[name.strip()] = _typed(name.strip(), value.strip())
-    return found
+        first, _, rest = name.partition(".")
+        tool, _, key = rest.rpartition(".")  # a tool's name may have dots, a key has none
+        if first != _TABLES:
+            found[name] = _typed(name, _SETTINGS.get(name), text)
+        elif tool and key:
+            tables.setdefault(tool, {})[key] = _typed(key, _OF_A_TOOL.get(key), text)
+        else:
+            raise WrongUse(
+                f"--set takes tools.TOOL.NAME=VALUE, as in tools.fetch.store=never, for one tool; not {flag[:60]!r}."
+            )
+    return found | {_TABLES: tables} if tables else found
 
 
-def _typed(name: str, text: str) -> Any:
-    """Text from the environment or a flag, as the number it stands for where the setting is one."""
-    one = by_name().get(name)
-    if one is None or one.metadata["least"] is None:
+def _typed(key: str, one: "Field[Any] | None", text: str) -> Any:
+    """Text from the environment or a flag as what the setting is: a number, true or false, or text."""
+    if one is None or (one.metadata["least"] is None and not is_switch(one) and key != _IN_SECONDS):
         return text
+    if is_switch(one):
+        return {"true": True, "false": False}.get(text.lower(), text)
     try:
-        return float(text) if isinstance(one.default, float) else int(text)
+        return float(text) if isinstance(one.default, float) or key == _IN_SECONDS else int(text)
     except ValueError:
         return text  # the check refuses it by name, or reads it as a size
 
 
-def _checked(key: str, value: Any, where: str) -> tuple[str, Any]:
-    known = by_name()
-    one = known.get(key)
+# One value
+
+
+def _policies(tables: object, where: str) -> Iterator[tuple[str, str, Any]]:
+    """Tool, name and value of everything in the tables of tools."""
+    if not isinstance(tables, Mapping):
+        raise BadSetting(_TABLES, tables, rule_of(_SETTINGS[_TABLES]), where=where)
+    for tool, table in cast("Mapping[object, object]", tables).items():
+        place = f"{_TABLES}.{tool}"
+        if not isinstance(table, Mapping):
+            raise BadSetting(place, table, f"it must be a table, as in [{place}]", where=where)
+        for key, value in cast("Mapping[object, object]", table).items():
+            name, checked_value = _checked(str(key), value, where, known=_OF_A_TOOL, inside=f"{place}.")
+            yield str(tool), name, checked_value
+
+
+def _checked(
+    key: str, value: Any, where: str, *, known: "Mapping[str, Field[Any]]" = _SETTINGS, inside: str = ""
+) -> tuple[str, Any]:
+    """Our own name of the setting, and its value as Settings takes it."""
+    one, full = known.get(key), inside + key
     if one is None:
-        names = ", ".join(sorted(field.name for field in fields(Settings)))
-        raise BadSetting(key, value, f"there is no such setting. Settings are: {names}", where=where)
-    if key == "asyncToolTTL":
-        value = value / 86_400 if isinstance(value, int | float) and not isinstance(value, bool) else value
+        near = _nearest(key, known)
+        raise _unknown(full, value, where, inside + near if near else "", of_a_tool=bool(inside))
+    if value is None and one.default is None:  # front matter can say that there is none
+        return one.name, None
     if isinstance(value, str) and one.name.endswith("_bytes"):
         try:
             value = parse_size(value)
         except BadRange as problem:
-            raise BadSetting(key, value, str(problem), where=where) from problem
+            raise BadSetting(full, value, str(problem), where=where) from problem
     if one.name == "retention":
-        return one.name, str(retention.parse(value, key=key, where=where))
+        return one.name, _retention(key, value, where)
     if one.name == "store_dir" and isinstance(value, str):
-        value = checked(value, key=key, where=where)
-    check(one, value, key=key, where=where)
+        value = checked(value, key=full, where=where)
+    check(one, value, key=full, where=where)
     return one.name, value
+
+
+def _retention(key: str, value: object, where: str) -> str:
+    if key != _IN_SECONDS or isinstance(value, bool | str) or not isinstance(value, int | float):
+        return str(retention.parse(value, key=key, where=where))
+    try:
+        return str(retention.parse(value / retention.DAY))
+    except (BadSetting, OverflowError) as problem:
+        rule = f"it must be a number of seconds from 0 to {36_500 * retention.DAY:,.0f}"
+        raise BadSetting(key, value, rule, where=where) from problem
+
+
+# A name that there is not
+
+
+class _Unshown:
+    """The value of a name that nobody knows: it may be a secret, so a message says only what it is."""
+
+    def __init__(self, value: object) -> None:
+        self._kind = "a table" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else "text"
+
+    def __repr__(self) -> str:
+        return self._kind
+
+
+def _unknown(key: str, value: object, where: str, near: str, *, of_a_tool: bool = False) -> BadSetting:
+    shown = value if value is None or isinstance(value, bool | int | float) else _Unshown(value)
+    kind = "setting of a tool" if of_a_tool else "setting"
+    meant = f"; did you mean {near}?" if near else "."
+    if of_a_tool and isinstance(value, Mapping):
+        meant = f'. A name with a dot is written in quotes: [tools."{key.removeprefix("tools.")}"]'
+    return BadSetting(
+        key, shown, f"there is no such {kind}{meant} `holdall config show` lists all of them.", where=where
+    )
+
+
+def _nearest(key: str, known: "Mapping[str, Field[Any]]") -> str:
+    """The known name that `key` is most like, whatever its case and underscores; our own before the documents'."""
+    plain: dict[str, str] = {}
+    for name in known:
+        plain.setdefault(_plain(name), name)
+    near = difflib.get_close_matches(_plain(key), plain, n=1, cutoff=_NEAR)
+    return plain[near[0]] if near else ""
+
+
+def _plain(name: str) -> str:
+    return name[:100].replace("_", "").replace("-", "").lower()

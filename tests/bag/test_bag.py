@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import holdall
-from holdall import Holdall, Inline, Keep, Nodes, OutputExpired, Settings, Table, UnknownHandle
+from holdall import Fits, Holdall, Keep, Nodes, OutputExpired, Settings, Table, UnknownHandle
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -194,7 +194,7 @@ async def test_the_tokenizer_that_is_handed_in_counts(tmp_path: Path) -> None:
     async with Holdall.open(home=str(tmp_path / "h"), tokenizer=Words()) as bag:
         kept = await bag.keep("one two three")
         assert (kept.measure.tokens, kept.measure.tokens_exact, kept.measure.tokenizer) == (3, True, "words")
-        assert bag.decide("one " * 2000) == Inline()
+        assert bag.decide("one " * 2000) == Fits()
         assert bag.decide("one " * 10_001) == Keep("tokens")
 
 

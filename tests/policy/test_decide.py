@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.decide import LONGEST_TOKEN, Inline, Keep, Reason, decide
+from holdall.policy.decide import LONGEST_TOKEN, Fits, Keep, Reason, decide
 from holdall.policy.limits import BY_DIALECT, Limits
 from tests.requirements import requirement
 
@@ -39,7 +39,7 @@ class Unencodable(str):
         raise AssertionError("a bound would have settled it")
 
 
-def decided(text: str, limits: Limits, tokens_left: int | None = None) -> Inline | Keep:
+def decided(text: str, limits: Limits, tokens_left: int | None = None) -> Fits | Keep:
     return decide(text, limits=limits, tokenizer=Counting(), tokens_left=tokens_left)
 
 
@@ -92,7 +92,7 @@ def test_at_a_limit_it_fits_and_one_more_does_not(
 ) -> None:
     # STORE-013: in bytes and chars and lines and tokens.
     under, at, over = (decided(unit * size, limits) for size in sizes)
-    assert (under, at, over) == (Inline(), Inline(), Keep(reason))
+    assert (under, at, over) == (Fits(), Fits(), Keep(reason))
 
 
 @requirement("way:decide-lines")
@@ -113,21 +113,21 @@ def test_at_a_limit_it_fits_and_one_more_does_not(
 )
 def test_a_final_newline_does_not_start_another_line(text: str, fits: bool) -> None:
     # CLAMP-003
-    expected = Inline() if fits else Keep("lines")
+    expected = Fits() if fits else Keep("lines")
     assert decided(text, Limits(lines=2000)) == expected
     assert decided(text, BY_DIALECT["clamp"]) == expected
 
 
 def test_what_is_over_the_room_of_the_turn_is_kept() -> None:
-    assert decided("one two three", Limits(), tokens_left=3) == Inline()
+    assert decided("one two three", Limits(), tokens_left=3) == Fits()
     assert decided("one two three", Limits(), tokens_left=2) == Keep("room")
     assert decided("x" * (2 * LONGEST_TOKEN + 1), Limits(), tokens_left=2) == Keep("room")
     assert decided("x", Limits(), tokens_left=0) == Keep("room")
-    assert decided("", Limits(), tokens_left=0) == Inline()
+    assert decided("", Limits(), tokens_left=0) == Fits()
 
 
 def test_a_lone_surrogate_counts_as_the_three_bytes_of_its_replacement() -> None:
-    assert decided("\ud800", Limits(bytes=3)) == Inline()
+    assert decided("\ud800", Limits(bytes=3)) == Fits()
     assert decided("\ud800", Limits(bytes=2)) == Keep("bytes")
 
 
@@ -145,7 +145,7 @@ def test_it_is_kept_when_and_only_when_a_limit_is_passed_and_the_reason_is_one_o
 ) -> None:
     over = exceeded(text, limits, tokens_left)
     match decided(text, limits, tokens_left):
-        case Inline():
+        case Fits():
             assert not over
         case Keep(reason):
             assert reason in over
@@ -162,7 +162,7 @@ def test_when_a_beginning_is_kept_so_is_everything_longer(text: str, limits: Lim
 @pytest.mark.parametrize("name", ["bytes", "chars", "lines", "tokens"])
 def test_a_limit_that_is_not_there_never_decides(name: str) -> None:
     text = "word\n" * 5000
-    assert decided(text, Limits()) == Inline()
+    assert decided(text, Limits()) == Fits()
     assert decided(text, replace(Limits(), **{name: 4999})) == Keep(_reason(name))
     others: dict[str, Any] = {"bytes": 4999, "chars": 4999, "lines": 4999, "tokens": 4999, name: None}
     assert decided(text, Limits(**others)) != Keep(_reason(name))
@@ -172,7 +172,7 @@ def test_a_limit_that_is_not_there_never_decides(name: str) -> None:
 def test_one_limit_is_enough_whatever_the_others_say() -> None:
     roomy = Limits(bytes=10**6, chars=10**6, lines=10**6, tokens=10**6)
     text = "word\n" * 100
-    assert decided(text, roomy) == Inline()
+    assert decided(text, roomy) == Fits()
     assert decided(text, replace(roomy, bytes=499)) == Keep("bytes")
     assert decided(text, replace(roomy, chars=499)) == Keep("chars")
     assert decided(text, replace(roomy, lines=99)) == Keep("lines")
@@ -211,14 +211,14 @@ def test_a_tokenizer_is_asked_only_where_no_bound_settles_it(
 @pytest.mark.parametrize(
     ("text", "limits", "decision"),
     [
-        pytest.param("x" * 1000, Limits(bytes=1000), Inline(), id="ASCII has as many bytes as chars"),
+        pytest.param("x" * 1000, Limits(bytes=1000), Fits(), id="ASCII has as many bytes as chars"),
         pytest.param("x" * 1001, Limits(bytes=1000), Keep("bytes"), id="more chars than bytes are allowed"),
         pytest.param("漢" * 1001, Limits(bytes=1000), Keep("bytes"), id="more chars than bytes, not ASCII"),
-        pytest.param("漢" * 250, Limits(bytes=1000), Inline(), id="four bytes a char are within it"),
+        pytest.param("漢" * 250, Limits(bytes=1000), Fits(), id="four bytes a char are within it"),
         pytest.param("漢" * 20, Limits(bytes=1000, chars=10), Keep("chars"), id="over in chars already"),
     ],
 )
-def test_text_is_encoded_only_where_no_bound_settles_it(text: str, limits: Limits, decision: Inline | Keep) -> None:
+def test_text_is_encoded_only_where_no_bound_settles_it(text: str, limits: Limits, decision: Fits | Keep) -> None:
     assert decided(Unencodable(text), limits) == decision
 
 
@@ -230,5 +230,5 @@ def test_a_tokenizer_that_fails_does_not_stop_the_decision() -> None:
             raise ValueError("no vocabulary")
 
     limits = Limits(tokens=100)
-    assert decide("x" * 400, limits=limits, tokenizer=Broken()) == Inline()
+    assert decide("x" * 400, limits=limits, tokenizer=Broken()) == Fits()
     assert decide("x" * 401, limits=limits, tokenizer=Broken()) == Keep("tokens")

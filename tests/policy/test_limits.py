@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import Inline, Keep, decide
+from holdall.policy.decide import Fits, Keep, decide
 from holdall.policy.limits import BY_DIALECT, Limits, limits_of
 from holdall.values.settings import DIALECTS, Settings, by_name
 from tests.requirements import requirement
@@ -18,7 +18,7 @@ class Words:
         return len(text.split())
 
 
-def decided(text: str, settings: Settings) -> Inline | Keep:
+def decided(text: str, settings: Settings) -> Fits | Keep:
     return decide(text, limits=limits_of(settings), tokenizer=Words())
 
 
@@ -49,7 +49,7 @@ def test_every_dialect_has_the_limits_of_the_specification() -> None:
 )
 def test_the_holdall_dialect_keeps_what_is_over_its_limits(fits: str, too_much: str, reason: str) -> None:
     settings = Settings(dialect="holdall")
-    assert decided(fits, settings) == Inline()
+    assert decided(fits, settings) == Fits()
     over = decided(too_much, settings)
     assert isinstance(over, Keep)
     assert over.reason == reason
@@ -58,9 +58,9 @@ def test_the_holdall_dialect_keeps_what_is_over_its_limits(fits: str, too_much: 
 @requirement("way:decide-absent-limit")
 def test_a_dialect_without_a_limit_does_not_keep_for_it() -> None:
     many_lines = "x\n" * 5000
-    assert decided(many_lines, Settings(dialect="extract")) == Inline()
-    assert decided(many_lines, Settings(dialect="async")) == Inline()
-    assert decided("é" * 5000, Settings(dialect="legacy")) == Inline()
+    assert decided(many_lines, Settings(dialect="extract")) == Fits()
+    assert decided(many_lines, Settings(dialect="async")) == Fits()
+    assert decided("é" * 5000, Settings(dialect="legacy")) == Fits()
     assert decided("é" * 5000, Settings(dialect="refs")) == Keep("chars")
 
 
@@ -90,6 +90,6 @@ def test_a_limit_is_the_dialects_unless_it_is_set(name: str, limit: str, aliases
 
 
 def test_a_limit_that_is_set_decides() -> None:
-    assert decided("12345", Settings(max_inline_chars=5)) == Inline()
+    assert decided("12345", Settings(max_inline_chars=5)) == Fits()
     assert decided("123456", Settings(max_inline_chars=5)) == Keep("chars")
     assert limits_of(Settings(max_inline_bytes=1)) == Limits(bytes=1, lines=2000, tokens=10_000)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.retention import DAY, Retention, parse
+from holdall.policy.retention import DAY, Retention, parse, retention_of
 from holdall.values.errors import BadSetting
 from holdall.values.settings import Settings, by_name
 from tests.requirements import requirement
@@ -76,7 +76,11 @@ def test_only_a_number_of_days_ever_expires(rule: Retention, created: float) -> 
         assert rule.expires_at(created) == created + rule.days * DAY
 
 
-@requirement("settings:retention")
-def test_outputs_are_kept_for_30_days_unless_set() -> None:
-    assert parse(Settings().retention) == Retention() == Retention(days=30.0)
+@requirement("settings:retention", "store:retention-session-extract", "store:retention-session-async")
+def test_outputs_are_kept_for_30_days_unless_set_or_for_their_session_in_two_dialects() -> None:
+    assert retention_of(Settings()) == Retention() == Retention(days=30.0)
+    assert retention_of(Settings(retention="7 days")) == Retention(days=7.0)
+    for dialect in ("extract", "async"):
+        assert retention_of(Settings(dialect=dialect)) == Retention(days=None, session=True)
+        assert retention_of(Settings(dialect=dialect, retention="keep")) == Retention(days=None)
     assert by_name()["asyncToolTTL"].name == "retention"

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
 
 from holdall.store.directory import DirectoryStore
+from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore, SessionInfo
 from tests.store.support import Clock, StoreMaker
 
@@ -15,7 +17,14 @@ def _directory(home: Path, **options: Any) -> OutputStore:
     return DirectoryStore(str(home), **options)
 
 
-STORES: dict[str, StoreMaker] = {"directory": _directory}
+def _memory(home: Path, **options: Any) -> OutputStore:
+    store = MemoryStore(beside=_IN_MEMORY.get(home), **options)
+    _IN_MEMORY.setdefault(home, store)
+    return store
+
+
+_IN_MEMORY: WeakValueDictionary[Path, MemoryStore] = WeakValueDictionary()  # the first store that a test opened
+STORES: dict[str, StoreMaker] = {"directory": _directory, "memory": _memory}
 
 
 @pytest.fixture

@@ -44,7 +44,9 @@ def test_the_numbers_in_the_suffix_are_the_limits(max_bytes: int | None, max_lin
 
 def test_the_suffix_can_say_where_the_rest_is() -> None:
     assert suffix_for(MAX_BYTES, MAX_LINES, handle="k3f9") == SUFFIX + "\n[all of it is kept; handle: k3f9]"
-    assert suffix_for(MAX_BYTES, MAX_LINES, gone=True) == SUFFIX + "\n[the rest was not kept and is gone]"
+    assert suffix_for(MAX_BYTES, MAX_LINES, gone="the disk is full") == (
+        SUFFIX + "\n[the rest was not kept and is gone: the disk is full]"
+    )
 
 
 # ── The cases of S4 §4 E ────────────────────────────────────────────────────────────────────────────────────

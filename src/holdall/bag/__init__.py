@@ -1,6 +1,7 @@
-"""The one object, and the care of the store that it lives in."""
+"""The one object, class Holdall: one way in, one way back."""
 
 from holdall.bag.care import Care
 from holdall.bag.holdall import Holdall
+from holdall.bag.turn import Pending, Turn
 
-__all__ = ["Care", "Holdall"]
+__all__ = ["Care", "Holdall", "Pending", "Turn"]

@@ -7,6 +7,7 @@ background, and its answer never needs a handle of its own.
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag.fetching import Fetched, Fetching
@@ -82,14 +83,17 @@ class Calling(Fetching):
         most_bytes = self.settings.answer_max_bytes
         most_tokens = max(_LEAST_TOKENS, min(self.settings.answer_max_tokens, tokens_left or 1 << 60))
         size, tokens = float(max(256, most_bytes - _FRAME_BYTES)), float(max(32, most_tokens - _FRAME_TOKENS))
-        for _ in range(_TRIES):
+        tries = 0
+        while True:
             found = await self.fetch(ask, Bounds(int(size), int(tokens), self.tokenizer))
             text = await self._worded(ask, found, given)
             over = max(len(text.encode("utf-8", "replace")) / most_bytes, self.count(text) / most_tokens)
-            if over <= 1:
-                break
+            tries += 1
+            if over <= 1 or tries == _TRIES:
+                return text, found
             size, tokens = max(64, size / over * 0.9), max(8, tokens / over * 0.9)
-        return text, found
+            if items := _items(found):  # of matches, rows and values the number is what can be made smaller
+                ask = replace(ask, options={**ask.options, "limit": max(1, int(items / over * 0.9))})
 
     async def _worded(self, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
         facts = await self.show(found.handle)
@@ -148,6 +152,18 @@ def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
         return "The arguments must be a JSON object.", {}
     given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
     return schema_problem(tool.schema, given), given
+
+
+def _items(found: Fetched) -> int:
+    match found:
+        case Passage():
+            return 0
+        case Found():
+            return len(found.groups) or len(found.matches)
+        case Table():
+            return len(found.rows)
+        case Nodes():
+            return len(found.nodes)
 
 
 def _total(found: Fetched) -> int:

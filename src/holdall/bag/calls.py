@@ -24,7 +24,7 @@ async def _called(call: object, arguments: object) -> object:
     if not callable(call):
         raise TypeError(f"a {type(call).__name__} cannot be called")
     keywords = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
-    function = cast("Callable[..., object]", call)
+    function: Callable[..., object] = call
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
         return await cast("Awaitable[object]", function(**keywords))
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):

@@ -13,15 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from holdall.bag import references
-from holdall.bag.calling import Calling
-from holdall.bag.calls import outcome_of
 from holdall.bag.care import Care
 from holdall.bag.core import Parts
+from holdall.bag.dispatch import Dispatching
 from holdall.bag.keeping import keep
 from holdall.bag.noticing import view_of
 from holdall.bag.opening import opened
-from holdall.bag.references import Passed
 from holdall.bag.settling import settle
 from holdall.bag.taking import prepare
 from holdall.bag.turn import Turn
@@ -30,7 +27,6 @@ from holdall.policy.room import room_of_turn
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import HoldallError
 from holdall.values.facts import Facts, Origin
 from holdall.values.settings import Settings
 from holdall.values.taken import Inline, Kept, Taken
@@ -44,7 +40,7 @@ from holdall.wire.tool import ToolSpec
 Message = TypeVar("Message")
 
 
-class Holdall(Calling):
+class Holdall(Dispatching):
     """One session of one store. Made by `open`; safe to use from many tasks at once."""
 
     def __init__(self, parts: Parts) -> None:
@@ -138,9 +134,11 @@ class Holdall(Calling):
         guarded = list(messages)
         for at, message in enumerate(messages):
             for result in results_in(message):
-                taken = await self.take(result.content, tool=result.tool, call_id=result.call_id)
+                # As a result, not as a list that happens to look like one.
+                whole = {"type": "tool_result", "content": result.content}
+                taken = await self.take(whole, tool=result.tool, call_id=result.call_id)
                 if not isinstance(taken, Inline):
-                    guarded[at] = cast("Message", result.replaced(guarded[at], taken.content))
+                    guarded[at] = cast("Message", result.replaced(guarded[at], taken.content["content"]))
         return guarded
 
     async def keep(
@@ -169,10 +167,6 @@ class Holdall(Calling):
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
         """Whether `text` fits as it is, by the session's limits."""
         return decide(text, limits=self.limits, tokenizer=self.tokenizer, tokens_left=tokens_left)
-
-    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[Passed, ...]:
-        """For whoever approves a call: handle, size and hash of what its references would bring in."""
-        return await references.preview(self, arguments, tool)
 
     # What the model is told
 
@@ -215,13 +209,3 @@ class Holdall(Calling):
         facts = await self.show(handle)
         limits = self.limits_for(facts.origin.tool)
         return await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
-
-    # Inside
-
-    async def outcome_of(self, call: object, origin: Origin, schema: Mapping[str, Any] | None) -> object:
-        """What a call gives, with its references replaced; what cannot be put in their place is its outcome too."""
-        try:
-            arguments = await references.resolve(self, origin.arguments, origin.tool, schema)
-        except HoldallError as problem:
-            return problem
-        return await outcome_of(call, arguments)

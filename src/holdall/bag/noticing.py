@@ -19,5 +19,6 @@ async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
             tokenizer=core.tokenizer,
             most_tokens=most if room is None else min(most, room),
             long_handle=core.dialect.long_handles,
+            paragraphs=core.dialect.paragraphs,
         ),
     )

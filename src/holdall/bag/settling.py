@@ -124,7 +124,8 @@ def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, ha
     tokens = min((n for n in (limits.tokens, room) if n is not None), default=None)
     if tokens is not None and decision.reason in ("tokens", "room", "bytes"):
         most = _bytes_for(core, text, most, tokens)
-    return Cut(result, replace(limits, bytes=most, chars=None, tokens=None), handle, why, new_tag())
+    shown = replace(limits, bytes=most, chars=None, tokens=None)
+    return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag())
 
 
 def _bytes_for(core: Core, text: str, most: int, tokens: int) -> int:

@@ -35,7 +35,16 @@ def is_stream(output: object) -> bool:
     return callable(getattr(output, "read", None)) and not isinstance(output, type)
 
 
-def open_file(file: Any) -> Iterator[object]:
+def asynchronous(output: object) -> AsyncIterable[object] | None:
+    return cast("AsyncIterable[object]", output) if isinstance(output, AsyncIterable) else None
+
+
+def parts_of(output: object) -> Iterator[object]:
+    """What a synchronous stream gives: itself, or the pieces of a file."""
+    return cast("Iterator[object]", output) if isinstance(output, Iterator) else _pieces(output)
+
+
+def _pieces(file: Any) -> Iterator[object]:
     while part := cast("object", file.read(_MORE)):
         yield part
 

@@ -6,7 +6,6 @@ decides, stores and words. Neither raises for the store's sake, and nothing is l
 
 import asyncio
 import time
-from collections.abc import AsyncIterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -45,30 +44,32 @@ class Prepared:
 async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     limits = core.limits_for(origin.tool)
     started = time.perf_counter()
+    value = output
     if isinstance(output, BaseException):
         origin = replace(origin, is_error=True, traceback=traceback_of(output))
-        output = clamp_error(output, _NO_LIMITS)
-    elif streams.is_stream(output):
-        gathered = await _gathered(output, limits)
+        value = clamp_error(output, _NO_LIMITS)
+    elif streams.is_stream(value):
+        gathered = await _gathered(value, limits)
         if isinstance(gathered, streams.Rest):
             head = gathered.head
             return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, started=started)
-        output = gathered.value
-    return replace(_measured(core, output, origin, limits), started=started)
+        value = gathered.value
+    return replace(_measured(core, value, origin, limits), started=started)
 
 
 def tokens_of(core: Core, prepared: Prepared) -> int:
     """What it costs to show it whole."""
     if prepared.text is not None:
         return core.count(prepared.text)
-    return len(cast("bytes", prepared.output)) if isinstance(prepared.output, _BYTES) else 0
+    return len(cast("bytes", prepared.source))
 
 
 async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Rest:
     most = limits.bytes or _MOST_HELD
-    if isinstance(output, AsyncIterable):
-        return await streams.gathered(aiter(cast("AsyncIterable[object]", output)), most)
-    parts = cast("Iterator[object]", output) if isinstance(output, Iterator) else streams.open_file(output)
+    later = streams.asynchronous(output)
+    if later is not None:
+        return await streams.gathered(aiter(later), most)
+    parts = streams.parts_of(output)
     return await asyncio.to_thread(streams.gathered_sync, parts, most)
 
 

@@ -10,8 +10,9 @@ Sizes are decided at the close: an output that alone would fit may have to be ke
 import asyncio
 from collections.abc import Awaitable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from holdall.bag.dispatch import Dispatching
 from holdall.bag.settling import settle
 from holdall.bag.taking import Prepared, prepare, tokens_of
 from holdall.policy.decide import Fits
@@ -20,9 +21,6 @@ from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.facts import Origin
 from holdall.values.taken import Taken
-
-if TYPE_CHECKING:
-    from holdall.bag.holdall import Holdall
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
 _LEAST_ANSWER = 256
@@ -59,7 +57,7 @@ class Pending:
 class Turn:
     """Made by `Holdall.turn`."""
 
-    def __init__(self, bag: "Holdall", room: int | None) -> None:
+    def __init__(self, bag: Dispatching, room: int | None) -> None:
         self._bag = bag
         self._room = room
         self._pending: list[Pending] = []

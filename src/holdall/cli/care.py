@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
 
-from holdall import __version__, config
+from holdall import __version__
 from holdall.bag import Care, Holdall
 from holdall.cli import show
-from holdall.cli.options import FAULT, common, open_bag
+from holdall.cli.options import FAULT, common, configuration, open_bag
 from holdall.cli.progress import progress
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
@@ -65,10 +66,12 @@ async def stats(home: str | None, session: str | None, as_json: bool) -> int:
     chosen = session or common.session
     async with open_bag(home, session) as bag:
         total = await bag.care.stats(only_this_session=chosen is not None)
+        done = await bag.care.counters(only_this_session=chosen is not None)
     if as_json:
         names = ("sessions", "outputs", "expired", "bytes", "stored_bytes", "lines", "tokens")
         flat: dict[str, object] = {name: getattr(total, name) for name in names}
-        show.as_json(flat | {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state})
+        flat |= {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state}
+        show.as_json(flat | {"counters": done.to_json()})
         return 0
     print(f"sessions       {grouped(total.sessions)}")
     print(f"outputs kept   {grouped(total.outputs)}" + (f" (and {total.expired:,} expired)" if total.expired else ""))
@@ -76,9 +79,23 @@ async def stats(home: str | None, session: str | None, as_json: bool) -> int:
     print(f"lines          {grouped(total.lines)}")
     print(f"tokens         ~{grouped(total.tokens)}")
     for name, counts in (("kinds", total.by_kind), ("tools", total.by_tool), ("states", total.by_state)):
-        shown = ", ".join(f"{one_line(key, 30)} {count:,}" for key, count in counts.most_common(8))
-        print(f"{name:<14} {shown or '-'}")
+        print(f"{name:<14} {_most_common(counts)}")
+    print()
+    print(f"shown whole    {grouped(done.inline)}")
+    if done.unkept:
+        print(f"not stored     {grouped(done.unkept)}, shown in part")
+    print(f"kept out       ~{grouped(done.tokens_kept_out)} tokens of the context")
+    print(f"retrievals     {grouped(done.retrievals.total())}" + _in_brackets(done.retrievals))
+    print(f"refused        {grouped(done.refused)}")
     return 0
+
+
+def _most_common(counts: Counter[str]) -> str:
+    return ", ".join(f"{one_line(key, 30)} {count:,}" for key, count in counts.most_common(8)) or "-"
+
+
+def _in_brackets(counts: Counter[str]) -> str:
+    return f" ({_most_common(counts)})" if counts else ""
 
 
 async def doctor(home: str | None, session: str | None, as_json: bool) -> int:
@@ -111,15 +128,15 @@ def _check(name: str, check: Callable[[], str]) -> tuple[str, bool, str]:
 
 
 def _configuration(home: str | None, session: str | None) -> str:
-    found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
-    own = ", ".join(f"{name} from {where}" for name, where in found.sources.items())
+    found = configuration(home, session)
+    own = ", ".join(f"{name} from {where}" for name, where in found.sources.items() if where != "default")
     there = "" if os.path.exists(found.file) else " (not there)"
     return f"{found.file}{there}{'; ' + own if own else ''}"
 
 
 def _store(home: str | None, session: str | None) -> str:
     """List the session, then really keep something and read it back, in a store of its own on the same disk."""
-    found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
+    found = configuration(home, session)
 
     async def try_it() -> int:
         async with Holdall.open(home=found.home, session=found.session, settings=found.settings) as bag:

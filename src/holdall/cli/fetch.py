@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from holdall.bag import Holdall
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, WRONG_USE, complain, open_bag
+from holdall.policy.ledger import WAYS, Coverage
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.answers import Passage, Table
@@ -54,8 +55,9 @@ async def ls(sessions: bool, home: str | None, session: str | None, as_json: boo
             screen.as_json({"session": bag.session.name, "outputs": listed, "unreadable": faults})
         elif outputs:
             now = time.time()
-            names = ["HANDLE", "TOOL", "STATE", "KIND", "SIZE", "LINES", "AGE"]
-            screen.columns(names, [_row(facts, now) for facts in outputs], right=(4, 5, 6))
+            names = ["HANDLE", "TOOL", "STATE", "KIND", "SIZE", "LINES", "SEEN", "AGE"]
+            rows = [_row(facts, bag.journal.coverage(facts.handle), now) for facts in outputs]
+            screen.columns(names, rows, right=(4, 5, 6, 7))
         else:
             screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
         if unreadable and not as_json:
@@ -63,7 +65,7 @@ async def ls(sessions: bool, home: str | None, session: str | None, as_json: boo
         return 0 if outputs else FOUND_NOTHING
 
 
-def _row(facts: Facts, now: float) -> list[str]:
+def _row(facts: Facts, coverage: Coverage, now: float) -> list[str]:
     state = "kept" if facts.state == "ready" else facts.state
     if facts.state == "running":
         state = f"running {age(now - facts.created)}"
@@ -75,6 +77,7 @@ def _row(facts: Facts, now: float) -> list[str]:
         "-" if gone else facts.measure.kind,
         "-" if gone else size(facts.measure.bytes),
         "-" if gone else grouped(facts.measure.lines),
+        screen.percent(coverage.share(facts.measure.bytes)) if coverage.shown.starts and not gone else "-",
         age(now - facts.created),
     ]
 
@@ -98,13 +101,25 @@ async def show(handle: str, home: str | None, session: str | None, as_json: bool
     async with open_bag(home, session) as bag:
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
-        if as_json:
-            screen.as_json(flat)
-            return 0
-        for name, value in flat.items():
-            if value not in ("", None, [], False):
-                print(f"{screen.paint(f'{name:<14}', 'dim')} {one_line(_fact(name, value), 2000)}")
+        running = facts.state == "running"  # its size is what there is of it now
+        total = (await bag.find(handle, bytes=":0")).total.bytes if running else facts.measure.bytes
+        seen = (await bag.coverage(handle)).to_json(total)
+    if as_json:
+        screen.as_json(flat | {"coverage": seen})
         return 0
+    for name, value in flat.items():
+        if value not in ("", None, [], False):
+            print(f"{screen.paint(f'{name:<14}', 'dim')} {one_line(_fact(name, value), 2000)}")
+    for name, value in _ledger(seen):
+        print(f"{screen.paint(f'{name:<14}', 'dim')} {value}")
+    return 0
+
+
+def _ledger(seen: dict[str, Any]) -> list[tuple[str, str]]:
+    """How much of the output a model has been shown, and which bytes a verb or another tool went over."""
+    rows = [("seen", screen.percent(seen["seen"]) if "shown" in seen else "nothing")]
+    rows += [(way, f"bytes {screen.byte_ranges(seen[way])}") for way in WAYS if way in seen]
+    return [*rows, ("retrievals", grouped(seen["retrievals"]))]
 
 
 def _fact(name: str, value: Any) -> str:

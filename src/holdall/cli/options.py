@@ -10,13 +10,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
+    from holdall.config import Configuration
 
 Home = Annotated[str | None, typer.Option("--home", help="Data folder (default: HOLDALL_HOME, or one of your own).")]
 Session = Annotated[
@@ -45,10 +46,9 @@ common = Common()
 def complete_handle(incomplete: str) -> list[str]:
     """For the shell: the handles of the session. Silent on any trouble: a completion must never be in the way."""
     try:
-        from holdall import config
         from holdall.bag import Holdall
 
-        found = config.load()
+        found = configuration()
         if not os.path.isdir(found.home):
             return []
         bag = Holdall.open(home=found.home, session=found.session, settings=found.settings)
@@ -100,10 +100,24 @@ def complain(problem: Exception, *, as_json: bool) -> None:
         print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
 
 
-def open_bag(home: str | None, session: str | None) -> "Holdall":
-    """The session that the options, the environment and the configuration file name, open."""
+def configuration(home: str | None = None, session: str | None = None) -> "Configuration":
+    """What the options, the environment and the configuration file say, for a command.
+
+    A session of the command line does not end with a command: in no dialect do its outputs go when one is over, unless
+    that was asked for.
+    """
     from holdall import config
-    from holdall.bag import Holdall
+    from holdall.policy.retention import Retention
 
     found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
+    if found.settings.retention is None:
+        return replace(found, settings=replace(found.settings, retention=str(Retention())))
+    return found
+
+
+def open_bag(home: str | None, session: str | None) -> "Holdall":
+    """The session that the options, the environment and the configuration file name, open."""
+    from holdall.bag import Holdall
+
+    found = configuration(home, session)
     return Holdall.open(home=found.home, session=found.session, settings=found.settings)

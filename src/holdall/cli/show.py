@@ -75,6 +75,19 @@ def flags_of(following: str) -> str:
     return " ".join("--" + part.replace("=", " ", 1) for part in following.split(" "))
 
 
+def percent(share: float) -> str:
+    """`1.2 %`: never 0 for what is a little, never 100 for what is not all."""
+    if share >= 1:
+        return "100 %"
+    return "<0.1 %" if 0 < share < 0.001 else f"{min(share * 100, 99.9):.1f} %"
+
+
+def byte_ranges(ranges: Sequence[Sequence[int]], most: int = 6) -> str:
+    """`0–32, 97–140 and 12 more ranges`"""
+    told = ", ".join(_range(start, end) for start, end in ranges[:most])
+    return told + (f" and {plural(len(ranges) - most, 'more range')}" if len(ranges) > most else "")
+
+
 def matches(found: Found) -> None:
     for match in found.matches:
         for line in match.before:

@@ -27,7 +27,7 @@ class Retention:
         return math.inf if self.session or self.days is None else created + self.days * DAY
 
 
-_OF_ITS_SESSION = ("extract", "async")
+_OF_ITS_SESSION = ("extract", "async")  # S0 and S3: artifacts go with the session that made them
 
 
 def retention_of(settings: Settings) -> Retention:

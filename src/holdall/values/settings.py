@@ -26,6 +26,11 @@ _CHOICES = {
 }
 _SWITCHES = ("never_async", "by_reference")
 
+# How the documents call the limits, for all tools and for one.
+_ALSO_BYTES = ("toolResponseMaxBytes", "maxInlineBytes")
+_ALSO_CHARS = ("maxInlineChars",)
+_ALSO_TOKENS = ("asyncTokenThreshold",)
+
 
 def _setting(
     default: Any, about: str, *, least: float | None = None, most: float | None = None, also: tuple[str, ...] = ()
@@ -33,14 +38,18 @@ def _setting(
     return field(default=default, metadata={"about": about, "least": least, "most": most, "also": also})
 
 
+def _limit(about: str, *also: str) -> Any:
+    return _setting(None, about, least=1, most=2**40, also=also)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPolicy:
     """What is different for one tool; None means as for all others."""
 
-    max_inline_bytes: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
-    max_inline_chars: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
-    max_inline_lines: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
-    max_inline_tokens: int | None = _setting(None, "as the setting of that name", least=1, most=2**40)
+    max_inline_bytes: int | None = _limit("as the setting of that name", *_ALSO_BYTES)
+    max_inline_chars: int | None = _limit("as the setting of that name", *_ALSO_CHARS)
+    max_inline_lines: int | None = _limit("as the setting of that name")
+    max_inline_tokens: int | None = _limit("as the setting of that name", *_ALSO_TOKENS)
     store: Storing = _setting(
         "oversized", "what is stored of its outputs: those that do not fit, all of them, or none (secrets)"
     )
@@ -54,18 +63,13 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    dialect: Dialect = _setting("holdall", "whose limits decide what is shown as it is")
-    max_inline_bytes: int | None = _setting(
-        None, "an output over this many bytes is kept, not shown; the dialect's own by default",
-        least=1, most=2**40, also=("toolResponseMaxBytes", "maxInlineBytes"),
-    )  # fmt: skip
-    max_inline_chars: int | None = _setting(
-        None, "the same in characters", least=1, most=2**40, also=("maxInlineChars",)
+    dialect: Dialect = _setting("holdall", "whose limits, texts and tools the model gets")
+    max_inline_bytes: int | None = _limit(
+        "an output over this many bytes is kept, not shown; the dialect's own by default", *_ALSO_BYTES
     )
-    max_inline_lines: int | None = _setting(None, "the same in lines", least=1, most=2**40)
-    max_inline_tokens: int | None = _setting(
-        None, "the same in tokens", least=1, most=2**40, also=("asyncTokenThreshold",)
-    )
+    max_inline_chars: int | None = _limit("the same in characters", *_ALSO_CHARS)
+    max_inline_lines: int | None = _limit("the same in lines")
+    max_inline_tokens: int | None = _limit("the same in tokens", *_ALSO_TOKENS)
     tokenizer: TokenizerName = _setting(
         "auto", "how tokens are counted: exactly with o200k (an extra), by an estimate, or as exactly as can be"
     )
@@ -86,6 +90,7 @@ class Settings:
     reference_max_bytes: int = _setting(MIB, "the most that one such argument may bring in", least=1, most=2**40)
     tools: Mapping[str, ToolPolicy] = field(
         default_factory=dict[str, ToolPolicy],
+        hash=False,
         metadata={
             "about": "a table for each tool that is treated differently",
             "least": None,
@@ -112,12 +117,14 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             check(one, getattr(self, one.name), key=one.name)
+        # A copy: whoever handed the tables in cannot change them past the check.
+        object.__setattr__(self, "tools", dict(self.tools))
 
 
-def by_name() -> Mapping[str, "Field[Any]"]:
+def by_name(of: "type[Settings | ToolPolicy]" = Settings) -> Mapping[str, "Field[Any]"]:
     """Every accepted spelling, our own and the documents', to its field."""
     names: dict[str, Field[Any]] = {}
-    for one in fields(Settings):
+    for one in fields(of):
         names[one.name] = one
         for other in one.metadata["also"]:
             names[other] = one
@@ -148,9 +155,7 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
     if one.name in _SWITCHES:
         allowed = isinstance(value, bool)
     elif one.name == "tools":
-        allowed = isinstance(value, Mapping) and all(
-            isinstance(tool, ToolPolicy) for tool in cast("Mapping[str, object]", value).values()
-        )
+        allowed = _is_tables(value)
     elif least is None:
         allowed = isinstance(value, str) and (one.name not in _CHOICES or value in _CHOICES[one.name])
     elif isinstance(value, bool) or not isinstance(value, int | float):
@@ -160,6 +165,16 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
         allowed = whole and least <= value <= most  # NaN and the infinities are in no range
     if not allowed:
         raise BadSetting(key, value, rule_of(one), where=where)
+
+
+def _is_tables(value: object) -> bool:
+    tables = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else {0: 0}
+    return all(isinstance(tool, str) and isinstance(policy, ToolPolicy) for tool, policy in tables.items())
+
+
+def is_switch(one: "Field[Any]") -> bool:
+    """Whether its values are true and false."""
+    return one.name in _SWITCHES
 
 
 def default_of(one: "Field[Any]") -> Any:

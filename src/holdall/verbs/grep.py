@@ -132,7 +132,7 @@ class _Search:
         if state == "running":
             searched = "all that is there so far was searched"
         else:
-            searched = "all of it was searched, without checking its checksums; what is shown was checked"
+            searched = "searched without checking checksums"
         by_line = "the pattern can match nothing at all, so lines are counted and not matches"
         return Found(
             handle=self.reader.facts.handle,

@@ -23,7 +23,7 @@ from holdall.values.facts import Kind
 from holdall.verbs.locate import byte_of_line, line_of_byte
 from holdall.verbs.sql_scratch import Check, are_plain_lines, marked_lines, mended, pieces, scratch
 
-_UNCHECKED = "The stored bytes were scanned without checking them block by block; `read` checks what it shows."
+_UNCHECKED = "scanned without checking checksums"
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")  # in JSON they stand only between values
 _LARGEST_KEPT = 256 * 1024 * 1024

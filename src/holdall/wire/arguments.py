@@ -69,7 +69,7 @@ def coerced(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str
     return {name: _coerced(properties.get(name, {}), value) for name, value in arguments.items()}
 
 
-def _coerced(schema: Mapping[str, Any], value: object) -> object:
+def _coerced(schema: Mapping[str, Any], value: Any) -> Any:
     kind = schema.get("type")
     if isinstance(value, str) and kind in ("integer", "boolean"):
         text = value.strip().lower()
@@ -81,9 +81,11 @@ def _coerced(schema: Mapping[str, Any], value: object) -> object:
     if kind == "string" and isinstance(value, list | tuple):
         pair = cast("Sequence[object]", value)
         whole = len(pair) == 2 and all(isinstance(one, int) and not isinstance(one, bool) for one in pair)
-        return f"{pair[0]}:{pair[1]}" if whole else value
+        return f"{pair[0]}:{pair[1]}" if whole else pair
     if isinstance(value, float) and kind == "integer" and value.is_integer():
         return int(value)
-    if isinstance(value, Mapping) and "properties" in schema:
-        return coerced(schema, cast("Mapping[str, Any]", value))
-    return value
+    return coerced(schema, cast("Mapping[str, Any]", value)) if _has_members(schema, value) else value
+
+
+def _has_members(schema: Mapping[str, Any], value: object) -> bool:
+    return "properties" in schema and isinstance(value, Mapping)

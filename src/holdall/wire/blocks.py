@@ -8,7 +8,7 @@ import binascii
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from holdall.wire.clamp_fields import field, with_field
 
@@ -76,8 +76,9 @@ def payload_of(block: object) -> Payload | None:
 
 def text_block(instead_of: object, text: str) -> object:
     """A text block for the place of another, of the same family."""
+    kind = str(field(instead_of, "type"))
     if isinstance(instead_of, Mapping):
-        family = "input_text" if str(field(instead_of, "type")).startswith("input_") else "text"
+        family = "input_text" if kind.startswith("input_") else "text"
         return {"type": family, "text": text}
     # The module that made the block has the text block too; nothing is imported for it.
     maker = getattr(sys.modules.get(type(instead_of).__module__), "TextContent", None)
@@ -88,6 +89,6 @@ def _leaves(value: object, *, depth: int, name: str = "") -> Iterator[tuple[str,
     if isinstance(value, str | bytes):
         yield name, value
     elif depth:
-        fields: Any = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+        fields = cast("object", value if isinstance(value, Mapping) else getattr(value, "__dict__", {}))
         for inner, member in cast("Mapping[str, object]", fields).items():
             yield from _leaves(member, depth=depth - 1, name=inner)

@@ -35,15 +35,26 @@ class Clamped:
     changed: bool
 
 
-def suffix_for(max_bytes: int | None, max_lines: int | None, *, handle: str = "", gone: str = "") -> str:
+def suffix_for(
+    max_bytes: int | None,
+    max_lines: int | None,
+    *,
+    max_tokens: int | None = None,
+    room: bool = False,
+    handle: str = "",
+    gone: str = "",
+) -> str:
     """The suffix of S4 with these limits in it, and after it where the rest is, when that is known.
 
-    `handle` is for an output that is kept, `gone` the reason why one is not.
+    `room` names the room that was left in the turn among what was exceeded. `handle` is for an output that is kept,
+    `gone` the reason why one is not.
     """
     over = " or ".join(
         [
             *([_size(max_bytes)] if max_bytes is not None else []),
             *([f"{max_lines} line{'' if max_lines == 1 else 's'}"] if max_lines is not None else []),
+            *([f"{max_tokens} tokens"] if max_tokens is not None else []),
+            *(["the room left in this turn"] if room else []),
         ]
     )
     rest = f"\n[all of it is kept; handle: {handle}]" if handle else ""

@@ -20,7 +20,9 @@ class Cut:
     """A result that is to be shown in part, and all that its text may say about the rest."""
 
     result: object  # a text, blocks, or an object that holds blocks
-    limits: Limits
+    limits: Limits  # what may be shown
+    over: Limits  # what it was judged by
+    room: bool = False  # whether the room left in the turn was too small for it
     handle: str = ""  # where the whole is kept; empty where it is not
     why: str = ""  # why it is not
     tag: str = ""
@@ -64,6 +66,7 @@ class Dialect:
     stores: bool = True
     long_handles: bool = False
     outlined: bool = False  # whether `notice` looks at the outline, which costs a pass over the output
+    paragraphs: bool = False  # whether it shows errors with the lines around them
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _shows_nothing  # the bytes that stand in a notice as they are
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call

@@ -29,7 +29,7 @@ def results_in(message: object) -> Iterator[Result]:
     if kind in _MESSAGES or kind in _ITEMS:
         name = "content" if kind in _MESSAGES else "output"
         content = field(message, name)
-        if isinstance(content, str | list | tuple):
+        if _is_content(content):
             yield Result(content, _name(message), _id(message), lambda old, new: with_field(old, name, new))
         return
     content = field(message, "content")
@@ -43,7 +43,7 @@ def _in_block(block: object, at: int) -> Iterator[Result]:
     inner = None if isinstance(block, str) else field(block, "toolResult")
     holder = block if isinstance(kind, str) and kind.endswith("tool_result") else inner
     content = field(holder, "content") if holder is not None else None
-    if not isinstance(content, str | list | tuple):
+    if not _is_content(content):
         return
 
     def replaced(message: object, new: object) -> object:
@@ -56,6 +56,10 @@ def _in_block(block: object, at: int) -> Iterator[Result]:
         return with_field(message, "content", blocks)
 
     yield Result(content, _name(holder), _id(holder), replaced)
+
+
+def _is_content(content: object) -> bool:
+    return isinstance(content, str | list | tuple)
 
 
 def _name(value: object) -> str:

@@ -7,7 +7,7 @@ Whatever else there is, is a value and not taken apart: `take_apart` gives None.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from holdall.text.excerpt import byte_count
 from holdall.wire.blocks import is_block, is_known_block, text_of, with_text
@@ -15,9 +15,9 @@ from holdall.wire.clamp_fields import field, with_field
 
 # An envelope has these fields and no others: a JSON value that merely has a `content` is a value.
 _ENVELOPE = frozenset(
-    ("content", "isError", "is_error", "structuredContent", "structured_content", "_meta", "meta", "type", "role", "name",
-     "id", "tool_use_id", "tool_call_id", "toolCallId", "toolName", "toolUseId", "call_id", "status", "cache_control",
-     "output", "resultType", "details", "timestamp")
+    ("content", "isError", "is_error", "structuredContent", "structured_content", "_meta", "meta", "type", "role",
+     "name", "id", "tool_use_id", "tool_call_id", "toolCallId", "toolName", "toolUseId", "call_id", "status", "output",
+     "cache_control", "resultType", "details", "timestamp")
 )  # fmt: skip
 _ITEMS = ("function_call_output", "custom_tool_call_output")
 _BETWEEN = "\n"
@@ -107,20 +107,25 @@ def _path(result: object) -> tuple[str, ...] | None:
         blocks = cast("Sequence[object]", result)
         # Records of any kind may have a `type`: of a bare list only the types of content blocks count.
         return () if blocks and all(is_known_block(block) for block in blocks) else None
-    inner = field(result, "toolResult") if isinstance(result, Mapping) else None
-    if inner is not None and len(cast("Mapping[str, Any]", result)) == 1:
+    names = _names(result)
+    if names == {"toolResult"}:
+        inner = field(result, "toolResult")
         return ("toolResult", "content") if _is_content(field(inner, "content")) else None
-    if not _is_envelope(result):
+    if not _is_envelope(result, names):
         return None
     name = "output" if field(result, "type") in _ITEMS else "content"
     return (name,) if _is_content(field(result, name)) else None
 
 
-def _is_envelope(result: object) -> bool:
-    if isinstance(result, Mapping):
-        names = cast("Mapping[str, object]", result).keys()
-        marked = any(name in names for name in ("type", "role", "isError", "is_error", "structuredContent", "_meta"))
-        return names <= _ENVELOPE and (marked or isinstance(field(result, "content"), list | tuple))
+def _names(result: object) -> set[str] | None:
+    """The keys of a dictionary; None for anything else."""
+    return set(cast("Mapping[str, object]", result)) if isinstance(result, Mapping) else None
+
+
+def _is_envelope(result: object, names: set[str] | None) -> bool:
+    if names is not None:
+        marked = not names.isdisjoint(("type", "role", "isError", "is_error", "structuredContent", "_meta"))
+        return names <= _ENVELOPE and (marked or not isinstance(field(result, "content"), str))
     # Of objects, those that say whether they are an error: a foreign class with a `content` may be anything.
     kind = field(result, "type", "role")
     says = any(hasattr(type(result), name) or name in _fields(result) for name in ("isError", "is_error"))
@@ -141,5 +146,5 @@ def _is_content(content: object) -> bool:
 
 
 def _is_error(result: object) -> bool:
-    inner = field(result, "toolResult") if isinstance(result, Mapping) else None
+    inner = field(result, "toolResult") if _names(result) is not None else None
     return bool(field(result, "isError", "is_error")) or field(inner, "status") == "error"

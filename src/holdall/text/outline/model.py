@@ -1,14 +1,24 @@
-"""What an outline is, and the one way in which its parts are cut: always so that the cut can be seen.
+"""What an outline is, how much it may say, and the one way in which its parts are cut: so that the cut can be seen.
 
 Nothing here reads. Text of the output that is shown in an outline stays on one line, whatever it holds.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 ERROR_BYTES = 200
 MOST_ERRORS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """A question that is worth asking next: a verb, and arguments whose values stand in the output."""
+
+    verb: Literal["grep", "query"]
+    arguments: Mapping[str, str | int | bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +27,7 @@ class Outline:
 
     `lines` stand most important first, each for itself: whoever shows them may leave out the last ones. Counts that
     come from a sample have a `~`; `sampled` says that there are such. `errors` are lines that look like errors, as
-    byte offset and text; `ranges` are bytes worth reading, as start, end and what they are.
+    byte offset and text; `ranges` are bytes worth reading, as start, end and what they are; `leads` are what to ask.
     """
 
     label: str
@@ -25,6 +35,38 @@ class Outline:
     sampled: bool
     errors: tuple[tuple[int, str], ...]
     ranges: tuple[tuple[int, int, str], ...] = ()
+    leads: tuple[Lead, ...] = field(default=())
+
+
+def _chars(line: str) -> int:
+    return len(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much may be said: so many characters, or of whatever `cost` counts. Each line costs one more, for its end."""
+
+    size: float
+    cost: Callable[[str], int] = _chars
+
+    def of(self, line: str) -> int:
+        return self.cost(line) + 1
+
+    def after(self, lines: Sequence[str]) -> "Room":
+        """What is left when these are said."""
+        return replace(self, size=self.size - sum(map(self.of, lines)))
+
+    def less(self, share: float) -> "Room":
+        return replace(self, size=self.size * share)
+
+    def cut(self, line: str, least: int = 40) -> str:
+        """`line`, or as much of its beginning as fits; at least so many characters."""
+        for _ in range(6):
+            cost = self.of(line)
+            if cost <= self.size or len(line) <= least:
+                break
+            line = cut(line, max(least, int(len(line) * max(0.05, self.size / cost) * 0.95)))
+        return line
 
 
 def flat(text: str) -> str:
@@ -62,15 +104,15 @@ def share(part: float, whole: float) -> str:
     return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
 
 
-def fitted(lines: list[str], budget: int) -> tuple[str, ...]:
-    """The first lines that fit into `budget` characters; the first one always, cut where it must be."""
+def fitted(lines: Sequence[str], room: Room) -> tuple[str, ...]:
+    """The first lines that fit; the first one always, cut where it must be."""
     kept: list[str] = []
     for line in lines:
         if not kept:
-            kept.append(cut(line, max(80, budget)))
-        elif len(line) <= budget:
+            kept.append(room.cut(line, 80))
+        elif room.of(line) <= room.size:
             kept.append(line)
         else:
             break
-        budget -= len(kept[-1]) + 1
+        room = room.after(kept[-1:])
     return tuple(kept)

@@ -16,7 +16,8 @@ from holdall.wire.view import View
 def clamped(cut: Cut) -> object:
     """The beginning and S4's suffix. Where only the number of tokens is over, what can be shown is still bounded."""
     gone = "" if cut.handle else cut.why or "nothing is stored"
-    suffix = suffix_for(cut.limits.bytes, cut.limits.lines, handle=cut.handle, gone=gone)
+    over = cut.over
+    suffix = suffix_for(over.bytes, over.lines, max_tokens=over.tokens, room=cut.room, handle=cut.handle, gone=gone)
     return clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
 
 

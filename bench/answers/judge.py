@@ -1,0 +1,100 @@
+"""Whether a model has seen what the answer to a question rests on. Here, and only here, the right answer is known.
+
+Seen are evidence bytes that stood word for word in what the model read. What a tool computed over the whole output
+counts too: a count, a group or a query is evidence that no byte range could be. docs/answers.md states the rules.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from bench.answers.question import words_of
+from bench.answers.reading import Reply
+from bench.answers.tasks import Task
+from holdall.policy.ledger import Ranges
+from holdall.values.spans import Span
+
+How = Literal["bytes", "computed", "notice", ""]
+
+_MEMBER = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:\s*')
+_COUNTED = ("count", "aggregate", "compare")
+_EXACT_NUMBER = re.compile(r"(?<![~\w.,])\d[\d,]*(?![\d.]*\w)")
+
+
+def verdict(task: Task, data: bytes, shown: Ranges, *, notice: str = "", replies: Sequence[Reply] = ()) -> How:
+    """By which rule the evidence was seen; empty where it was not."""
+    if _by_bytes(task, data, shown):
+        return "bytes"
+    if any(_computed(task, reply) for reply in replies):
+        return "computed"
+    return "notice" if _told(task, notice) else ""
+
+
+def ranges(spans: Iterable[Span]) -> Ranges:
+    merged = Ranges()
+    for span in spans:
+        merged.add(span)
+    return merged
+
+
+def _by_bytes(task: Task, data: bytes, shown: Ranges) -> bool:
+    if task.require == "whole":
+        return shown.covers(Span(0, len(data)))
+    seen = (_covers(shown, span, data) for span in task.where)
+    if task.require == "any":
+        return any(seen)
+    at_end = task.last is None or shown.covers(Span(task.last - 1, task.last))
+    return at_end and bool(task.where) and all(seen)
+
+
+def _covers(shown: Ranges, span: Span, data: bytes) -> bool:
+    """All of its bytes. Of a JSON member, its value: the path in the answer names the rest."""
+    member = _MEMBER.match(data[span.start : span.end])
+    return shown.covers(span) or bool(member and shown.covers(Span(span.start + member.end(), span.end)))
+
+
+def _computed(task: Task, reply: Reply) -> bool:
+    """Whether this answer, computed over the whole output, states what is asked for."""
+    if reply.is_error:
+        return False
+    values = [_plain(value) for _, value in reply.groups]
+    cells = [[_plain(cell) for cell in row] for row in reply.rows]
+    match task.type:
+        case "absent":
+            return _would_have_found(reply, task.absent) and reply.total == 0
+        case "count":
+            return int(task.gold[0]) in reply.figures
+        case "aggregate":  # the one that comes first, not any of those listed
+            return task.gold[0] in [*values[:1], *(cells[0] if cells else ())]
+        case "compare":  # with whatever it is compared with beside it
+            return len(cells) > 1 and any(task.gold[0] in row for row in cells)
+        case _:
+            return {*task.gold} <= {*values, *(cell for row in cells for cell in row)}
+
+
+def _plain(cell: str) -> str:
+    return cell.strip().removeprefix('"').removesuffix('"')
+
+
+def _would_have_found(reply: Reply, text: str) -> bool:
+    """Whether a search that found nothing would have found `text`, had it been there."""
+    if reply.tool != "context_grep":
+        return False
+    pattern = str(reply.arguments["pattern"])
+    pattern = re.escape(pattern) if reply.arguments.get("literal") else pattern
+    return bool(re.search(pattern, text, re.IGNORECASE if reply.arguments.get("ignore_case") else 0))
+
+
+def _told(task: Task, notice: str) -> bool:
+    """An outline counts exactly, unless it says ~: the figure and a word of the question in one line of it."""
+    if task.type not in _COUNTED or len(task.gold) != 1:
+        return False
+    asked = words_of(task.question)
+    for line in notice.split("\n"):
+        if task.type == "count":
+            stated = task.gold[0] in {number.replace(",", "") for number in _EXACT_NUMBER.findall(line)}
+        else:
+            stated = re.search(rf"(?<!\w){re.escape(task.gold[0])}\W* ×", line) is not None
+        if stated and asked & words_of(line):
+            return True
+    return False

@@ -1,0 +1,133 @@
+"""What the notice of an output tells a reader: its kind, the handle, the shape of its JSON, its columns, its words.
+
+It reads the notice's text and nothing else, and takes little for granted: what it cannot read it does not know.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.answers.question import words_of
+
+Path = tuple[str, ...]  # names; "*" stands for any name, "[*]" for any element
+
+_HEAD = re.compile(r"\((?P<kind>[^()]*)\)\. ")
+_STEPS = re.compile(r"\.([^.\[\]]+)|\[(\*)\]|\['((?:[^'\\]|\\.)*)'\]")
+_LEXEMES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:|]|[^\s{}\[\],:|"]+')
+_COLUMN = re.compile(r"^(?P<name>.+?): (?P<type>str|int|float|bool|date|time|timestamp)\b")
+_MANY_COLUMNS = re.compile(r"^[\d,]+ columns (?P<first>.+?) … (?P<last>.+?): (?P<type>\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    handle: str
+    kind: str  # as the notice names it
+    lines: tuple[str, ...]  # inside the fence
+    paths: tuple[Path, ...]
+    texts: tuple[str, ...]  # columns that hold text
+    columns: tuple[str, ...]  # all that are named, in their order
+
+    def best_line(self, asked: set[str]) -> set[str]:
+        """Those words that the line with the most of them has: they stand together in the output."""
+        shared = [asked & words_of(line) for line in self.lines]
+        return max(shared, key=len, default=set())
+
+    @property
+    def maps(self) -> list[Path]:
+        """Objects whose members have names that nobody could list."""
+        return [path for path in self.paths if path[-1:] == ("*",)]
+
+
+def read(notice: str) -> Outline:
+    lines = notice.split("\n")
+    handle = next((line.removeprefix("handle: ") for line in lines if line.startswith("handle: ")), "")
+    fences = [at for at, line in enumerate(lines) if re.fullmatch(rf"</?{re.escape(handle)}:\w+>", line)]
+    inside = lines[fences[0] + 1 : fences[-1]] if len(fences) > 1 else []
+    head = _HEAD.search(lines[0] + " ")
+    texts, columns = _columns(inside)
+    return Outline(handle, head["kind"] if head else "", tuple(inside), tuple(_paths(inside)), texts, columns)
+
+
+def _columns(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    texts: list[str] = []
+    columns: list[str] = []
+    for line in lines:
+        if many := _MANY_COLUMNS.match(line):
+            columns += [many["first"], many["last"]]
+        elif (one := _COLUMN.match(line)) and not line.startswith(("$", "{", "[")):
+            columns.append(one["name"])
+            texts += [one["name"]] if one["type"] == "str" else []
+    return tuple(texts), tuple(columns)
+
+
+# ── The shape of JSON ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _paths(lines: list[str]) -> Iterator[Path]:
+    """Every place that the outline's shapes name, each once."""
+    seen: dict[Path, None] = {}
+    for line in lines:
+        at, _, shape = line.partition(": ") if line.startswith("$") else ("$", "", line)
+        if shape.startswith(("{", "[")):
+            start = tuple(name or ("[*]" if every else quoted) for name, every, quoted in _STEPS.findall(at))
+            reader = _Shape(_LEXEMES.findall(shape))
+            reader.value(start)
+            seen |= dict.fromkeys(reader.paths)
+    yield from seen
+
+
+class _Shape:
+    """One line such as `{user: {id, name?}, items: [3 × {sku}], by_id: {90 keys like "a"}}`."""
+
+    def __init__(self, lexemes: list[str]) -> None:
+        self.paths: list[Path] = []
+        self._lexemes = lexemes
+        self._at = 0
+
+    def value(self, path: Path) -> None:
+        """Reads up to the comma or the bracket that ends the value."""
+        depth_of_text = True
+        while (lexeme := self._peek()) and lexeme not in (",", "}", "]"):
+            self._at += 1
+            if lexeme == "{":
+                self._object(path)
+            elif lexeme == "[":
+                self.value((*path, "[*]"))
+                self._skip_to("]")
+            depth_of_text = False
+        if depth_of_text or not self.paths or self.paths[-1] != path:
+            self.paths.append(path)
+
+    def _object(self, path: Path) -> None:
+        if self._at + 1 < len(self._lexemes) and self._lexemes[self._at + 1] == "keys":
+            self.paths.append((*path, "*"))
+            self._skip_to("}")
+            return
+        names: list[str] = []
+        while lexeme := self._peek():
+            self._at += 1
+            if lexeme == "}":
+                break
+            if lexeme == ":":
+                before = len(self.paths)
+                self.value((*path, names[-1] if names else "*"))
+                below = [found[len(path) + 1 :] for found in self.paths[before:]]
+                self.paths += [(*path, name, *rest) for name in names[:-1] for rest in below]
+                names = []
+            elif lexeme == ",":
+                self.paths += [(*path, name) for name in names]
+                names = []
+            elif lexeme not in ("|", "…", "{", "[", "]") and not lexeme.startswith(('"', "+")):
+                names.append(lexeme.removesuffix("?"))
+        self.paths += [(*path, name) for name in names]
+
+    def _skip_to(self, end: str) -> None:
+        depth = 0
+        while lexeme := self._peek():
+            self._at += 1
+            if lexeme == end and not depth:
+                return
+            depth += (lexeme in "{[") - (lexeme in "}]")
+
+    def _peek(self) -> str:
+        return self._lexemes[self._at] if self._at < len(self._lexemes) else ""

@@ -1,0 +1,235 @@
+"""The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do.
+
+It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and other
+processes see nothing. `close` gives nothing back, so that one store serves one session after another.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from holdall.policy.retention import Retention
+from holdall.store import keeping
+from holdall.store.draft import Draft, MemoryWriter
+from holdall.store.ids import new_uuid
+from holdall.store.ingest import ingest
+from holdall.store.keeping import Quota
+from holdall.store.live import RunningReader
+from holdall.store.nameless import Blob, explained
+from holdall.store.protocol import OutputReader, Progress, SessionInfo
+from holdall.store.reader import FileReader
+from holdall.store.sessions import LONGEST_NAME
+from holdall.store.shelf import Kept, Shelf, Shelves
+from holdall.store.sources import storable
+from holdall.text.tokens import Estimate, Tokenizer
+from holdall.values.blocks import BlockTable
+from holdall.values.errors import OutputExpired, StoreFault, StoreGone, UnknownHandle, WrongUse
+from holdall.values.facts import Facts, Origin, State
+
+
+class MemoryStore:
+    """Safe to use from several threads at once.
+
+    `beside` is a store whose sessions and outputs this one shares, each with options of its own.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokenizer: Tokenizer | None = None,
+        retention: Retention | None = None,
+        quota: Quota | None = None,
+        clock: Callable[[], float] = time.time,
+        beside: "MemoryStore | None" = None,
+    ) -> None:
+        self.tokenizer = tokenizer or Estimate()
+        self.clock = clock
+        self._retention = retention or Retention()
+        self._quota = quota or Quota()
+        self._shelves: Shelves = beside._shelves if beside is not None else Shelves()
+
+    def close(self) -> None:
+        """Nothing: whoever has this store may use it further. When nobody has it any more, its outputs go."""
+
+    # Sessions
+
+    def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
+        _check_name(name)
+        with self._shelves.lock:
+            found = self._shelves.named(name)
+            if found is None:
+                info = SessionInfo(new_uuid(), name, self.clock(), retention or self._retention, parent)
+                self._shelves.all[info.id] = Shelf(info)
+                return info
+            if retention is not None:
+                found.info = replace(found.info, retention=retention)
+            return found.info
+
+    def sessions(self) -> Sequence[SessionInfo]:
+        """Newest first."""
+        with self._shelves.lock:
+            found = [shelf.info for shelf in self._shelves.all.values()]
+        return sorted(found, key=lambda one: (-one.created, one.id))
+
+    def end_session(self, session: SessionInfo) -> None:
+        if session.retention.session:
+            for facts in self.outputs(session):
+                self.expire(session, facts, "kept for its session, which has ended")
+
+    # Outputs: in
+
+    def put(
+        self,
+        session: SessionInfo,
+        chunks: Iterable[bytes],
+        origin: Origin,
+        *,
+        notes: Callable[[], Sequence[str]] = tuple,
+        progress: Progress | None = None,
+    ) -> Facts:
+        counted = keeping.Counted(chunks)
+        with explained("keeping an output", needed=counted.bytes):
+            room = self._room(session)
+            blob = Blob(new_uuid())
+            taken = ingest(counted, blob.descriptor, self.tokenizer, progress=progress, room=room)
+            blob.settle()
+            facts = keeping.facts_of(blob.name, session.id, origin, taken, notes(), self.clock())
+            with self._shelves.lock:
+                shelf = self._shelves.of(session.id)
+                kept = Kept(facts, taken.table)
+                shelf.hold(kept, blob, facts)
+                return shelf.publish(kept)
+
+    def begin(self, session: SessionInfo, origin: Origin) -> MemoryWriter:
+        with explained("starting an output"):
+            draft = Draft(new_uuid(), self.tokenizer, self._room(session))
+        facts = Facts(
+            handle="",
+            id=draft.blob.name,
+            session=session.id,
+            created=self.clock(),
+            origin=replace(origin, arguments=storable(origin.arguments)),
+            state="running",
+            file=draft.blob.name,
+        )
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            kept = Kept(facts, draft=draft)
+
+            def end(state: State, error: str, exit_code: int | None) -> Facts:
+                with self._shelves.lock, explained("ending a running output"):
+                    if draft.is_over:
+                        raise WrongUse(f"output {kept.facts.handle} has ended already.")
+                    return self._end(
+                        shelf, kept, draft, replace(kept.facts, state=state, error=error, exit_code=exit_code)
+                    )
+
+            return draft.writer(shelf.publish(kept).handle, end)
+
+    # Outputs: out
+
+    def resolve(self, session: SessionInfo, reference: str) -> Facts:
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            found = shelf.named(reference)
+            if found is None and reference:
+                found = shelf.called(reference)
+            if found is None:
+                known = [one.facts.handle for one in shelf.in_order() if one.facts.state != "expired"]
+                raise UnknownHandle(reference, session=session.name, known=known[::-1])
+            return self._current(shelf, found)
+
+    def outputs(self, session: SessionInfo) -> Sequence[Facts]:
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            return [self._current(shelf, kept) for kept in shelf.in_order()]
+
+    def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
+        """None, ever: there are no records that somebody else could have written."""
+        with self._shelves.lock:
+            self._shelves.of(session.id)
+        return {}
+
+    def open(self, facts: Facts) -> OutputReader:
+        with self._shelves.lock, explained("opening an output"):
+            shelf = self._shelves.of(facts.session)
+            kept = shelf.kept.get(facts.handle)
+            if kept is None:
+                raise StoreGone(f"output {facts.handle} is not in this store.")
+            current = self._current(shelf, kept)
+            if kept.blob is not None:
+                return FileReader(kept.blob.open(), current, kept.table)
+            if kept.draft is None:
+                when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
+                raise OutputExpired(current.handle, when, current.error)
+            descriptor = kept.draft.open()
+        return RunningReader(descriptor, current)  # not under the lock: it reads all that is there
+
+    def stamp(self, facts: Facts) -> str | None:
+        with self._shelves.lock:
+            kept = self._shelves.of(facts.session).kept.get(facts.handle)
+            return str(kept.version) if kept is not None else None
+
+    # The log
+
+    def append_events(self, session: SessionInfo, lines: bytes) -> None:
+        with self._shelves.lock, explained("writing an event"):
+            log = self._shelves.of(session.id).log
+            # In one step: where there is no memory for all of it, nothing of it is there.
+            log += b"\n" + lines if log and not log.endswith(b"\n") else lines
+
+    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
+        with self._shelves.lock:
+            log = self._shelves.of(session.id).log
+            end = max(at, log.rfind(b"\n") + 1)
+            return bytes(log[at:end]), end
+
+    # Upkeep
+
+    def expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
+        """Leave a tombstone in place of an output. The number of bytes that this freed."""
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            kept = shelf.kept.get(facts.handle)
+            if kept is None or kept.blob is None:
+                return 0
+            current, blob = kept.facts, kept.blob
+            kept.table, kept.blob = BlockTable(), None
+            origin = replace(current.origin, arguments=None)
+            kept.change(replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin))
+            return 0 if any(one.blob is blob for one in shelf.kept.values()) else current.measure.bytes
+
+    def used_bytes(self, session: SessionInfo) -> int:
+        """What the session's outputs take: identical ones once."""
+        return sum({facts.file: facts.measure.bytes for facts in self.outputs(session) if facts.file}.values())
+
+    # Inside
+
+    def _current(self, shelf: Shelf, kept: Kept) -> Facts:
+        """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first."""
+        if kept.draft is None or not kept.draft.is_over:
+            return kept.facts
+        why = "its writer ended before it did; what had been written is kept"
+        with explained("ending a running output"):
+            return self._end(shelf, kept, kept.draft, replace(kept.facts, state="interrupted", error=why))
+
+    def _end(self, shelf: Shelf, kept: Kept, draft: Draft, facts: Facts) -> Facts:
+        measure, kept.table, blob = draft.settle()
+        kept.draft = None
+        return shelf.hold(kept, blob, replace(facts, measure=measure, ended=self.clock()))
+
+    def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
+        """None where there is no quota: nothing is counted then."""
+        with self._shelves.lock:
+            self._shelves.of(session.id)  # a session that is not there is told before anything is taken in
+            if self._quota == Quota():
+                return None
+            in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
+            return keeping.room_for(self._quota, self.used_bytes(session), in_all)
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise WrongUse(
+            f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."
+        )

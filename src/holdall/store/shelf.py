@@ -1,0 +1,97 @@
+"""What a memory store holds, as plain data: sessions, their outputs, and the one copy that identical outputs share.
+
+Whoever looks at it or changes it holds the lock of the shelves. Nothing here reads a clock or ends an output.
+"""
+
+import threading
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
+
+from holdall.store.draft import Draft
+from holdall.store.ids import new_handle
+from holdall.store.nameless import Blob
+from holdall.store.protocol import SessionInfo
+from holdall.store.sessions import PREFIX
+from holdall.values.blocks import BlockTable
+from holdall.values.errors import AmbiguousCallId, StoreFault, StoreGone
+from holdall.values.facts import Facts
+from holdall.values.handles import Foreign, Long, Short, parse
+
+
+@dataclass(slots=True)
+class Kept:
+    """One output: a draft while it runs, a blob once it has ended, neither when it has expired."""
+
+    facts: Facts
+    table: BlockTable = field(default_factory=BlockTable)
+    blob: Blob | None = None
+    draft: Draft | None = None
+    version: int = 0
+
+    def change(self, facts: Facts) -> Facts:
+        self.facts = facts
+        self.version += 1
+        return facts
+
+
+@dataclass(slots=True)
+class Shelf:
+    """One session."""
+
+    info: SessionInfo
+    kept: dict[str, Kept] = field(default_factory=dict[str, Kept])  # by handle
+    log: bytearray = field(default_factory=bytearray)
+    # By sha256. It goes with the last output that holds it.
+    _blobs: WeakValueDictionary[str, Blob] = field(default_factory=WeakValueDictionary[str, Blob])
+
+    def in_order(self) -> list[Kept]:
+        """Oldest first."""
+        return sorted(self.kept.values(), key=lambda one: (one.facts.created, one.facts.handle))
+
+    def publish(self, kept: Kept) -> Facts:
+        """Put it under a handle that nobody has."""
+        for attempt in range(64):
+            handle = new_handle(attempt)
+            if handle not in self.kept:
+                self.kept[handle] = kept
+                return kept.change(replace(kept.facts, handle=handle))
+        raise StoreFault("no free handle was found in 64 tries.")
+
+    def hold(self, kept: Kept, blob: Blob, facts: Facts) -> Facts:
+        """Its final facts and bytes: those of another output where they are the same, else its own."""
+        kept.blob = self._blobs.setdefault(facts.measure.sha256, blob)
+        return kept.change(replace(facts, file=kept.blob.name))
+
+    def named(self, reference: str) -> Kept | None:
+        match parse(reference, session=self.info.id):
+            case Short(handle):
+                return self.kept.get(handle)
+            case Long(session, id):
+                of_it = (one for one in self.kept.values() if one.facts.id == id)
+                return next(of_it, None) if session == self.info.id else None
+            case Foreign():
+                return None
+
+    def called(self, call_id: str) -> Kept | None:
+        found = [one for one in self.in_order() if one.facts.origin.call_id == call_id]
+        if len(found) > 1:
+            raise AmbiguousCallId(call_id, [one.facts.handle for one in found])
+        return found[0] if found else None
+
+
+class Shelves:
+    """All sessions."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.all: dict[str, Shelf] = {}  # by the id of the session
+
+    def of(self, session_id: str) -> Shelf:
+        if session_id not in self.all:
+            raise StoreGone(f"the session {session_id} is not in this store: what is in memory goes with its store.")
+        return self.all[session_id]
+
+    def named(self, name: str) -> Shelf | None:
+        """By name, or by the name that its folder would have."""
+        by_id = self.all.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+        return by_id or next((one for one in self.all.values() if one.info.name == name), None)

@@ -1,0 +1,352 @@
+"""take: the one place that decides what a model gets of an output."""
+
+import asyncio
+import dataclasses
+import errno
+import io
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as given_settings
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from holdall import Holdall, Inline, Kept, NeverStored, Settings, StoreFault, StoreFull, ToolPolicy, Unkept
+from holdall.store.directory import DirectoryStore
+from tests.bag.shapes import LOG, SMALL, opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+@requirement("api:take", "api:taken-union", "way:fits-same-object", "way:function-results", "way:one-place-decides")
+@pytest.mark.parametrize(
+    "output",
+    [SMALL, b"bytes", bytearray(b"more"), {"a": [1, 2]}, [1, "x"], 42, 3.5, True, None, ("a", 1), {"content": "small"}],
+    ids=repr,
+)
+async def test_what_fits_is_returned_as_the_same_object(tmp_path: Path, output: object) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(output, tool="t")
+        assert isinstance(taken, Inline)
+        assert taken.content is output
+        assert not await bag.outputs()
+
+
+@requirement("way:too-big-stored-then-notice", "store:oversized-eagerly")
+async def test_what_does_not_fit_is_stored_whole_and_a_notice_stands_in_its_place(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(LOG, tool="fetch", arguments={"url": "x"}, call_id="c1")
+        match taken:
+            case Kept(artifact):
+                assert (await bag.read(artifact.handle, bytes=":", bounded=False)).text == LOG
+            case _:
+                pytest.fail(repr(taken))
+        assert f"handle: {taken.handle}" in taken.content
+        assert (await bag.show("c1")).origin.arguments == {"url": "x"}
+
+
+class Row:
+    """A class that only knows its own text."""
+
+    def __str__(self) -> str:
+        return "row " * 20_000
+
+
+@dataclasses.dataclass
+class Report:
+    title: str
+    rows: list[int]
+
+
+@requirement("way:nothing-lost-silently")
+@pytest.mark.parametrize(
+    ("output", "kept"),
+    [
+        (LOG.encode(), LOG.encode()),
+        ({"rows": list(range(20_000))}, json.dumps({"rows": list(range(20_000))}).encode()),
+        (Report("r", list(range(20_000))), json.dumps({"title": "r", "rows": list(range(20_000))}).encode()),
+        (Row(), json.dumps("row " * 20_000).encode()),
+        (b"\x89PNG\x00" * 20_000, b"\x89PNG\x00" * 20_000),
+        ("\ud800" * 60_000, "\ufffd".encode() * 60_000),
+    ],
+    ids=["bytes", "json", "dataclass", "object", "binary", "surrogates"],
+)
+async def test_every_form_is_kept_byte_for_byte(tmp_path: Path, output: object, kept: bytes) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(output, tool="t")
+        assert isinstance(taken, Kept)
+        assert (await bag.read(taken.handle, bytes=":", bounded=False)).data == kept
+
+
+async def test_a_pydantic_model_is_taken_as_its_json(tmp_path: Path) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model: Any = pydantic.create_model("Model", rows=(list[int], ...))
+    small, large = model(rows=[1]), model(rows=list(range(20_000)))
+    async with opened(tmp_path) as bag:
+        assert (await bag.take(small)).content is small
+        taken = await bag.take(large)
+        assert isinstance(taken, Kept)
+        nodes = await bag.query(taken.handle, path="$.rows[19999]")
+        assert nodes.to_json()["nodes"][0]["text"] == "19999"
+
+
+async def test_a_value_that_holds_itself_is_told_as_python_tells_it(tmp_path: Path) -> None:
+    circle: list[object] = ["x" * 60_000]
+    circle.append(circle)
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(circle)
+        assert isinstance(taken, Kept)
+        assert "[...]" in (await bag.tail(taken.handle, 1)).text
+        assert "cannot be kept as JSON" in taken.artifact.measure.notes[0]
+
+
+# Streams
+
+
+async def _later(parts: list[object]) -> AsyncIterator[object]:
+    for part in parts:
+        await asyncio.sleep(0)
+        yield part
+
+
+@requirement("way:takes-streams", "way:stream-joined-first")
+@pytest.mark.parametrize("form", ["iterator", "async", "file", "pipe"])
+async def test_a_stream_that_fits_is_joined_and_one_that_does_not_is_kept(tmp_path: Path, form: str) -> None:
+    def stream(text: str) -> object:
+        parts: list[object] = [text[at : at + 1000] for at in range(0, len(text), 1000)]
+        if form == "iterator":
+            return iter(parts)
+        return _later(parts) if form == "async" else io.StringIO(text) if form == "file" else io.BytesIO(text.encode())
+
+    async with opened(tmp_path) as bag:
+        small = await bag.take(stream(SMALL))
+        assert isinstance(small, Inline)
+        assert small.content == (SMALL.encode() if form == "pipe" else SMALL)
+        large = await bag.take(stream(LOG))
+        assert isinstance(large, Kept)
+        assert (await bag.read(large.handle, bytes=":", bounded=False)).text == LOG
+
+
+@requirement("way:takes-streams")
+async def test_a_stream_of_blocks_is_one_result_with_all_of_them(tmp_path: Path) -> None:
+    blocks = [{"type": "text", "text": "one"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]
+    async with opened(tmp_path) as bag:
+        assert (await bag.take(iter(blocks))).content == blocks
+        taken = await bag.take(iter([{"type": "text", "text": "x" * 40_000}] * 2))
+        assert isinstance(taken, Kept)
+        assert taken.artifact.measure.bytes == 80_001
+
+
+@requirement("way:nothing-lost-silently")
+async def test_a_stream_that_breaks_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+    def broken() -> Iterator[str]:
+        yield "before "
+        raise OSError("the line went dead")
+
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(broken(), tool="crawl")
+        assert isinstance(taken, Kept)
+        assert taken.is_error
+        assert "It is not whole (failed: OSError: the line went dead" in taken.content
+        assert (await bag.read(taken.handle)).text == "before "
+
+
+# Errors
+
+
+@requirement("way:takes-errors", "way:error-text", "clamp:around-errors", "clamp:traceback-to-facts")
+async def test_an_error_keeps_its_mark_and_its_traceback_goes_to_the_facts(tmp_path: Path) -> None:
+    def fail(message: str) -> None:
+        raise ValueError(message)
+
+    async with opened(tmp_path) as bag:
+        small = await bag.run(fail, tool="t", arguments={"message": "too hot"})
+        assert isinstance(small, Inline)
+        assert (small.content, small.is_error) == ("ValueError: too hot", True)
+        assert "in fail" in small.traceback
+        large = await bag.run(fail, tool="t", arguments={"message": "hot " * 20_000})
+        assert isinstance(large, Kept)
+        assert large.is_error
+        assert large.artifact.origin.is_error
+        assert "in fail" in large.artifact.origin.traceback
+        assert "Traceback" not in large.content
+        assert (await bag.read(large.handle, bytes=":", bounded=False)).text == "ValueError: " + "hot " * 20_000
+        assert (await bag.show(large.handle)).origin.traceback == large.artifact.origin.traceback
+
+
+async def test_a_cancellation_is_no_result(tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    async with opened(tmp_path) as bag:
+        with pytest.raises(asyncio.CancelledError):
+            await bag.run(cancelled())
+
+
+# Policy
+
+
+@requirement("way:policy-limits", "dialect:limits-settable")
+async def test_a_tool_may_have_limits_of_its_own(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_inline_bytes=5, tools={"loud": ToolPolicy(max_inline_bytes=100_000)}) as bag:
+        assert isinstance(await bag.take("x" * 6, tool="quiet"), Kept)
+        assert isinstance(await bag.take("word " * 2000, tool="loud"), Inline)
+
+
+@requirement("way:policy-never-stored", "clamp:says-gone")
+async def test_what_is_never_stored_reaches_no_disk_and_says_what_is_missing(tmp_path: Path) -> None:
+    async with opened(tmp_path, tools={"vault": ToolPolicy(store="never")}) as bag:
+        taken = await bag.take("secret " * 20_000, tool="vault")
+        assert isinstance(taken, Unkept)
+        assert isinstance(taken.fault, NeverStored)
+        assert taken.content.endswith("[the rest was not kept and is gone: outputs of vault are not to be stored]")
+        assert bag.count(taken.content) <= 10_050
+        image = {"type": "image", "data": "QUFB" * 600_000, "mimeType": "image/png"}
+        pictured = await bag.take([{"type": "text", "text": "see"}, image], tool="vault")
+        assert pictured.content[1]["text"] == (
+            "[image/png, 1,800,000 bytes: too large to show, and not kept: outputs of this tool are never stored]"
+        )
+    for folder, _, files in os.walk(tmp_path):
+        for file in files:
+            assert b"secret secret" not in (Path(folder) / file).read_bytes()
+
+
+@requirement("way:policy-always-stored")
+async def test_what_is_always_stored_is_stored_and_shown_as_it_came(tmp_path: Path) -> None:
+    async with opened(tmp_path, tools={"audit": ToolPolicy(store="always")}) as bag:
+        output = {"ok": True}
+        taken = await bag.take(output, tool="audit")
+        assert isinstance(taken, Kept)
+        assert taken.content is output
+        assert (await bag.read(taken.handle)).text == '{"ok": true}'
+
+
+# Where the disk refuses
+
+
+class Refusing(DirectoryStore):
+    def put(self, *args: Any, **kwargs: Any) -> Any:
+        raise StoreFull("no space is left on the disk.")
+
+
+@requirement("store:take-never-raises", "store:unkept-clamped-text", "store:unkept-fault-reported", "api:open-store")
+async def test_a_disk_that_refuses_is_told_and_never_raised(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with Holdall.open(store=Refusing(str(tmp_path / "home"))) as bag:
+        with caplog.at_level(logging.WARNING, logger="holdall"):
+            taken = await bag.take(LOG, tool="fetch")
+        assert isinstance(taken, Unkept)
+        assert isinstance(taken.fault, StoreFull)
+        assert LOG.startswith(taken.content.split("\n\n[tool output truncated")[0])
+        assert taken.content[-200:] == snapshot("""\
+:00
+
+[tool output truncated: exceeded 50KB or 2000 lines or 10000 tokens; request smaller chunks (offset/limit) or specific sections]
+[the rest was not kept and is gone: no space is left on the disk.]\
+""")
+        assert bag.count(taken.content) <= bag.limits.tokens + 60
+        assert "no space is left on the disk" in caplog.text
+        streamed = await bag.take(iter([LOG] * 3), tool="fetch")
+        assert isinstance(streamed, Unkept)
+        assert streamed.content.startswith(LOG[:1000])
+        mcp = await bag.take({"content": [{"type": "text", "text": LOG}], "isError": True})
+        assert isinstance(mcp, Unkept)
+        assert mcp.content["isError"] is True
+        binary = await bag.take(b"\xff" * 60_000)
+        assert binary.content == snapshot(
+            "[binary data, 60,000 bytes: too large to show, and not kept: no space is left on the disk.]"
+        )
+        assert (await bag.take(SMALL)).content is SMALL
+        assert (await bag.counters()).unkept == 4
+
+
+@requirement("store:take-never-raises")
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE], ids=errno.errorcode.__getitem__)
+async def test_whatever_the_system_refuses_is_a_fault_in_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refused(*_: object, **__: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    async with opened(tmp_path) as bag:
+        monkeypatch.setattr("holdall.store.disk.create", refused)
+        taken = await bag.take(LOG)
+        assert isinstance(taken, Unkept)
+        assert isinstance(taken.fault, StoreFault)
+        assert os.strerror(code).lower() in taken.content.lower()
+
+
+@requirement("store:take-never-raises")
+async def test_a_quota_is_a_fault_in_the_result(tmp_path: Path) -> None:
+    async with opened(tmp_path, session_quota_bytes=1000) as bag:
+        taken = await bag.take(LOG)
+        assert isinstance(taken, Unkept)
+        assert "the quota of this session is 1.0 kB" in taken.content
+
+
+async def test_events_that_the_disk_refuses_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    async with opened(tmp_path) as bag:
+        monkeypatch.setattr(type(bag.store), "append_events", full)
+        assert (await bag.take(SMALL)).content is SMALL
+        assert (await bag.counters()).inline == 1
+        monkeypatch.undo()
+        await bag.take(SMALL)
+        await bag.close()
+    async with opened(tmp_path) as bag:
+        assert (await bag.counters()).inline == 2, "the event that waited was written with the next one"
+
+
+# Room
+
+
+@requirement("way:decide-room-left", "dialect:holdall-room", "dialect:extract-room", "dialect:async-room")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
+async def test_what_is_larger_than_the_room_left_is_kept_whatever_the_limits_say(tmp_path: Path, dialect: str) -> None:
+    async with opened(tmp_path, dialect=dialect) as bag:
+        text = "word " * 1000
+        assert isinstance(await bag.take(text, tokens_left=1100), Inline)
+        assert isinstance(await bag.take(text, tokens_left=900), Kept)
+
+
+@requirement("dialect:legacy-room")
+async def test_legacy_cuts_to_the_room_left(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take("word " * 1000, tokens_left=400)
+        assert isinstance(taken, Unkept)
+        assert bag.count(taken.content) <= 400
+        assert "truncated" in taken.content
+
+
+@pytest.mark.fuzz
+@given_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["ü", "漢", "😀", "\n", "x" * 50, "a\r\n", "\x00", "</k3f9:1>"]), max_size=400))
+async def test_whatever_is_taken_is_whole_or_reachable(tmp_path: Path, pieces: list[str]) -> None:
+    text = "".join(pieces)
+    async with opened(tmp_path, max_inline_bytes=2000) as bag:
+        taken = await bag.take(text)
+        if isinstance(taken, Inline):
+            assert taken.content is text
+        else:
+            assert isinstance(taken, Kept)
+            assert (await bag.read(taken.handle, bytes=":", bounded=False)).text == text
+            assert taken.handle in taken.content
+
+
+def test_settings_refuse_what_is_no_policy() -> None:
+    with pytest.raises(Exception, match="tools"):
+        Settings(tools={"fetch": "never"})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(Exception, match="store"):
+        ToolPolicy(store="sometimes")  # pyright: ignore[reportArgumentType]
+
+
+def test_the_faults_of_a_store_are_one_family() -> None:
+    assert issubclass(NeverStored, StoreFault)
