@@ -9,12 +9,15 @@ from pathlib import Path
 from bench import report, speed
 from bench.lab import FULL, QUICK, ROOT, Lab, NotEnoughRoom
 from bench.machine import Patience
+from bench.peers import command as peers
 
 _PATIENCE = 60.0  # seconds that a whole run waits for quiet at most
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if options.name == "peers":
+        return peers.main(options)
     quick: bool = options.quick
     names: list[str] = options.only or list(speed.JOBS)
     if options.publish and (quick or options.only):
@@ -43,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--only", action="append", choices=list(speed.JOBS), metavar="JOB", help=", ".join(speed.JOBS))
     one.add_argument("--out", default=str(ROOT / ".dev" / "bench"), metavar="DIR", help="for data and results")
     one.add_argument("--publish", action="store_true", help="write docs/benchmarks.md and its plot anew")
+    peers.declare(commands.add_parser("peers", help=peers.HELP))
     return parser
 
 

@@ -5,7 +5,7 @@ counts too: a count, a group or a query is evidence that no byte range could be.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from bench.answers.question import words_of
@@ -23,6 +23,10 @@ _EXACT_NUMBER = re.compile(r"(?<![~\w.,])\d[\d,]*(?![\d.]*\w)")
 
 def verdict(task: Task, data: bytes, shown: Ranges, *, notice: str = "", replies: Sequence[Reply] = ()) -> How:
     """By which rule the evidence was seen; empty where it was not."""
+    shown = shown.copy()
+    for reply in replies:
+        for span in _lines_shown(reply, data):
+            shown.add(span)
     if _by_bytes(task, data, shown):
         return "bytes"
     if any(_computed(task, reply) for reply in replies):
@@ -51,6 +55,17 @@ def _covers(shown: Ranges, span: Span, data: bytes) -> bool:
     """All of its bytes. Of a JSON member, its value: the path in the answer names the rest."""
     member = _MEMBER.match(data[span.start : span.end])
     return shown.covers(span) or bool(member and shown.covers(Span(span.start + member.end(), span.end)))
+
+
+def _lines_shown(reply: Reply, data: bytes) -> Iterator[Span]:
+    """Lines that an answer of SQL gives by their number, as far as they stand in it word for word."""
+    if not reply.lines:
+        return
+    starts = [0, *(newline.end() for newline in re.finditer(rb"\n", data))]
+    for line, text in reply.lines:
+        start, shown = starts[line - 1], text.removesuffix("…").encode()
+        if data[start : start + len(shown)] == shown:
+            yield Span(start, start + len(shown))
 
 
 def _computed(task: Task, reply: Reply) -> bool:

@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.answers.question import words_of
-
 Path = tuple[str, ...]  # names; "*" stands for any name, "[*]" for any element
 
 _HEAD = re.compile(r"\((?P<kind>[^()]*)\)\. ")
 _STEPS = re.compile(r"\.([^.\[\]]+)|\[(\*)\]|\['((?:[^'\\]|\\.)*)'\]")
-_LEXEMES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:|]|[^\s{}\[\],:|"]+')
+_LEXEMES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:|]|[^\s{}\[\],:|"]+(?:,\d{3}\b)*')  # 1,933 is one
 _COLUMN = re.compile(r"^(?P<name>.+?): (?P<type>str|int|float|bool|date|time|timestamp)\b")
 _MANY_COLUMNS = re.compile(r"^[\d,]+ columns (?P<first>.+?) … (?P<last>.+?): (?P<type>\w+)")
 
@@ -26,11 +24,6 @@ class Outline:
     paths: tuple[Path, ...]
     texts: tuple[str, ...]  # columns that hold text
     columns: tuple[str, ...]  # all that are named, in their order
-
-    def best_line(self, asked: set[str]) -> set[str]:
-        """Those words that the line with the most of them has: they stand together in the output."""
-        shared = [asked & words_of(line) for line in self.lines]
-        return max(shared, key=len, default=set())
 
     @property
     def maps(self) -> list[Path]:
@@ -72,7 +65,7 @@ def _paths(lines: list[str]) -> Iterator[Path]:
             start = tuple(name or ("[*]" if every else quoted) for name, every, quoted in _STEPS.findall(at))
             reader = _Shape(_LEXEMES.findall(shape))
             reader.value(start)
-            seen |= dict.fromkeys(reader.paths)
+            seen |= dict.fromkeys(filter(None, reader.paths))
     yield from seen
 
 
@@ -86,7 +79,7 @@ class _Shape:
 
     def value(self, path: Path) -> None:
         """Reads up to the comma or the bracket that ends the value."""
-        depth_of_text = True
+        self.paths.append(path)
         while (lexeme := self._peek()) and lexeme not in (",", "}", "]"):
             self._at += 1
             if lexeme == "{":
@@ -94,9 +87,6 @@ class _Shape:
             elif lexeme == "[":
                 self.value((*path, "[*]"))
                 self._skip_to("]")
-            depth_of_text = False
-        if depth_of_text or not self.paths or self.paths[-1] != path:
-            self.paths.append(path)
 
     def _object(self, path: Path) -> None:
         if self._at + 1 < len(self._lexemes) and self._lexemes[self._at + 1] == "keys":
@@ -117,7 +107,9 @@ class _Shape:
             elif lexeme == ",":
                 self.paths += [(*path, name) for name in names]
                 names = []
-            elif lexeme not in ("|", "…", "{", "[", "]") and not lexeme.startswith(('"', "+")):
+            elif lexeme == "…":
+                self._at += 2  # "… +3 keys"
+            elif lexeme != "|":
                 names.append(lexeme.removesuffix("?"))
         self.paths += [(*path, name) for name in names]
 

@@ -1,6 +1,7 @@
 """What a question names and what it wants, by its words alone: a general reading that knows no output and no answer."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +10,7 @@ Wish = Literal["find", "count", "frequent", "largest", "final", "latest", "earli
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|`([^`]+)`|《([^》]+)》|「([^」]+)」')
 _INDEX = re.compile(r"\bindex (\d+)|\[(\d+)\]|#(\d+)")
 _UNIT = r"(ns|µs|us|ms|s|secs?|seconds?|minutes?|hours?|bytes?|[KMG]i?B?|%|percent)"
-_UNIT_IN_PARENTHESES = re.compile(rf"\({_UNIT}\)")
+_WITH_UNIT = re.compile(rf"\({_UNIT}\)|\b[Hh]ow (?:many|much) {_UNIT}(?!\w)")
 _CAPITALS = re.compile(r"[A-Z][A-Z-]+")
 _STOP = frozenset(
     "a all an and any are as at be by can did do does each ever for from give had has have how i if in into is it its "
@@ -71,8 +72,8 @@ class Question:
 def read(text: str) -> Question:
     quoted = tuple(dict.fromkeys(next(filter(None, found)) for found in _QUOTED.findall(text)))
     rest = _QUOTED.sub(" ¶ ", text)
-    index, unit = _INDEX.search(rest), _UNIT_IN_PARENTHESES.search(rest)
-    rest = _UNIT_IN_PARENTHESES.sub(" ¶ ", _INDEX.sub(" ¶ ", rest))
+    index, unit = _INDEX.search(rest), _WITH_UNIT.search(rest)
+    rest = _WITH_UNIT.sub(" ¶ ", _INDEX.sub(" ¶ ", rest))
     lowered = text.lower()
     wish = next((wish for wish, pattern in _WISHES if re.search(pattern, lowered)), "find")
     tokens = _joined_capitals([_trimmed(token) for token in rest.split()])
@@ -94,11 +95,11 @@ def read(text: str) -> Question:
             strong.append(token)
         elif _is_name(token, begins=at == 0):
             names.append(token)
-    lists = bool(re.search(r"\b(list|all|every|each)\b", lowered)) or len(strong) > 1 or len(letters) > 1
+    lists = bool(re.search(r"\b(list|all|every|each)\b", lowered))
     return Question(
         text, wish, quoted, _distinct(strong), _distinct(names), _distinct(letters),
         tuple(tuple(run) for run in runs if run), int(next(filter(None, index.groups()))) if index else None,
-        unit[1] if unit else "", kind, lists,
+        next(filter(None, unit.groups())) if unit else "", kind, lists,
     )  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def words_of(text: str) -> set[str]:
 
 def singular(word: str) -> str:
     word = word.lower()
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
 def _distinct(terms: list[str]) -> tuple[str, ...]:
@@ -143,3 +144,16 @@ def _is_name(token: str, *, begins: bool) -> bool:
     if re.search(r"[a-z][A-Z]|^[A-Z][A-Z0-9]+$|\w-\w|[A-Za-z]\d|^\d+$", token):
         return True
     return token[0].isupper() and not begins
+
+
+def spelled(terms: Sequence[str], *, whole: bool = True) -> str:
+    """A pattern for any of the terms: as whole words where they begin and end as words do, singular or plural."""
+    patterns: list[str] = []
+    for term in terms:
+        text = re.sub(r"([\\.^$*+?()\[\]{}|])", r"\\\1", term)
+        if whole and re.fullmatch(r"[A-Za-z]{4,}", term):
+            text = text[: len(singular(term))] + "s?"
+        left = r"\b" if whole and re.match(r"\w", term, re.ASCII) else ""
+        right = r"\b" if whole and re.search(r"\w$", term, re.ASCII) else ""
+        patterns.append(f"{left}{text}{right}")
+    return patterns[0] if len(patterns) == 1 else f"(?:{'|'.join(patterns)})"

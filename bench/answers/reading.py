@@ -3,6 +3,7 @@
 The searcher and the judge both read answers through this, and through nothing else.
 """
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -68,12 +69,29 @@ class Reply:
         return [line.split(" | ") for line in self.body[1:]] if "sql" in self.arguments else []
 
     @property
+    def lines(self) -> list[tuple[int, str]]:
+        """Lines of the output that SQL gave by number and text."""
+        if self.body[:1] != ["line_no | text"] or "sql" not in self.arguments:
+            return []
+        cells = [line.partition(" | ") for line in self.body[1:]]
+        return [(int(number), _unquoted(text)) for number, _, text in cells if number.isdigit()]
+
+    @property
     def figures(self) -> set[int]:
         """Every number that the tool itself has counted."""
         distinct = _DISTINCT.search(self.head)
         counted = {count for count, _ in self.groups} | ({number(distinct[1])} if distinct else set())
         cells = {int(cell) for row in self.rows for cell in row if cell.isdigit()}
         return counted | cells | ({self.total} if _TOTAL.search(self.head) else set())
+
+
+def _unquoted(cell: str) -> str:
+    """A cell that holds what stands between cells is written as a JSON text."""
+    try:
+        value = json.loads(cell) if cell.startswith('"') else cell
+    except ValueError:
+        return cell
+    return value if isinstance(value, str) and " | " in value else cell
 
 
 def number(text: str) -> int:

@@ -16,7 +16,7 @@ class Library:
 LIBRARIES = {
     library.name: library
     for library in (
-        Library("holdall", "ours", ("take",)),
+        Library("holdall", "ours", ("plain", "exact tokens")),
         Library("deepagents", "deepagents", ("FilesystemMiddleware",), "0.7.32"),
         Library("strands-agents", "strands", ("ContextOffloader", 'context_manager="auto"'), "1.62.0"),
         Library("pydantic-ai-harness", "pydantic_ai_harness", ("ToolOutputLimits",), "0.62.0"),

@@ -11,7 +11,6 @@ from bench.peers import report
 from bench.peers.catalogue import LIBRARIES
 from bench.peers.run import FULL, QUICK, run
 
-
 HELP = "large results through other libraries and through us, as in docs/peers.md"
 
 

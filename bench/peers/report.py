@@ -23,7 +23,7 @@ _HEADS = (
     "memory",
     "of it for this",
 )
-_WIDTHS = (41, 14, 15, 9, 6, 8, 8, 8, 15)
+_WIDTHS = (46, 14, 15, 9, 6, 8, 8, 8, 15)
 
 
 def table(outcome: Outcome) -> str:
@@ -58,10 +58,10 @@ def publish(outcome: Outcome, docs: Path) -> None:
 
 
 def percent(judged: Judgement) -> str:
-    """Never rounded up: what is not all does not look like all."""
-    if judged.reached >= judged.stored:
-        return "100 %"
-    return f"{int(judged.share * 10_000) / 100:.2f} %"
+    """Never rounded up to all, nor down to nothing."""
+    if judged.reached in (0, judged.stored):
+        return "100 %" if judged.reached else "0 %"
+    return f"{min(99.99, max(0.01, 100 * judged.share)):.2f} %"
 
 
 def needle(judged: Judgement) -> str:
@@ -73,7 +73,7 @@ def needle(judged: Judgement) -> str:
 def _cells(row: Row, outcome: Outcome) -> list[str]:
     version = outcome.versions.get(row.library, "")
     name = " ".join(part for part in (row.library, version) if part)
-    label = name if row.way == "take" else f"{name}, {row.way}"
+    label = f"{name}, {row.way}"
     figures, judged = row.figures, row.judged
     if figures is None or judged is None:
         return [label, row.missing]

@@ -78,12 +78,12 @@ def run(lab: Lab, names: Sequence[str], effort: Effort, *, newest: bool) -> Outc
             continue
         versions[library.name] = version or _own_version()
         for case in data.CASES:
-            rows += [_row(lab, python, library, way, case, effort) for way in library.ways]
+            rows += [measured(lab, python, library, way, case, effort) for way in library.ways]
     rows.sort(key=lambda row: data.CASES.index(row.case))  # the libraries stay in their order
     return Outcome(rows, versions, effort, machine.facts(), time.perf_counter() - started)
 
 
-def _row(lab: Lab, python: Path, library: Library, way: str, case: data.Case, effort: Effort) -> Row:
+def measured(lab: Lab, python: Path, library: Library, way: str, case: data.Case, effort: Effort) -> Row:
     say(f"{library.name}, {way}: {case} …")
     file = data.make(lab.folder / "data", case, effort.size)
     figures: list[Figures] = []
@@ -101,7 +101,8 @@ def _row(lab: Lab, python: Path, library: Library, way: str, case: data.Case, ef
 
 def _once(python: Path, arguments: Sequence[str], out: Path) -> Figures:
     """Nothing of this process's environment goes along: neither settings nor keys of any service."""
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(out), "PYTHONPATH": str(ROOT)}
+    here = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(out), "PYTHONPATH": here}
     command = [str(python), "-m", "bench.peers.child", *arguments]
     try:
         done = subprocess.run(

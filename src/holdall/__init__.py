@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.policy.decide import Decision, Fits, Keep, decide
     from holdall.policy.limits import Limits
+    from holdall.store.memory import MemoryStore
+    from holdall.store.protocol import OutputStore
     from holdall.text.tokens import Tokenizer
     from holdall.values.answers import Answer, Found, Group, Match, Node, Nodes, Passage, Table
     from holdall.values.errors import (
@@ -63,6 +65,8 @@ _HOMES = {
     "holdall.bag": ("Holdall",),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
     "holdall.policy.limits": ("Limits",),
+    "holdall.store.memory": ("MemoryStore",),
+    "holdall.store.protocol": ("OutputStore",),
     "holdall.text.tokens": ("Tokenizer",),
     "holdall.values.answers": ("Answer", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
     "holdall.values.errors": (
@@ -109,6 +113,7 @@ __all__ = [
     "Limits",
     "Match",
     "Measure",
+    "MemoryStore",
     "MissingExtra",
     "NeverStored",
     "NoModel",
@@ -120,6 +125,7 @@ __all__ = [
     "OutputDamaged",
     "OutputExpired",
     "OutputMissing",
+    "OutputStore",
     "Passage",
     "QueryMissing",
     "QuotaReached",

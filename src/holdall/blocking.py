@@ -5,12 +5,11 @@ here; Ctrl-C reaches the call. A test compares the two, name by name and paramet
 """
 
 import asyncio
-import concurrent.futures
 import contextlib
 import functools
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -22,6 +21,31 @@ from holdall.wire.dialect import Dialect
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
+_PATIENCE = 10.0  # seconds that a cancelled call has to end
+
+
+class _Work:
+    """One call in the loop: its task once it runs, and whether it was cancelled before."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+
+    @contextlib.contextmanager
+    def running(self) -> Generator[None]:
+        self._task = asyncio.current_task()
+        try:
+            if self._cancelled:
+                raise asyncio.CancelledError
+            yield
+        finally:
+            self.ended.set()
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 class Portal:
@@ -34,14 +58,18 @@ class Portal:
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        state = _Work()
+
+        async def noted() -> Result:
+            with state.running():
+                return await work
+
         try:
-            return future.result()
-        except BaseException:
-            if not future.done():
-                future.cancel()
-                with contextlib.suppress(BaseException):
-                    concurrent.futures.wait([future], timeout=10)
+            return asyncio.run_coroutine_threadsafe(noted(), self._loop).result()
+        except (KeyboardInterrupt, SystemExit):
+            # Wherever in these lines it came: what was started is known to `state`, not to a variable of this frame.
+            self._loop.call_soon_threadsafe(state.cancel)
+            state.ended.wait(_PATIENCE)
             raise
 
     def each(self, stream: AsyncIterator[Result]) -> Iterator[Result]:
@@ -59,8 +87,12 @@ class Portal:
                 return
             yield item
 
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
+
     def close(self) -> None:
-        if not self._loop.is_closed():
+        if not self.is_closed:
             self.call(self._loop.shutdown_asyncgens())
             self.call(self._loop.shutdown_default_executor())
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -141,6 +173,8 @@ class Holdall:
 
     def close(self) -> None:
         """End the session and the thread. A second time does nothing."""
+        if self.portal.is_closed:
+            return
         try:
             self.portal.call(self.inner.close())
         finally:

@@ -120,20 +120,11 @@ def _from_file(path: str, *, named: bool) -> Mapping[str, Any]:
         if not named:
             return {}  # a home that cannot be read has no configuration; the store will say what is wrong with it
         raise WrongUse(f"the configuration file {path} cannot be read: {problem.strerror}.") from problem
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise WrongUse(f"the configuration file {path} is not a regular file.")
-        if about.st_mode & 0o022 or about.st_uid not in (os.geteuid(), 0):
-            raise WrongUse(
-                f"others can write to the configuration file {path} (owner {about.st_uid}, mode "
-                f"{stat.S_IMODE(about.st_mode):04o}), so it is not read. Close it with: chmod 600 {path}"
-            )
-        if about.st_size > _LARGEST_FILE:
-            raise WrongUse(
-                f"the configuration file {path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read."
-            )
-        data = file.read()
+    try:
+        _refuse_what_is_not_the_users_own(path, os.fstat(descriptor))
+        data = os.read(descriptor, _LARGEST_FILE)
+    finally:
+        os.close(descriptor)
     try:
         return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as problem:
@@ -142,6 +133,20 @@ def _from_file(path: str, *, named: bool) -> Mapping[str, Any]:
         raise WrongUse(f"the configuration file {path} is nested too deeply.") from problem
     except ValueError as problem:  # also a number of more digits than Python reads
         raise WrongUse(f"the configuration file {path} is not valid TOML: {problem}.") from problem
+
+
+def _refuse_what_is_not_the_users_own(path: str, about: os.stat_result) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise WrongUse(f"the configuration file {path} is not a regular file.")
+    if about.st_mode & 0o022 or about.st_uid not in (os.geteuid(), 0):
+        raise WrongUse(
+            f"others can write to the configuration file {path} (owner {about.st_uid}, mode "
+            f"{stat.S_IMODE(about.st_mode):04o}), so it is not read. Close it with: chmod 600 {path}"
+        )
+    if about.st_size > _LARGEST_FILE:
+        raise WrongUse(
+            f"the configuration file {path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read."
+        )
 
 
 def _from_environment(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -253,7 +258,7 @@ def _unknown(key: str, value: object, where: str, near: str, *, of_a_tool: bool 
     kind = "setting of a tool" if of_a_tool else "setting"
     meant = f"; did you mean {near}?" if near else "."
     if of_a_tool and isinstance(value, Mapping):
-        meant = f'. A name with a dot is written in quotes: [tools."{key.removeprefix("tools.")}"]'
+        meant = f'. A name with a dot is written in quotes: [tools."{key.removeprefix("tools.")}"].'
     return BadSetting(
         key, shown, f"there is no such {kind}{meant} `holdall config show` lists all of them.", where=where
     )

@@ -10,6 +10,7 @@ import pytest
 
 import holdall
 from holdall import Fits, Holdall, Keep, Nodes, OutputExpired, Settings, Table, UnknownHandle
+from holdall.store.directory import DirectoryStore
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -209,8 +210,9 @@ async def test_an_output_that_changes_under_an_open_reader_is_noticed(tmp_path: 
     async with Holdall.open(session="s", home=home) as bag:
         handle = (await bag.keep("x" * 1000)).handle
         await bag.read(handle)
-        async with Holdall.open(session="s", home=home) as other:
-            other.store.expire(other.session, await other.show(handle), "by hand")
+        other = DirectoryStore(home)
+        other.expire(bag.session, await bag.show(handle), "by hand")
+        other.close()
         with pytest.raises(OutputExpired):
             await bag.read(handle)
 

@@ -10,7 +10,7 @@ from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall import Holdall, Kept
+from holdall import Answer, Holdall, Kept
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Handles and tags that can stand in a snapshot."""
     handles = iter(f"h2{sign}{other}" for sign in "bcdfgh" for other in "bcdfgh")
-    monkeypatch.setattr("holdall.store.folder.new_handle", lambda attempt: next(handles))
+    monkeypatch.setattr("holdall.store.folder.new_handle", lambda _: next(handles))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr("holdall.bag.calling.new_tag", lambda: "7d1a7d1a")
 
 
@@ -65,6 +65,7 @@ async def test_following_next_reads_every_byte(tmp_path: Path) -> None:
         handle = (await bag.keep("ä" * 30_000 + "\nend\n" * 300)).handle
         call: dict[str, Any] = {"handle": handle}
         data = bytearray()
+        answer, last = Answer(""), ""
         for _ in range(100):
             answer = await bag.call("context_read", call)
             assert len(answer.text.encode()) <= 4000
@@ -210,7 +211,8 @@ async def test_a_wrong_call_is_an_answer_that_says_what_is_wrong(
         await bag.keep(LOG, tool="fetch")
         answer = await bag.call(name, arguments)
         assert answer.is_error
-        assert "holdall ls" not in answer.text, "a model has no command line"
+        assert "`holdall " not in answer.text, "a model has no command line"
+        assert " --" not in answer.text
         expected = snapshot(
             {
                 "context_read {'handle': 'zzzz'}": 'No output is kept under "zzzz". Kept: h2bb. context_read() without a handle lists them.',
@@ -219,7 +221,7 @@ async def test_a_wrong_call_is_an_answer_that_says_what_is_wrong(
                 "context_read {'handle': 7.5}": "The argument 'handle' must be a string.",
                 "context_read {'handle': 'h2bb', 'nonsense': 1}": "There is no argument 'nonsense'. Arguments are: handle, lines, bytes, chars.",
                 "context_grep {'handle': 'h2bb'}": "The argument 'pattern' is missing.",
-                "context_grep {'handle': 'h2bb', 'pattern': '(?<=a)b'}": "Look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: 'a(b)' with --group.",
+                "context_grep {'handle': 'h2bb', 'pattern': '(?<=a)b'}": "Look-around is not supported (patterns run in linear time). Write the context into the pattern and capture: 'a(b)' with group=true.",
                 "context_grep {'handle': 'h2bb', 'pattern': ''}": "The argument 'pattern' must not be empty.",
                 "context_query {'handle': 'h2bb', 'sql': 'drop table t'}": "Only one SELECT is run (also WITH, FROM, VALUES, DESCRIBE t or SUMMARIZE t); this is DROP.",
                 "context_query {'handle': 'h2bb', 'path': '$.a'}": "The output is log, not JSON: not valid JSON at byte 0, where a value is expected. No value of the path stands before that.",

@@ -1,6 +1,7 @@
 """take on what MCP servers and the model APIs return: blocks, envelopes, images, structured content."""
 
 import base64
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ async def test_a_small_mcp_result_is_the_same_object(tmp_path: Path) -> None:
 @requirement("way:mcp-results", "way:takes-content-blocks")
 async def test_a_large_mcp_result_is_a_valid_one_with_the_notice_in_it(tmp_path: Path) -> None:
     link = mcp.ResourceLink(type="resource_link", name="doc", uri="file:///doc")
-    result = mcp.CallToolResult(content=[link, mcp.TextContent(type="text", text=LOG)], isError=True)
+    result = mcp.CallToolResult(content=[link, mcp.TextContent(type="text", text=LOG)], is_error=True)
     before = result.model_dump_json()
     async with opened(tmp_path) as bag:
         taken = await bag.take(result, tool="fetch", server="web")
@@ -68,7 +69,7 @@ async def test_several_text_blocks_are_one_output_whose_facts_say_where_each_sta
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}},
         {"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"},
-        mcp.ImageContent(type="image", data=PICTURE, mimeType="image/png"),
+        mcp.ImageContent(type="image", data=PICTURE, mime_type="image/png"),
     ],
     ids=["mcp image", "mcp audio", "mcp blob", "anthropic", "openai", "openai responses", "mcp object"],
 )
@@ -79,7 +80,7 @@ async def test_a_picture_over_its_limit_is_stored_and_a_note_says_type_and_size(
         assert isinstance(taken, Kept)
         assert taken.content[0] == text("look")
         note: Any = taken.content[1]
-        shown = note["text"] if isinstance(note, dict) else note.text
+        shown = note.text if isinstance(note, mcp.TextContent) else note["text"]
         assert shown == f"[image/png, 2,000,004 bytes: too large to show, kept; handle: {taken.handle}]"
         stored = await bag.read(taken.handle, bytes=":", bounded=False)
         assert stored.data == base64.b64decode(PICTURE)
@@ -126,24 +127,33 @@ async def test_structured_content_that_is_the_text_as_json_is_stored_once(tmp_pa
         assert len(await bag.outputs()) == 1
 
 
-@pytest.mark.parametrize(
-    ("wrap", "unwrap"),
-    [
-        (lambda t: {"type": "tool_result", "tool_use_id": "u", "content": t}, lambda r: r["content"]),
-        (
-            lambda t: {"type": "tool_result", "tool_use_id": "u", "content": [text(t)]},
-            lambda r: r["content"][0]["text"],
-        ),
-        (lambda t: {"role": "tool", "tool_call_id": "c", "content": t}, lambda r: r["content"]),
-        (lambda t: {"type": "function_call_output", "call_id": "c", "output": t}, lambda r: r["output"]),
-        (
-            lambda t: {"toolResult": {"toolUseId": "u", "content": [{"text": t}]}},
-            lambda r: r["toolResult"]["content"][0]["text"],
-        ),
-    ],
-    ids=["anthropic text", "anthropic blocks", "openai", "openai responses", "bedrock"],
-)
-async def test_the_results_of_the_model_apis_keep_their_shape(tmp_path: Path, wrap: Any, unwrap: Any) -> None:
+ENVELOPES: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
+    "anthropic text": (
+        lambda shown: {"type": "tool_result", "tool_use_id": "u", "content": shown},
+        lambda result: result["content"],
+    ),
+    "anthropic blocks": (
+        lambda shown: {"type": "tool_result", "tool_use_id": "u", "content": [text(shown)]},
+        lambda result: result["content"][0]["text"],
+    ),
+    "openai": (
+        lambda shown: {"role": "tool", "tool_call_id": "c", "content": shown},
+        lambda result: result["content"],
+    ),
+    "openai responses": (
+        lambda shown: {"type": "function_call_output", "call_id": "c", "output": shown},
+        lambda result: result["output"],
+    ),
+    "bedrock": (
+        lambda shown: {"toolResult": {"toolUseId": "u", "content": [{"text": shown}]}},
+        lambda result: result["toolResult"]["content"][0]["text"],
+    ),
+}
+
+
+@pytest.mark.parametrize("provider", ENVELOPES)
+async def test_the_results_of_the_model_apis_keep_their_shape(tmp_path: Path, provider: str) -> None:
+    wrap, unwrap = ENVELOPES[provider]
     small = wrap("small")
     async with opened(tmp_path) as bag:
         assert (await bag.take(small)).content is small

@@ -1,5 +1,6 @@
 """gc, verify, stats, doctor, start-up and completion, run for real."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdall import Holdall, Kept, Settings, ToolPolicy
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
@@ -26,6 +28,7 @@ COMMANDS = [
     "stats",
     "doctor",
     "demo",
+    "config show",
 ]
 
 
@@ -102,6 +105,59 @@ def test_stats_counts_what_is_kept(holdall: Program) -> None:
     assert "outputs kept   3\n" in holdall("stats").text
 
 
+LARGE = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(20_000))
+
+
+@requirement("cli:stats", "watch:tokens-kept-out", "watch:retrievals-by-verb")
+def test_stats_adds_up_what_the_sessions_did(holdall: Program) -> None:
+    told = holdall("put", "--json", "-s", "one", stdin=LARGE).json
+    holdall.put(b"small\n", "-s", "two")
+    holdall("read", told["handle"], "-s", "one")
+    counted = holdall("stats", "--json").json["counters"]
+    assert 0 < counted["tokens_kept_out"] < told["facts"]["tokens"]
+    notice = told["facts"]["tokens"] - counted["tokens_kept_out"]
+    assert 0 < notice <= 500
+    assert counted == {
+        "inline": 0, "kept": 2, "unkept": 0, "kept_bytes": len(LARGE) + 6, "tokens_kept_out": counted["tokens_kept_out"],
+        "retrievals": {"read": 1}, "retrieved_tokens": counted["retrieved_tokens"], "refused": 0,
+        "passed_by_reference": 0,
+    }  # fmt: skip
+    assert holdall("stats").text.split("\n")[-6:] == [
+        "",
+        "shown whole    0",
+        f"kept out       ~{counted['tokens_kept_out']:,} tokens of the context",
+        "retrievals     1 (read 1)",
+        "refused        0",
+        "",
+    ]
+    only = holdall("stats", "-s", "two", "--json").json["counters"]
+    assert (only["kept"], only["tokens_kept_out"], only["retrievals"]) == (1, 0, {})
+
+
+@requirement("cli:stats", "watch:retrievals-by-verb")
+def test_stats_counts_what_a_library_did_in_the_same_store(holdall: Program) -> None:
+    async def work() -> None:
+        settings = Settings(tools={"vault": ToolPolicy(store="never")})
+        async with Holdall.open(home=str(holdall.home), session="agent", settings=settings) as bag:
+            await bag.take("fits")
+            kept = await bag.take(LARGE.decode(), tool="fetch")
+            await bag.take(LARGE.decode(), tool="vault")
+            assert isinstance(kept, Kept)
+            await bag.call("context_grep", {"handle": kept.handle, "pattern": "job 7 "})
+            await bag.call("context_grep", {"handle": kept.handle, "pattern": "job 8 "})
+            await bag.call("context_tail", {"handle": kept.handle})
+            await bag.call("context_tail", {"handle": "nonsense"})
+
+    asyncio.run(work())
+    counted = holdall("stats", "--json").json["counters"]
+    assert {name: counted[name] for name in ("inline", "kept", "unkept", "refused", "retrievals")} == {
+        "inline": 1, "kept": 1, "unkept": 1, "refused": 1, "retrievals": {"grep": 2, "tail": 1},
+    }  # fmt: skip
+    text = holdall("stats").text
+    assert "shown whole    1\nnot stored     1, shown in part\n" in text
+    assert "retrievals     3 (grep 2, tail 1)\nrefused        1\n" in text
+
+
 @requirement("cli:doctor")
 def test_doctor_checks_everything_and_names_what_is_wrong(holdall: Program) -> None:
     ran = holdall("doctor")
@@ -117,7 +173,19 @@ def test_doctor_checks_everything_and_names_what_is_wrong(holdall: Program) -> N
 
 
 @requirement("cli:json-everywhere")
-@pytest.mark.parametrize("command", [("ls",), ("stats",), ("verify",), ("gc",), ("doctor",), ("ls", "--sessions")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ls",),
+        ("stats",),
+        ("verify",),
+        ("gc",),
+        ("doctor",),
+        ("ls", "--sessions"),
+        ("config", "show"),
+        ("config", "path"),
+    ],
+)
 def test_json_is_all_that_stands_on_standard_output(holdall: Program, command: tuple[str, ...]) -> None:
     holdall.put(b"x")
     assert isinstance(holdall(*command, "--json").json, dict)
@@ -133,7 +201,8 @@ def test_an_error_is_json_too_where_json_was_asked_for(holdall: Program) -> None
 def test_shell_completion_knows_the_commands_and_the_handles(holdall: Program) -> None:
     handle = holdall.put(b"x")
     words = _complete(holdall, "holdall ")
-    assert set(COMMANDS) <= set(words)
+    assert {command.split()[0] for command in COMMANDS} <= set(words)
+    assert {"show", "path"} <= set(_complete(holdall, "holdall config "))
     assert handle in _complete(holdall, "holdall cat ")
 
 
@@ -144,7 +213,7 @@ def _complete(holdall: Program, line: str) -> list[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_teaches_in_its_help(holdall: Program, command: str) -> None:
-    ran = holdall(command, "--help")
+    ran = holdall(*command.split(), "--help")
     assert ran.code == 0
     assert len(ran.text.splitlines()) > 8
     assert "--json" in ran.text

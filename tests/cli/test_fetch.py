@@ -147,6 +147,52 @@ def test_ls_and_show(holdall: Program) -> None:
     assert [one["name"] for one in holdall("ls", "--sessions", "--json").json["sessions"]] == ["cli"]
 
 
+@requirement("ledger:in-facts", "cli:show")
+def test_show_tells_how_much_of_an_output_a_model_has_seen(holdall: Program) -> None:
+    handle = holdall.put(LOG)
+    first, last = LOG.index(b"\n"), LOG.rindex(b"\n", 0, -1) + 1
+    seen = holdall("show", handle, "--json").json["coverage"]
+    assert seen == {
+        "seen": round((first + len(LOG) - 1 - last) / len(LOG), 6),
+        "retrievals": 0,
+        "shown": [[0, first], [last, len(LOG) - 1]],
+    }
+    page = holdall("read", handle, "--json").json["bytes"]  # as much as one answer to a model holds
+    seen = holdall("show", handle, "--json").json["coverage"]
+    assert seen["shown"] == [page, [last, len(LOG) - 1]]
+    assert seen["retrievals"] == 1
+    holdall("cat", handle)
+    holdall("grep", handle, "ERROR")
+    assert holdall("show", handle, "--json").json["coverage"] == seen  # a person's own reading is no model's
+    assert holdall("show", handle).text.split("\n")[-4:] == [
+        f"seen           {(page[1] + len(LOG) - 1 - last) / len(LOG) * 100:.1f} %",
+        f"shown          bytes 0–{page[1]:,}, {last:,}–{len(LOG) - 1:,}",
+        "retrievals     1",
+        "",
+    ]
+
+
+@requirement("ledger:in-facts", "cli:ls")
+def test_ls_has_a_column_for_what_a_model_has_seen(holdall: Program) -> None:
+    small = holdall.put(b"all of it\n")
+    log = holdall.put(LOG)
+    huge = holdall.put(b"0123456789" * 1_000_000)
+    clamped = holdall("--set", "dialect=clamp", "put", "--json", stdin=LOG).json["handle"]
+    unseen = holdall("--set", "dialect=extract", "put", "--json", stdin=LOG).json["handle"]
+    header, *rows = holdall("ls").text.splitlines()
+    at = header.index("SEEN") + len("SEEN")
+    assert {row.split()[0]: " ".join(row[:at].split()[-2:]) for row in rows} == {
+        small: "100 %",
+        log: "<0.1 %",
+        huge: "<0.1 %",
+        clamped: "30.2 %",
+        unseen: "5,000 -",
+    }
+    listed = {one["handle"]: one["seen"] for one in holdall("ls", "--json").json["outputs"]}
+    assert (listed[small], listed[unseen]) == (1.0, 0.0)
+    assert listed[huge] == 160 / 10_000_000
+
+
 @requirement("cli:exit-2", "cli:no-traceback", "store:foreign-as-unknown")
 @pytest.mark.parametrize(
     "handle",

@@ -1,5 +1,6 @@
 """put and exec, run for real."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from holdall import Holdall, Kept, Settings
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
@@ -49,6 +51,83 @@ def test_put_of_a_small_output_prints_it_as_it_is_and_still_keeps_it(holdall: Pr
     assert ran.out == b"hello\n"
     handle = ran.err.strip().removeprefix("kept as ")
     assert holdall("cat", handle).out == b"hello\n"
+
+
+@requirement("cli:put-prints-notice", "settings:dialect")
+@pytest.mark.parametrize(
+    ("dialect", "first", "last"),
+    [
+        (
+            "refs",
+            "The output is too large to be shown here; all of it is kept.",
+            "If you need more detail: first use `context.tail(refId, 200)`, or `context.grep(refId, 'Error|Exception', ...)`.",
+        ),
+        (
+            "extract",
+            "Tool output is too large (757780 bytes, 20000 lines, TOKENS tokens).",
+            "Provide precise and detailed instructions in `extract` about what you are looking for.",
+        ),
+        ("clamp", "2026-01-01 00:00:00 INFO job 0 done", "[all of it is kept; handle: HANDLE]"),
+        ("legacy", "2026-01-01 00:00:00 INFO job 0 done", "2026-01-01 00:00:00 INFO job 19999 done"),
+    ],
+)
+def test_put_prints_what_a_model_sees_in_each_dialect(holdall: Program, dialect: str, first: str, last: str) -> None:
+    ran = holdall("--set", f"dialect={dialect}", "put", "--tool", "logs", stdin=LOG)
+    facts = holdall("ls", "--json").json["outputs"][0]
+    lines = ran.text.replace(facts["handle"], "HANDLE").replace(str(facts["tokens"]), "TOKENS").splitlines()
+    assert (lines[0], lines[-1]) == (first, last)
+    assert holdall("cat", facts["handle"]).out == LOG  # what a command keeps does not go when the command ends
+    assert ran.err == (f"kept as {facts['handle']}\n" if dialect in ("clamp", "legacy") else "")
+
+
+@requirement("cli:put-prints-notice")
+def test_what_put_clamps_is_what_take_clamps(holdall: Program) -> None:
+    async def taken() -> str:
+        async with Holdall.open(home=str(holdall.home), settings=Settings(dialect="clamp")) as bag:
+            kept = await bag.take(LOG.decode())
+            assert isinstance(kept, Kept)
+            return str(kept.content).replace(kept.handle, "HANDLE")
+
+    ran = holdall("--set", "dialect=clamp", "put", stdin=LOG)
+    handle = ran.err.strip().removeprefix("kept as ")
+    assert ran.text == asyncio.run(taken()).replace("HANDLE", handle) + "\n"
+
+
+@requirement("settings:dialect")
+def test_put_of_binary_data_says_so_where_a_dialect_shows_a_part(holdall: Program) -> None:
+    ran = holdall("--set", "dialect=clamp", "put", stdin=b"\xff\xfe" * 100_000)
+    handle = ran.err.strip().removeprefix("kept as ")
+    assert ran.text == f"[binary data, 200,000 bytes: too large to show, kept; handle: {handle}]\n"
+
+
+@requirement("watch:tokens-kept-out")
+def test_what_put_shows_is_an_event(holdall: Program) -> None:
+    told = holdall("put", "--tool", "t", "--call-id", "c1", "--json", stdin=LOG).json
+    assert holdall("--set", "dialect=legacy", "put", stdin=b"small\n").out == b"small\n"
+    (log,) = holdall.home.glob("session-*/events.ndjson")
+    large, small = (json.loads(line) for line in log.read_bytes().splitlines())
+    assert {name: large[name] for name in ("event", "handle", "tool", "call_id", "bytes", "tokens", "replaced")} == {
+        "event": "kept", "handle": told["handle"], "tool": "t", "call_id": "c1", "bytes": len(LOG),
+        "tokens": told["facts"]["tokens"], "replaced": True,
+    }  # fmt: skip
+    assert 0 < large["content_tokens"] <= 500
+    assert (small["replaced"], small["content_tokens"], small["shown"]) == (False, 0, [[0, 6]])
+
+
+@requirement("settings:per-tool-tables")
+@pytest.mark.parametrize(
+    "command", [("put", "--tool", "vault"), ("exec", "--tool", "vault", "--", "touch", "ran"), ("exec", "--", "vault")]
+)
+def test_what_is_never_to_be_stored_is_refused_before_it_is_read_or_run(
+    holdall: Program, command: tuple[str, ...]
+) -> None:
+    ran = holdall("--set", "tools.vault.store=never", *command, stdin=b"a secret")
+    assert (ran.code, ran.out) == (2, b"")
+    assert ran.err == (
+        'holdall: outputs of vault are never stored (tools.vault.store = "never"), and put and exec store all that they '
+        "are given. Nothing was read or run.\n"
+    )
+    assert holdall("ls").code == 1
 
 
 def test_put_of_nothing_is_kept_as_nothing(holdall: Program) -> None:

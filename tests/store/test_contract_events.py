@@ -1,6 +1,7 @@
 """The log of a session: whole lines in the order in which they came, from whoever appends, and none of them lost."""
 
 import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -183,9 +184,39 @@ def test_a_line_that_a_killed_writer_left_unfinished_costs_no_other(
     assert folder_store.events_from(folder_session, 8) == (b'{"n":2,"tex\n{"n":3}\n', 28)
 
 
-@pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Takes four bytes of a line and then no more, until it is undone."""
+@requirement("store:events-appended")
+def test_nobody_writes_into_a_line_that_is_half_written(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_write, real_flock, there = os.write, fcntl.flock, threading.Event()
+    other = threading.Thread(target=folder_store.append_events, args=(folder_session, b'{"by":"other"}\n'))
+
+    def write(descriptor: int, data: Any) -> int:
+        """Ours is written in two parts, and between them the other one tries."""
+        if threading.current_thread() is other:
+            written = real_write(descriptor, data)
+            there.set()
+            return written
+        written = real_write(descriptor, memoryview(data)[:4])
+        if not other.ident:
+            other.start()
+            assert there.wait(timeout=30)
+        return written
+
+    def flock(descriptor: int, operation: int) -> None:
+        if threading.current_thread() is other:
+            there.set()  # it waits from here on, until ours is whole
+        real_flock(descriptor, operation)
+
+    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(fcntl, "flock", flock)
+    folder_store.append_events(folder_session, b'{"by":"us"}\n')
+    other.join()
+    assert folder_store.events_from(folder_session, 0)[0] == b'{"by":"us"}\n{"by":"other"}\n'
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the disk takes four bytes, and then no more until this is undone."""
     real = os.write
     taken: list[int] = []
 
@@ -196,39 +227,35 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         return real(descriptor, memoryview(data)[:4])
 
     monkeypatch.setattr(os, "write", write)
-    return monkeypatch
 
 
-def test_what_a_full_disk_took_of_a_line_is_taken_back(home: Path, request: pytest.FixtureRequest) -> None:
-    store = DirectoryStore(str(home))
-    session = store.open_session("s")
-    store.append_events(session, b'{"n":1}\n')
-    disk: pytest.MonkeyPatch = request.getfixturevalue("full_disk")
+def test_what_a_full_disk_took_of_a_line_is_taken_back(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_store.append_events(folder_session, b'{"n":1}\n')
+    fill_disk(monkeypatch)
     with pytest.raises(StoreFull, match="no space left while writing an event"):
-        store.append_events(session, b'{"n":2}\n')
-    assert (folder_of(home, session) / LOG).read_bytes() == b'{"n":1}\n'
-    disk.undo()
-    store.append_events(session, b'{"n":2}\n')
-    assert store.events_from(session, 0) == (b'{"n":1}\n{"n":2}\n', 16)
-    store.close()
+        folder_store.append_events(folder_session, b'{"n":2}\n')
+    assert (folder_of(home, folder_session) / LOG).read_bytes() == b'{"n":1}\n'
+    monkeypatch.undo()
+    folder_store.append_events(folder_session, b'{"n":2}\n')
+    assert folder_store.events_from(folder_session, 0) == (b'{"n":1}\n{"n":2}\n', 16)
 
 
-def test_what_cannot_be_taken_back_is_ended_before_the_next_line(home: Path, request: pytest.FixtureRequest) -> None:
-    store = DirectoryStore(str(home))
-    session = store.open_session("s")
-    disk: pytest.MonkeyPatch = request.getfixturevalue("full_disk")
-
+def test_what_cannot_be_taken_back_is_ended_before_the_next_line(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(_descriptor: int, _size: int) -> None:
         raise OSError(errno.EIO, "broken")
 
-    disk.setattr(os, "ftruncate", refused)
+    fill_disk(monkeypatch)
+    monkeypatch.setattr(os, "ftruncate", refused)
     with pytest.raises(StoreFull):
-        store.append_events(session, b'{"n":1}\n')
-    assert store.events_from(session, 0) == (b"", 0)
-    disk.undo()
-    store.append_events(session, b'{"n":2}\n')
-    assert store.events_from(session, 0) == (b'{"n"\n{"n":2}\n', 13)
-    store.close()
+        folder_store.append_events(folder_session, b'{"n":1}\n')
+    assert folder_store.events_from(folder_session, 0) == (b"", 0)
+    monkeypatch.undo()
+    folder_store.append_events(folder_session, b'{"n":2}\n')
+    assert folder_store.events_from(folder_session, 0) == (b'{"n"\n{"n":2}\n', 13)
 
 
 @pytest.mark.timeout(20)  # a FIFO that is opened in the plain way waits for its other end

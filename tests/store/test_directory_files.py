@@ -135,6 +135,7 @@ def test_folders_are_0700_and_files_0600_whatever_the_umask(home: Path, umask: i
     keep(store, session, "log", terminal=True)
     writer = store.begin(session, Origin(terminal=True))
     writer.write(b"x")
+    store.append_events(session, b"{}\n")
     assert _wrong_modes(home) == {}
     store.expire(session, writer.finish(), "test")
     store.outputs(session)

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.values.errors import BadSetting
-from holdall.values.settings import Settings, by_name, check, rule_of
+from holdall.values.settings import Settings, ToolPolicy, by_name, check, default_of, is_switch, rule_of
 from tests.requirements import requirement
 
 FIELDS = {one.name: one for one in dataclasses.fields(Settings)}
 NUMBERS = [name for name, one in FIELDS.items() if one.metadata["least"] is not None]
 WHOLE_NUMBERS = [name for name in NUMBERS if not isinstance(FIELDS[name].default, float)]
-TEXTS = [name for name in FIELDS if name not in NUMBERS]
+SWITCHES = [name for name, one in FIELDS.items() if is_switch(one)]
+TEXTS = [name for name in FIELDS if name not in (*NUMBERS, *SWITCHES, "tools")]
+OF_A_TOOL = {one.name: one for one in dataclasses.fields(ToolPolicy)}
 
 
 def complaint(**given_settings: Any) -> str:
@@ -58,10 +60,83 @@ def test_the_ends_of_a_range_are_inside_it(name: str) -> None:
 
 
 @requirement("settings:bad-value")
-@pytest.mark.parametrize("value", [5, None, True, b"x", ["x"]], ids=repr)
+@pytest.mark.parametrize("value", [5, True, b"x", ["x"], {}], ids=repr)
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_must_be_text_is_text(name: str, value: object) -> None:
     assert rule_of(FIELDS[name]) in complaint(**{name: value})
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize("name", [name for name, one in FIELDS.items() if one.default is not None])
+def test_only_what_may_be_left_out_may_be_none(name: str) -> None:
+    assert rule_of(FIELDS[name]) in complaint(**{name: None})
+
+
+@requirement("settings:bad-value")
+@pytest.mark.parametrize("value", [0, 1, "true", "", [], 1.0], ids=repr)
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_is_true_or_false_and_nothing_that_passes_for_it(name: str, value: object) -> None:
+    assert complaint(**{name: value}) == f"setting {name!r} is {value!r}; it must be true or false"
+    on: Any = True
+    assert getattr(Settings(**{name: on}), name) is True
+
+
+@requirement("settings:per-tool-tables", "settings:bad-value")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("store", "sometimes"),
+        ("store", None),
+        ("store", True),
+        ("never_async", "true"),
+        ("never_async", None),
+        ("by_reference", 1),
+        ("max_inline_bytes", 0),
+        ("max_inline_bytes", True),
+        ("max_inline_tokens", float("nan")),
+        ("max_inline_lines", 1.5),
+    ],
+)
+def test_the_policy_of_a_tool_is_checked_by_the_same_rules(name: str, value: Any) -> None:
+    with pytest.raises(BadSetting) as refused:
+        ToolPolicy(**{name: value})
+    assert (refused.value.key, refused.value.rule) == (name, rule_of(OF_A_TOOL[name]))
+
+
+@requirement("settings:per-tool-tables")
+def test_a_tool_without_a_policy_of_its_own_is_as_all_others() -> None:
+    assert dataclasses.asdict(ToolPolicy()) == snapshot(
+        {
+            "max_inline_bytes": None,
+            "max_inline_chars": None,
+            "max_inline_lines": None,
+            "max_inline_tokens": None,
+            "store": "oversized",
+            "never_async": False,
+            "by_reference": None,
+        }
+    )
+    for name, one in OF_A_TOOL.items():
+        if name in FIELDS:  # one rule for all tools and for one
+            assert rule_of(one).removesuffix(", or left out") == rule_of(FIELDS[name]).removesuffix(", or left out")
+            assert set(one.metadata["also"]) == set(FIELDS[name].metadata["also"])
+
+
+@requirement("settings:per-tool-tables", "settings:bad-value")
+@pytest.mark.parametrize(
+    "tables", [None, [], "fetch", {"fetch": None}, {"fetch": {"store": "never"}}, {5: ToolPolicy()}], ids=repr
+)
+def test_tables_of_tools_are_policies_by_the_names_of_tools(tables: Any) -> None:
+    assert complaint(tools=tables).endswith("; it must be a table with a table for each tool")
+
+
+@requirement("settings:per-tool-tables")
+def test_whoever_handed_the_tables_in_cannot_change_them_later() -> None:
+    tables = {"fetch": ToolPolicy(store="never")}
+    settings = Settings(tools=tables)
+    tables["fetch"] = ToolPolicy()
+    assert settings.tools == {"fetch": ToolPolicy(store="never")}
+    assert hash(settings) == hash(Settings(tools=settings.tools))
 
 
 @requirement("settings:bad-value")
@@ -107,14 +182,15 @@ def test_settings_do_not_change_once_they_are_made() -> None:
         Settings().dialect = "clamp"  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@requirement("settings:answer-max-bytes", "settings:answer-max-tokens")
-def test_an_answer_has_at_most_16_kib_and_4000_tokens_unless_set() -> None:
+@requirement("settings:answer-max-bytes", "settings:answer-max-tokens", "settings:notice-max-tokens")
+def test_an_answer_has_at_most_16_kib_and_4000_tokens_and_a_notice_500_tokens_unless_set() -> None:
     assert (Settings().answer_max_bytes, Settings().answer_max_tokens) == (16 * 1024, 4000)
+    assert Settings().notice_max_tokens == 500
 
 
 def test_every_setting_has_a_default_that_fits_its_own_rule_and_a_sentence() -> None:
     for name, one in FIELDS.items():
-        assert getattr(Settings(), name) == one.default
+        assert getattr(Settings(), name) == default_of(one)
         assert one.metadata["about"]
         assert rule_of(one).startswith("it must be ")
 
@@ -132,3 +208,12 @@ def test_the_names_of_the_documents_lead_to_our_own() -> None:
         }
     )
     assert all(names[one.name].name == one.name for one in FIELDS.values())
+    own = by_name(ToolPolicy)
+    assert {alias: one.name for alias, one in own.items() if alias != one.name} == snapshot(
+        {
+            "toolResponseMaxBytes": "max_inline_bytes",
+            "maxInlineBytes": "max_inline_bytes",
+            "maxInlineChars": "max_inline_chars",
+            "asyncTokenThreshold": "max_inline_tokens",
+        }
+    )

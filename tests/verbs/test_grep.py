@@ -87,9 +87,7 @@ def test_nothing_found_is_an_answer_that_says_what_was_searched() -> None:
     found = grep(reader_of(LOG), "no such thing")
     assert (found.matches, found.total, found.next) == ((), 0, None)
     assert found.totals.as_dict() == {"bytes": 248, "chars": 248, "lines": 5}
-    assert found.notes == snapshot(
-        ("searched without checking checksums",)
-    )
+    assert found.notes == snapshot(("searched without checking checksums",))
 
 
 def test_an_empty_output_has_no_line_to_match() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from bench.peers.patient import Page, Peer
 from holdall.bag import Holdall
+from holdall.values.settings import Settings
 
 _NEXT = re.compile(r'^Next: context_read\(handle="[^"]+", (\w+)="([^"]+)"\)$')
 
@@ -41,6 +42,8 @@ class Ours:
         return b"".join(pieces)
 
 
-async def session(_way: str, folder: Path, body: Callable[[Peer], Awaitable[None]]) -> None:
-    async with Holdall.open(home=str(folder / "home"), session="bench") as bag:
+async def session(way: str, folder: Path, body: Callable[[Peer], Awaitable[None]]) -> None:
+    # As after a plain install; the extra `tokens` brings a vocabulary, which is then used wherever it is found.
+    settings = Settings(tokenizer="o200k" if way == "exact tokens" else "estimate")
+    async with Holdall.open(home=str(folder / "home"), session="bench", settings=settings) as bag:
         await body(Ours(bag))

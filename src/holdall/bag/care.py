@@ -5,7 +5,6 @@ The stores that ship are looked after here. One of somebody else's making looks 
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
 
 from holdall.bag.journal import events_in
 from holdall.policy.counters import Counters
@@ -56,8 +55,7 @@ class Care:
 
     async def stats(self, *, only_this_session: bool = False) -> Stats:
         chosen = [self._session] if only_this_session else None
-        store = cast("DirectoryStore", self._store)  # it asks only what every store answers
-        return await asyncio.to_thread(upkeep.stats, store, chosen)
+        return await asyncio.to_thread(upkeep.stats, self._store, chosen)
 
     async def counters(self, *, only_this_session: bool = False) -> Counters:
         """What the events of the sessions add up to: shown, kept, retrieved, refused."""
@@ -87,6 +85,6 @@ class Care:
 
 def _not_ours(store: OutputStore, what: str) -> WrongUse:
     return WrongUse(
-        f"bag.care.{what}() knows the stores that come with Holdall; a {type(store).__name__} is looked after by "
-        "whoever made it."
+        f"bag.care.{what}() knows the stores that come with Holdall; a store of the class {type(store).__name__} is "
+        "looked after by whoever made it."
     )

@@ -47,8 +47,8 @@ class Core:
         self.sql = SqlWorker()
         self._readers = Readers(parts.store, parts.session)
         self._closed = False
-        # Tools are offered from the first output on: also those of an earlier run of this session.
-        self.holds_outputs = any(facts.state != "expired" for facts in parts.store.outputs(parts.session))
+        # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
+        self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
     async def on(self, handle: str, verb: Callable[[OutputReader], Answer]) -> Answer:
         """Run `verb` on an open output, in a thread."""

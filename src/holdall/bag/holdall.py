@@ -17,9 +17,10 @@ from holdall.bag.care import Care
 from holdall.bag.core import Parts
 from holdall.bag.dispatch import Dispatching
 from holdall.bag.keeping import keep
-from holdall.bag.noticing import view_of
+from holdall.bag.noticing import view_of, work_of
 from holdall.bag.opening import opened
 from holdall.bag.settling import settle
+from holdall.bag.showing import show_kept
 from holdall.bag.taking import prepare
 from holdall.bag.turn import Turn
 from holdall.policy.decide import Decision, decide
@@ -29,12 +30,12 @@ from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.facts import Facts, Origin
 from holdall.values.settings import Settings
-from holdall.values.taken import Inline, Kept, Taken
+from holdall.values.taken import Inline, Taken
 from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect
 from holdall.wire.messages import results_in
-from holdall.wire.system_notice import Work, system_notice
+from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
 Message = TypeVar("Message")
@@ -161,7 +162,7 @@ class Holdall(Dispatching):
         """A running output: its handle exists now, and what is written to it can be read by anybody."""
         origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal)
         writer = await asyncio.to_thread(self.store.begin, self.session, origin)
-        self.holds_outputs = True
+        self.kept[writer.handle] = self.store.resolve(self.session, writer.handle)
         return writer
 
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
@@ -172,7 +173,7 @@ class Holdall(Dispatching):
 
     def tools(self, *, final_turn: bool = False) -> tuple[ToolSpec, ...]:
         """The dialect's tools: once something is kept, or always; in the final turn never."""
-        listed = self.holds_outputs or self.settings.tools_listed == "always"
+        listed = bool(self.kept) or self.settings.tools_listed == "always"
         return tuple(tool.spec for tool in self.dialect.tools) if listed and not final_turn else ()
 
     def owns(self, name: str) -> bool:
@@ -184,12 +185,22 @@ class Holdall(Dispatching):
         return self.dialect.instructions
 
     def system_notice(
-        self, *, turn: int, max_turns: int | None = None, tokens_used: int | None = None, window: int | None = None
+        self,
+        *,
+        turn: int,
+        max_turns: int | None = None,
+        tokens_used: int | None = None,
+        window: int | None = None,
+        kept: bool = False,
     ) -> str:
-        """The ephemeral text for the end of a request; it is not kept in the transcript."""
+        """The ephemeral text for the end of a request; it is not kept in the transcript.
+
+        `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
+        """
         return system_notice(
-            Work(), names=self.dialect.name, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window
-        )
+            work_of(self, listed=kept), names=self.dialect.name, turn=turn, max_turns=max_turns,
+            tokens_used=tokens_used, window=window,
+        )  # fmt: skip
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
@@ -197,12 +208,7 @@ class Holdall(Dispatching):
 
     async def shown(self, handle: str) -> Taken:
         """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
-        facts = await self.show(handle)
-        limits = self.limits_for(facts.origin.tool)
-        whole = await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer))
-        if whole is not None:
-            return Kept(whole, facts)
-        return Kept(await self.notice(handle), facts)
+        return await show_kept(self, await self.show(handle))
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""

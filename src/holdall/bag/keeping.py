@@ -31,5 +31,5 @@ async def keep(
             pump.stop()
         await asyncio.wait([work])
         raise
-    core.holds_outputs = True
+    core.kept[facts.handle] = facts
     return facts

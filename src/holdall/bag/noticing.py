@@ -1,10 +1,14 @@
-"""What a notice is built from, read once from the open output."""
+"""What notices are built from: of one output, read once while it is open; of the session, what can be fetched."""
 
 from holdall.bag.core import Core
 from holdall.store.ids import new_tag
 from holdall.values.facts import Facts
 from holdall.verbs.glimpse import glimpse
+from holdall.wire.answers import line_of
+from holdall.wire.system_notice import ReadyTool, Work
 from holdall.wire.view import View
+
+_MOST_LISTED = 20
 
 
 async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
@@ -22,3 +26,17 @@ async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
             paragraphs=core.dialect.paragraphs,
         ),
     )
+
+
+def work_of(core: Core, *, listed: bool) -> Work:
+    """In the dialect of S3 all that is kept is ready to be retrieved; in ours it is listed where that is asked for."""
+    newest = list(core.kept.values())[-_MOST_LISTED:]
+    ready = [_ready(core, facts) for facts in newest] if core.dialect.name == "async" else []
+    return Work(ready=ready, kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [])
+
+
+def _ready(core: Core, facts: Facts) -> ReadyTool:
+    limit = core.limits_for(facts.origin.tool).tokens
+    exceeds = limit is not None and facts.measure.tokens > limit
+    retrievals = core.journal.coverage(facts.handle).retrievals
+    return ReadyTool(facts.origin.tool, core.handle_of(facts), facts.measure.tokens, exceeds, retrievals)

@@ -47,7 +47,8 @@ def opened(
             with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
                 upkeep.sweep(store)
     else:
-        info = store.open_session(session or new_uuid(), parent=parent)
+        given = retention if settings.retention is not None else None
+        info = store.open_session(session or new_uuid(), retention=given, parent=parent)
     journal = Journal(store, info, clock=clock)
     journal.watchers += watchers()
     return Parts(store, info, settings, tokenizer, dialect or DIALECTS[settings.dialect], journal)

@@ -1,4 +1,4 @@
-"""Every command, its options and its help. What a command does is in `keep`, `fetch` and `care`.
+"""Every command, its options and its help. What a command does is in `keep`, `fetch`, `care` and `configuration`.
 
 Those are imported only when their command runs: `holdall --help` costs little more than the import of typer.
 """
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdall.cli.app_config import config_app
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(config_app, name="config")
 
 
 def _version(wanted: bool) -> None:
@@ -32,7 +34,7 @@ def main(
     session: Session = None,
     as_json: Json = False,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Override a setting for this command.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting for this command (see config).")
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -110,7 +112,7 @@ async def ls(
 @app.command()
 @runs
 async def show(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Show the facts of an output: what it is, where it came from, its hash."""
+    """Show the facts of an output: what it is, where it came from, its hash, and how much a model has seen of it."""
     from holdall.cli import fetch
 
     return await fetch.show(handle, home, session, as_json or common.as_json)
@@ -273,7 +275,7 @@ async def verify(home: Home = None, session: Session = None, as_json: Json = Fal
 @app.command()
 @runs
 async def stats(home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Totals: outputs, bytes, tokens, by kind and by tool. All sessions; with --session only that one."""
+    """Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. --session: only that one."""
     from holdall.cli import care
 
     return await care.stats(home, session, as_json or common.as_json)

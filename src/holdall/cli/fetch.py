@@ -51,7 +51,7 @@ async def ls(sessions: bool, home: str | None, session: str | None, as_json: boo
         outputs, unreadable = await bag.outputs(), await bag.unreadable()
         if as_json:
             faults = {handle: str(fault) for handle, fault in unreadable.items()}
-            listed = [facts.to_json() for facts in outputs]
+            listed = [facts.to_json() | {"seen": _seen(facts, bag.journal.coverage(facts.handle))} for facts in outputs]
             screen.as_json({"session": bag.session.name, "outputs": listed, "unreadable": faults})
         elif outputs:
             now = time.time()
@@ -70,6 +70,7 @@ def _row(facts: Facts, coverage: Coverage, now: float) -> list[str]:
     if facts.state == "running":
         state = f"running {age(now - facts.created)}"
     gone = facts.state in ("expired", "running")
+    seen = _seen(facts, coverage)
     return [
         facts.handle,
         one_line(facts.origin.tool, 30) or "-",
@@ -77,9 +78,16 @@ def _row(facts: Facts, coverage: Coverage, now: float) -> list[str]:
         "-" if gone else facts.measure.kind,
         "-" if gone else size(facts.measure.bytes),
         "-" if gone else grouped(facts.measure.lines),
-        screen.percent(coverage.share(facts.measure.bytes)) if coverage.shown.starts and not gone else "-",
+        screen.percent(seen) if seen else "-",
         age(now - facts.created),
     ]
+
+
+def _seen(facts: Facts, coverage: Coverage) -> float | None:
+    """The share that a model was shown; None where there is nothing, or not yet all, to be a share of."""
+    if facts.state in ("expired", "running"):
+        return None
+    return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
 
 
 async def _sessions(bag: Holdall, as_json: bool) -> int:

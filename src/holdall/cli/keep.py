@@ -14,6 +14,7 @@ from holdall.bag import Holdall
 from holdall.cli import show
 from holdall.cli.options import FAULT, complain, open_bag
 from holdall.cli.progress import progress
+from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.facts import Facts, State
 
@@ -25,6 +26,7 @@ async def put(tool: str, call_id: str, home: str | None, session: str | None, as
     if sys.stdin.isatty():
         raise WrongUse("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
     async with open_bag(home, session) as bag:
+        _refuse_what_is_never_stored(bag, tool)
         with progress("keeping") as tick:
             facts = await bag.keep(_Stdin(), tool=tool, call_id=call_id, progress=tick)
         await _tell(bag, facts, as_json)
@@ -37,6 +39,7 @@ async def execute(
     """Run `command` with one pipe for both its streams, so that they are kept interleaved as they came."""
     name = tool or os.path.basename(command[0])
     async with open_bag(home, session) as bag:
+        _refuse_what_is_never_stored(bag, name)
         try:
             process = await asyncio.to_thread(_start, command)
         except (OSError, ValueError) as problem:
@@ -74,6 +77,7 @@ def _start(command: list[str]) -> "subprocess.Popen[bytes]":
 async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
     """What a model would see, on standard output; the handle for a person on standard error."""
     fits = await bag.fits(facts.handle)
+    content = str((await bag.shown(facts.handle)).content)
     if as_json:
         show.as_json(
             {
@@ -81,19 +85,28 @@ async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
                 "long_handle": facts.long_handle,
                 "facts": facts.to_json(),
                 "inline": fits,
-                "notice": await bag.notice(facts.handle),
+                "notice": await bag.notice(facts.handle) if fits else content,
             }
         )
         return
-    if fits:
-        whole = await bag.read(facts.handle, bytes=":", bounded=False)
-        show.content(whole.data)
-        show.end_line(whole.data)
+    if not fits and not content.endswith("\n"):
+        content += "\n"
+    data = content.encode("utf-8", "replace")
+    show.content(data)
+    show.end_line(data)
+    if fits or bag.dialect.shorten is not None:  # then its handle may stand nowhere in it
         show.about(f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else ""))
-    else:
-        print(await bag.notice(facts.handle))
-        if facts.error:
-            show.about(f"{facts.handle} {facts.state}: {facts.error}")
+    elif facts.error:
+        show.about(f"{facts.handle} {facts.state}: {facts.error}")
+
+
+def _refuse_what_is_never_stored(bag: Holdall, tool: str) -> None:
+    """These two keep everything that they are given: for a tool whose outputs are secrets they are the wrong way."""
+    if bag.policy_of(tool).store == "never":
+        raise WrongUse(
+            f'outputs of {one_line(tool, 60)} are never stored (tools.{one_line(tool, 60)}.store = "never"), and '
+            "put and exec store all that they are given. Nothing was read or run."
+        )
 
 
 class _Stdin:

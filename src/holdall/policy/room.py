@@ -32,12 +32,9 @@ def share(room: int, wants: Sequence[Want]) -> list[int]:
     """
     replaced: set[int] = set()
     while True:
-        level = _level(room - sum(wants[at].least for at in replaced), wants, replaced)
-        over = [
-            at
-            for at, want in enumerate(wants)
-            if at not in replaced and not want.divisible and want.size > level and want.size > want.least
-        ]
+        left = {at: want for at, want in enumerate(wants) if at not in replaced}
+        level = _level(room - sum(wants[at].least for at in replaced), list(left.values()))
+        over = [at for at, want in left.items() if not want.divisible and want.size > max(level, want.least)]
         if not over:
             return [want.least if at in replaced else _gets(want, level) for at, want in enumerate(wants)]
         replaced.add(max(over, key=lambda at: wants[at].size))
@@ -47,12 +44,27 @@ def _gets(want: Want, level: int) -> int:
     return min(want.size, max(level, want.least)) if want.divisible else want.size
 
 
-def _level(room: int, wants: Sequence[Want], replaced: set[int]) -> int:
+def _floor(want: Want) -> int:
+    """What it gets however little room there is."""
+    return min(want.size, want.least) if want.divisible or want.size <= want.least else 0
+
+
+def _level(room: int, wants: Sequence[Want]) -> int:
     """The height of the water: each gets at most this much, and all of the room is used or nobody wants more."""
-    sizes = sorted(want.size for at, want in enumerate(wants) if at not in replaced)
+    while True:
+        level = _filled(room, sorted(want.size for want in wants))
+        above = [want for want in wants if _floor(want) > level]
+        if not above:
+            return level
+        # Those stand out of the water, and the others share what they leave.
+        room -= sum(_floor(want) for want in above)
+        wants = [want for want in wants if _floor(want) <= level]
+
+
+def _filled(room: int, sizes: Sequence[int]) -> int:
     for number, size in enumerate(sizes):
         level = room // (len(sizes) - number)
         if size > level:
             return max(0, level)
         room -= size
-    return sizes[-1] if sizes else 0
+    return sizes[-1] if sizes else max(0, room)

@@ -28,7 +28,6 @@ from holdall.store.live import LiveWriter, RunningReader, interrupted, is_runnin
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
 from holdall.store.root import Root
-from holdall.store.sources import storable
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.blocks import BlockTable
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
@@ -131,15 +130,7 @@ class DirectoryStore:
             descriptor = disk.create(name, inside=inside)
             try:
                 os.fsync(inside)
-                facts = Facts(
-                    handle="",
-                    id=id,
-                    session=session.id,
-                    created=self.clock(),
-                    origin=replace(origin, arguments=storable(origin.arguments)),
-                    state="running",
-                    file=file,
-                )
+                facts = keeping.running_facts(id, session.id, origin, file, self.clock())
                 with folder.lock():
                     facts = folder.publish(facts, BlockTable())
                     self._root.catalogue.note(folder, facts)

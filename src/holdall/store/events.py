@@ -24,6 +24,7 @@ def append(lines: bytes, *, inside: int) -> None:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise StoreUnsafe(f"{NAME} in the store is not a regular file; nothing is written to it.")
+        os.fchmod(descriptor, 0o600)  # whatever the umask
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":

@@ -43,6 +43,12 @@ class Counted:
         return self._bytes
 
 
+def running_facts(id: str, session: str, origin: Origin, file: str, now: float) -> Facts:
+    """Of an output that is about to be written; its handle comes with its record."""
+    origin = replace(origin, arguments=storable(origin.arguments))
+    return Facts(handle="", id=id, session=session, created=now, origin=origin, state="running", file=file)
+
+
 def facts_of(id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], now: float) -> Facts:
     """The facts of an output that was just taken in; it has no handle yet."""
     state: State = "ready"

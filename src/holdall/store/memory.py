@@ -18,8 +18,8 @@ from holdall.store.live import RunningReader
 from holdall.store.nameless import Blob, explained
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
-from holdall.store.sessions import LONGEST_NAME
-from holdall.store.shelf import Kept, Shelf, Shelves
+from holdall.store.sessions import check_name
+from holdall.store.shelf import Entry, Shelf, Shelves
 from holdall.store.sources import storable
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.blocks import BlockTable
@@ -54,7 +54,7 @@ class MemoryStore:
     # Sessions
 
     def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
-        _check_name(name)
+        check_name(name)
         with self._shelves.lock:
             found = self._shelves.named(name)
             if found is None:
@@ -96,9 +96,9 @@ class MemoryStore:
             facts = keeping.facts_of(blob.name, session.id, origin, taken, notes(), self.clock())
             with self._shelves.lock:
                 shelf = self._shelves.of(session.id)
-                kept = Kept(facts, taken.table)
-                shelf.hold(kept, blob, facts)
-                return shelf.publish(kept)
+                entry = Entry(facts, taken.table)
+                shelf.hold(entry, blob, facts)
+                return shelf.publish(entry)
 
     def begin(self, session: SessionInfo, origin: Origin) -> MemoryWriter:
         with explained("starting an output"):
@@ -114,17 +114,17 @@ class MemoryStore:
         )
         with self._shelves.lock:
             shelf = self._shelves.of(session.id)
-            kept = Kept(facts, draft=draft)
+            entry = Entry(facts, draft=draft)
 
             def end(state: State, error: str, exit_code: int | None) -> Facts:
                 with self._shelves.lock, explained("ending a running output"):
                     if draft.is_over:
-                        raise WrongUse(f"output {kept.facts.handle} has ended already.")
+                        raise WrongUse(f"output {entry.facts.handle} has ended already.")
                     return self._end(
-                        shelf, kept, draft, replace(kept.facts, state=state, error=error, exit_code=exit_code)
+                        shelf, entry, draft, replace(entry.facts, state=state, error=error, exit_code=exit_code)
                     )
 
-            return draft.writer(shelf.publish(kept).handle, end)
+            return draft.writer(shelf.publish(entry).handle, end)
 
     # Outputs: out
 
@@ -142,7 +142,7 @@ class MemoryStore:
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
         with self._shelves.lock:
             shelf = self._shelves.of(session.id)
-            return [self._current(shelf, kept) for kept in shelf.in_order()]
+            return [self._current(shelf, entry) for entry in shelf.in_order()]
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
         """None, ever: there are no records that somebody else could have written."""
@@ -153,22 +153,22 @@ class MemoryStore:
     def open(self, facts: Facts) -> OutputReader:
         with self._shelves.lock, explained("opening an output"):
             shelf = self._shelves.of(facts.session)
-            kept = shelf.kept.get(facts.handle)
-            if kept is None:
+            entry = shelf.entries.get(facts.handle)
+            if entry is None:
                 raise StoreGone(f"output {facts.handle} is not in this store.")
-            current = self._current(shelf, kept)
-            if kept.blob is not None:
-                return FileReader(kept.blob.open(), current, kept.table)
-            if kept.draft is None:
+            current = self._current(shelf, entry)
+            if entry.blob is not None:
+                return FileReader(entry.blob.open(), current, entry.table)
+            if entry.draft is None:
                 when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
                 raise OutputExpired(current.handle, when, current.error)
-            descriptor = kept.draft.open()
+            descriptor = entry.draft.open()
         return RunningReader(descriptor, current)  # not under the lock: it reads all that is there
 
     def stamp(self, facts: Facts) -> str | None:
         with self._shelves.lock:
-            kept = self._shelves.of(facts.session).kept.get(facts.handle)
-            return str(kept.version) if kept is not None else None
+            entry = self._shelves.of(facts.session).entries.get(facts.handle)
+            return str(entry.version) if entry is not None else None
 
     # The log
 
@@ -190,14 +190,14 @@ class MemoryStore:
         """Leave a tombstone in place of an output. The number of bytes that this freed."""
         with self._shelves.lock:
             shelf = self._shelves.of(session.id)
-            kept = shelf.kept.get(facts.handle)
-            if kept is None or kept.blob is None:
+            entry = shelf.entries.get(facts.handle)
+            if entry is None or entry.blob is None:
                 return 0
-            current, blob = kept.facts, kept.blob
-            kept.table, kept.blob = BlockTable(), None
+            current, blob = entry.facts, entry.blob
+            entry.table, entry.blob = BlockTable(), None
             origin = replace(current.origin, arguments=None)
-            kept.change(replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin))
-            return 0 if any(one.blob is blob for one in shelf.kept.values()) else current.measure.bytes
+            entry.change(replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin))
+            return 0 if any(one.blob is blob for one in shelf.entries.values()) else current.measure.bytes
 
     def used_bytes(self, session: SessionInfo) -> int:
         """What the session's outputs take: identical ones once."""
@@ -205,18 +205,18 @@ class MemoryStore:
 
     # Inside
 
-    def _current(self, shelf: Shelf, kept: Kept) -> Facts:
+    def _current(self, shelf: Shelf, entry: Entry) -> Facts:
         """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first."""
-        if kept.draft is None or not kept.draft.is_over:
-            return kept.facts
+        if entry.draft is None or not entry.draft.is_over:
+            return entry.facts
         why = "its writer ended before it did; what had been written is kept"
         with explained("ending a running output"):
-            return self._end(shelf, kept, kept.draft, replace(kept.facts, state="interrupted", error=why))
+            return self._end(shelf, entry, entry.draft, replace(entry.facts, state="interrupted", error=why))
 
-    def _end(self, shelf: Shelf, kept: Kept, draft: Draft, facts: Facts) -> Facts:
-        measure, kept.table, blob = draft.settle()
-        kept.draft = None
-        return shelf.hold(kept, blob, replace(facts, measure=measure, ended=self.clock()))
+    def _end(self, shelf: Shelf, entry: Entry, draft: Draft, facts: Facts) -> Facts:
+        measure, entry.table, blob = draft.settle()
+        entry.draft = None
+        return shelf.hold(entry, blob, replace(facts, measure=measure, ended=self.clock()))
 
     def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
         """None where there is no quota: nothing is counted then."""
@@ -226,10 +226,3 @@ class MemoryStore:
                 return None
             in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
             return keeping.room_for(self._quota, self.used_bytes(session), in_all)
-
-
-def _check_name(name: str) -> None:
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise WrongUse(
-            f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."
-        )

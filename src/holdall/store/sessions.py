@@ -41,7 +41,7 @@ class Sessions:
 
     def find(self, name: str) -> SessionInfo | None:
         """By name, or by the name of its folder."""
-        _check_name(name)
+        check_name(name)
         if name.startswith(PREFIX) and is_uuid(name.removeprefix(PREFIX)):
             named = self._load(name.removeprefix(PREFIX))
             if named is not None:
@@ -64,7 +64,7 @@ class Sessions:
         One maker at a time: a session can be found, and used, from the moment that its file is there, so no maker
         may lose the race for the name after that.
         """
-        _check_name(name)
+        check_name(name)
         names = self._names()
         with disk.locked(_LOCK, inside=names):
             found = self.find(name)
@@ -207,7 +207,7 @@ def _rule(value: object) -> Retention:
         return Retention(days=None)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise WrongUse(
             f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."

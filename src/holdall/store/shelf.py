@@ -19,7 +19,7 @@ from holdall.values.handles import Foreign, Long, Short, parse
 
 
 @dataclass(slots=True)
-class Kept:
+class Entry:
     """One output: a draft while it runs, a blob once it has ended, neither when it has expired."""
 
     facts: Facts
@@ -39,40 +39,40 @@ class Shelf:
     """One session."""
 
     info: SessionInfo
-    kept: dict[str, Kept] = field(default_factory=dict[str, Kept])  # by handle
+    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])  # by handle
     log: bytearray = field(default_factory=bytearray)
     # By sha256. It goes with the last output that holds it.
     _blobs: WeakValueDictionary[str, Blob] = field(default_factory=WeakValueDictionary[str, Blob])
 
-    def in_order(self) -> list[Kept]:
+    def in_order(self) -> list[Entry]:
         """Oldest first."""
-        return sorted(self.kept.values(), key=lambda one: (one.facts.created, one.facts.handle))
+        return sorted(self.entries.values(), key=lambda one: (one.facts.created, one.facts.handle))
 
-    def publish(self, kept: Kept) -> Facts:
+    def publish(self, entry: Entry) -> Facts:
         """Put it under a handle that nobody has."""
         for attempt in range(64):
             handle = new_handle(attempt)
-            if handle not in self.kept:
-                self.kept[handle] = kept
-                return kept.change(replace(kept.facts, handle=handle))
+            if handle not in self.entries:
+                self.entries[handle] = entry
+                return entry.change(replace(entry.facts, handle=handle))
         raise StoreFault("no free handle was found in 64 tries.")
 
-    def hold(self, kept: Kept, blob: Blob, facts: Facts) -> Facts:
+    def hold(self, entry: Entry, blob: Blob, facts: Facts) -> Facts:
         """Its final facts and bytes: those of another output where they are the same, else its own."""
-        kept.blob = self._blobs.setdefault(facts.measure.sha256, blob)
-        return kept.change(replace(facts, file=kept.blob.name))
+        entry.blob = self._blobs.setdefault(facts.measure.sha256, blob)
+        return entry.change(replace(facts, file=entry.blob.name))
 
-    def named(self, reference: str) -> Kept | None:
+    def named(self, reference: str) -> Entry | None:
         match parse(reference, session=self.info.id):
             case Short(handle):
-                return self.kept.get(handle)
+                return self.entries.get(handle)
             case Long(session, id):
-                of_it = (one for one in self.kept.values() if one.facts.id == id)
+                of_it = (one for one in self.entries.values() if one.facts.id == id)
                 return next(of_it, None) if session == self.info.id else None
             case Foreign():
                 return None
 
-    def called(self, call_id: str) -> Kept | None:
+    def called(self, call_id: str) -> Entry | None:
         found = [one for one in self.in_order() if one.facts.origin.call_id == call_id]
         if len(found) > 1:
             raise AmbiguousCallId(call_id, [one.facts.handle for one in found])

@@ -14,7 +14,7 @@ from holdall.policy.measure import checksum
 from holdall.store import disk
 from holdall.store.directory import DirectoryStore
 from holdall.store.folder import TERMINAL, SessionFolder
-from holdall.store.protocol import Progress, SessionInfo
+from holdall.store.protocol import OutputStore, Progress, SessionInfo
 from holdall.store.sessions import NAMES, PREFIX
 from holdall.values.blocks import BLOCK
 from holdall.values.errors import HoldallError, OutputDamaged
@@ -126,7 +126,7 @@ def verify(
             done += facts.measure.bytes
 
 
-def stats(store: DirectoryStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+def stats(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
     total = Stats()
     for session in store.sessions() if sessions is None else sessions:
         total.sessions += 1

@@ -130,14 +130,19 @@ def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Fact
         return "Nothing is kept in this session yet."
     lines = [f"{plural(len(outputs), 'output')} kept, newest first:"]
     for facts, share in list(reversed(outputs))[:most]:
-        measure = facts.measure
-        state = "" if facts.state == "ready" else f" · {facts.state}"
-        size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"
-        tool = json.dumps(facts.origin.tool[:60], ensure_ascii=False) if facts.origin.tool else "a tool"
-        lines.append(f"{handle_of(facts)}  {tool} · {size}{state} · {Seen(share)}")
+        lines.append(f"{line_of(facts, handle_of(facts))} · {Seen(share)}")
     if len(outputs) > most:
         lines.append(f"… and {len(outputs) - most:,} older ones.")
     return "\n".join(lines)
+
+
+def line_of(facts: Facts, handle: str) -> str:
+    """One output on one line."""
+    measure = facts.measure
+    state = "" if facts.state == "ready" else f" · {facts.state}"
+    size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"
+    tool = json.dumps(facts.origin.tool[:60], ensure_ascii=False) if facts.origin.tool else "a tool"
+    return f"{handle}  {tool} · {size}{state}"
 
 
 def hex_rows(data: bytes, offset: int) -> str:

@@ -43,6 +43,11 @@ def _value(value: object) -> str:
     return f'"{text}"'
 
 
+def plain_running(view: View) -> str:
+    """For a call that goes on in the background, in a dialect that has no words of its own for it."""
+    return f"{view.facts.origin.tool or 'The tool'} is still running; what it writes is kept under {view.handle}."
+
+
 def no_call(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:
     """For dialects in which a model cannot go on by itself."""
     return ""
@@ -59,7 +64,7 @@ class Dialect:
     name: str
     limits: Limits
     notice: Callable[[View], str]
-    running: Callable[[View], str]
+    running: Callable[[View], str] = plain_running
     tools: tuple[Tool, ...] = ()
     instructions: str = ""
     shorten: Callable[[Cut], object] | None = None

@@ -49,6 +49,15 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {ask.handle}, STRATEGY:{mode}:\n\n{message}"
 
 
+# Advice in errors is for whoever types commands; a model has tools and arguments instead.
+_FOR_A_MODEL = (
+    (" with --group", " with group=true"),
+    (" `holdall verify` lists what is damaged.", ""),
+    (" (`holdall ls` lists them.)", ""),
+)
+
+
 def _sentence(text: str) -> str:
-    text = text.replace(" (`holdall ls` lists them.)", "")
+    for commands, arguments in _FOR_A_MODEL:
+        text = text.replace(commands, arguments)
     return text[:1].upper() + text[1:]

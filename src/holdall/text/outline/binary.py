@@ -2,30 +2,34 @@
 
 import re
 from collections.abc import Callable
+from itertools import islice
 
 from holdall.text.numbers import plural
-from holdall.text.outline.model import Outline, cut, fitted
+from holdall.text.outline.model import Lead, Outline, Room, cut, fitted
 from holdall.text.outline.sample import Sample
 
 _STRINGS = re.compile(rb"[\x20-\x7e]{12,200}+")
 _STRINGS_IN = 64 * 1024
+_WORD = re.compile(r"[A-Za-z]\w{4,30}", re.ASCII)
 _PDF_PAGES = re.compile(rb"/Type\s{0,3}/Page\b(?!s)")
 _ELF_KINDS = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 _ELF_MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
 
 
-def binary_outline(sample: Sample, budget: int) -> Outline:
+def binary_outline(sample: Sample, room: Room) -> Outline:
     head = sample.head[:4096]
     label, detail = _type(head, sample)
     told = [f"{label}{': ' + detail if detail else ''}"]
     strings = list(dict.fromkeys(found[0].decode("ascii").strip() for found in _found(sample)))
     if strings:
         told.append("texts in it: " + " · ".join(f'"{cut(text, 60)}"' for text in strings[:4]))
-    return Outline(label, fitted(told, budget), not sample.whole, ())
+    word = next((found[0] for found in map(_WORD.search, strings) if found), "")
+    leads = (Lead("grep", {"pattern": word, "literal": True, "count": True}),) if word else ()
+    return Outline(label, fitted(told, room), not sample.whole, (), leads=leads)
 
 
 def _found(sample: Sample) -> list[re.Match[bytes]]:
-    return list(_STRINGS.finditer(sample.head, 0, _STRINGS_IN))[:12]
+    return list(islice(_STRINGS.finditer(sample.head, 0, _STRINGS_IN), 12))
 
 
 def _type(head: bytes, sample: Sample) -> tuple[str, str]:

@@ -7,13 +7,14 @@ from functools import partial
 from holdall.text.outline.binary import binary_outline
 from holdall.text.outline.diff import diff_outline
 from holdall.text.outline.json_outline import json_outline
-from holdall.text.outline.markup import html_outline, markdown_outline, xml_outline
-from holdall.text.outline.model import Outline
+from holdall.text.outline.markup import html_outline, markdown_outline
+from holdall.text.outline.model import Outline, Room
 from holdall.text.outline.ndjson import ndjson_outline
 from holdall.text.outline.report_outline import report_outline
-from holdall.text.outline.sample import Sample, take
+from holdall.text.outline.sample import LineAt, Read, Sample, take
 from holdall.text.outline.table import table_outline
 from holdall.text.outline.text_outline import text_outline
+from holdall.text.outline.xml_outline import xml_outline
 from holdall.values.facts import Measure
 
 _JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
@@ -21,23 +22,24 @@ _XML = re.compile(
     rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:\?xml\b|!DOCTYPE (?!html)|[A-Za-z_][\w:.-]{0,80}[\s>/])", re.IGNORECASE
 )
 _HEADS = 64 * 1024
-_Maker = Callable[[Sample, int], Outline | None]
+_Maker = Callable[[Sample, Room], Outline | None]
+_ROOM = Room(1400)
 
 
 def outline(
-    read: Callable[[int, int], bytes], measure: Measure, *, tool: str = "", budget_chars: int = 1400
+    read: Read, measure: Measure, *, tool: str = "", room: Room = _ROOM, line_at: LineAt | None = None
 ) -> Outline:
-    """What is in an output and what is rare in it, in about `budget_chars` characters.
+    """What is in an output and what is rare in it, in about as much as there is `room` for.
 
-    `read(start, end)` gives exact bytes. Little more than one MiB of a large output is read, whatever its size, and
-    all of an output up to about four. `tool` may tell what cannot be seen.
+    `read(start, end)` gives exact bytes, `line_at` the line that holds a byte. Little more than one MiB of a large
+    output is looked at, whatever its size, and all of an output up to about four. `tool` may tell what cannot be seen.
     """
-    sample = take(read, measure.bytes, measure.lines)
+    sample = take(read, measure.bytes, measure.lines, line_at)
     for make in _makers(sample, measure, tool):
-        found = make(sample, budget_chars)
+        found = make(sample, room)
         if found is not None:
             return found
-    return text_outline(sample, budget_chars, kind=measure.kind)
+    return text_outline(sample, room, kind=measure.kind)
 
 
 def _makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:

@@ -1,6 +1,9 @@
 """Lines that look like errors. A guess by words, which leaves out what says that there are none."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
 
 _WORDS = re.compile(
     r"\b(?:[A-Za-z_.]{0,60}(?:Error|Exception)|errors?|exceptions?|traceback|fatal|panic(?:ked)?|fail(?:ed|ure|ures)?"
@@ -18,6 +21,27 @@ _NONE = re.compile(
     r"|\b(?:error|exception|fail)[_-]\w|\w[_/-](?:error|exception|fail)s?\b|\b(?:on|if) (?:error|failure|exception)\b",
     re.IGNORECASE,
 )
+# Every text that has one of the words above has one of these, in small letters. To look for them costs next to nothing.
+_STEMS = (
+    "rror", "xception", "traceback", "fatal", "panic", "fail", "critical", "severe", "segfault", "segmentation", "core dump",
+    "abort", "denied", "refused", "unreachable", "timed out", "out of mem", "oom", "killed", "cannot", "could not", "unable to",
+)  # fmt: skip
+
+
+def complaints(lines: Sequence[str]) -> list[int]:
+    """`complaint` of each line; only those that may be one are looked at."""
+    text = "\n".join(lines).lower()
+    if len(text) != sum(map(len, lines)) + max(0, len(lines) - 1):  # a letter whose small form is longer
+        return [complaint(line) for line in lines]
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    found: set[int] = set()
+    for stem in _STEMS:
+        at = text.find(stem)
+        while at >= 0:
+            line = bisect_right(starts, at) - 1
+            found.add(line)
+            at = text.find(stem, starts[line + 1])
+    return [complaint(line) if number in found else 0 for number, line in enumerate(lines)]
 
 
 def complaint(line: str) -> int:

@@ -1,71 +1,114 @@
 """Diffs: which files, with lines added and removed."""
 
 import re
+from dataclasses import dataclass
+
+import stringzilla
 
 from holdall.text.numbers import plural
-from holdall.text.outline.model import Outline, cut, fitted
-from holdall.text.outline.sample import Sample
+from holdall.text.outline.model import Lead, Outline, Room, cut, fitted
+from holdall.text.outline.sample import Sample, thinned
 
-_FILE = re.compile(
-    rb"^(?:diff --git [^\n]{1,1000}|Index: [^\n]{1,500}|--- [^\n]{1,500}\n\+\+\+ [^\n]{1,500})$", re.MULTILINE
-)
-_GIT = re.compile(rb"diff --git \"?a/(?P<old>.+?)\"? \"?b/(?P<new>.+?)\"?\s*$")
-_NEW = re.compile(rb"^\+\+\+ (?:b/)?(?P<new>[^\t\n]+)", re.MULTILINE)
-_STATE = re.compile(rb"^(?P<state>new file|deleted file|rename from|Binary files|GIT binary)", re.MULTILINE)
+# By which sign the parts of files begin: the first of these that there is. A `---` below one of the others is its own.
+_SIGNS = (b"diff --git ", b"Index: ", b"--- ")
+_NEW = re.compile(rb"\n\+\+\+ (?:b/)?(?P<new>[^\t\n]+)")
+_STATE = re.compile(rb"\n(?P<state>new file|deleted file|rename from|Binary files|GIT binary)")
 _STATES = {b"new file": "new", b"deleted file": "deleted", b"rename from": "renamed"}
+_MOST = 2000  # parts that are looked at
+_NAMED_IN = 3000  # bytes in which the name of a file is looked for
+_LISTS = {
+    b"diff --git ": r"^diff --git a/(\S+)",
+    b"Index: ": r"^Index: (\S+)",
+    b"--- ": r"^\+\+\+ (\S+)",
+}
 
 
-def diff_outline(sample: Sample, budget: int) -> Outline | None:
-    files: dict[str, list[int]] = {}
-    notes: dict[str, str] = {}
-    for _, data in sample.pieces:
-        heads = [match.span() for match in _FILE.finditer(data)]
-        # `Index:` and `diff --git` stand above a `---` of their own file, which is not another one.
-        starts = [a for a, _ in heads if data[a : a + 4] != b"--- " or not _follows(data, a, heads)]
-        for at, start in enumerate(starts):
-            part = data[start : starts[at + 1] if at + 1 < len(starts) else len(data)]
-            name = _name(part)
-            plus, minus = part.count(b"\n+") - part.count(b"\n+++ "), part.count(b"\n-") - part.count(b"\n--- ")
-            known = files.setdefault(name, [0, 0])
-            known[0] += plus
-            known[1] += minus
-            state = _STATE.search(part, 0, 600)
-            if state:
-                notes[name] = _STATES.get(state["state"], "binary")
+@dataclass(slots=True)
+class _File:
+    added: int = 0
+    removed: int = 0
+    note: str = ""
+    start: int = 0  # the largest part of it
+    end: int = 0
+
+
+def diff_outline(sample: Sample, room: Room) -> Outline | None:
+    sign = next((sign for sign in _SIGNS if sample.head.startswith(sign) or sample.count(b"\n" + sign)), None)
+    if sign is None:
+        return None
+    parts = sample.count(b"\n" + sign) + sample.head.startswith(sign)
+    added, removed = (sample.count(b"\n" + side) - sample.count(b"\n" + side * 3 + b" ") for side in (b"+", b"-"))
+    whole = sample.whole and parts <= _MOST
+    seen = sample if parts <= _MOST else thinned(sample, _MOST / parts)
+    files = _files(seen, sign)
     if not files:
         return None
     about = "" if sample.whole else "~"
-    scale = 1.0 if sample.whole else sample.size / sum(len(data) for _, data in sample.pieces)
-    added, removed = (round(sum(each[side] for each in files.values()) * scale) for side in (0, 1))
-    seen = plural(len(files), "file") if sample.whole else f"at least {plural(len(files), 'file')}"
-    told = [f"{seen}, {about}+{added:,} −{removed:,}"]
-    ranked = sorted(files.items(), key=lambda each: -sum(each[1]))
-    told += [_line(name, counts, notes.get(name, "")) for name, counts in ranked]
-    kept = list(fitted(told, budget - 40))
-    if len(kept) < len(told):
-        kept.append(f"… {plural(len(told) - len(kept), 'more file')}")
-    return Outline("diff", tuple(kept), not sample.whole, ())
+    number = plural(len(files), "file") if whole else f"at least {plural(len(files), 'file')}"
+    total = [f"{about}{sign_of}{round(lines * sample.scale):,}" for sign_of, lines in (("+", added), ("−", removed))]
+    told = [f"{number}, {' '.join(total)}"]
+    ranked = sorted(files.items(), key=lambda each: -each[1].added - each[1].removed)
+    told += [_line(name, file, seen) for name, file in ranked[:200]]
+    kept = list(fitted(told, room.after(["… at least 12,345 more files"])))
+    left = len(ranked) + 1 - len(kept)
+    if left:
+        kept.append(f"… {'' if whole else 'at least '}{plural(left, 'more file')}")
+    ranges = tuple((file.start, file.end, f"diff of {cut(name, 80)}") for name, file in ranked[:2])
+    leads = (Lead("grep", {"pattern": _LISTS[sign], "group": True}),)
+    return Outline("diff", tuple(kept), not whole, (), ranges, leads)
 
 
-def _line(name: str, counts: list[int], note: str) -> str:
-    return f"+{counts[0]:,} −{counts[1]:,}  {cut(name, 160)}" + (f" ({note})" if note else "")
+def _files(sample: Sample, sign: bytes) -> dict[str, _File]:
+    files: dict[str, _File] = {}
+    for start, data in sample.pieces:
+        places = _places(data, sign)
+        for at, end in zip(places, [*places[1:], len(data)], strict=True):
+            part = data[at:end]
+            name = _name(part)
+            if sign == b"--- " and not _NEW.match(part, part.find(b"\n")):
+                continue  # a removed line that begins with two dashes
+            file = files.setdefault(name, _File())
+            file.added += part.count(b"\n+") - part.count(b"\n+++ ")
+            file.removed += part.count(b"\n-") - part.count(b"\n--- ")
+            if end - at > file.end - file.start:
+                file.start, file.end = start + at, start + end
+            state = _STATE.search(part, 0, 600)
+            if state:
+                file.note = _STATES.get(state["state"], "binary")
+    return files
 
 
-def _follows(data: bytes, start: int, heads: list[tuple[int, int]]) -> bool:
-    """Whether this `---` belongs to a header that stands shortly above it, with no hunk between."""
-    above = data.rfind(b"diff --git ", max(0, start - 2000), start)
-    above = max(above, data.rfind(b"Index: ", max(0, start - 2000), start))
-    return above >= 0 and len(heads) > 1 and b"\n@@ " not in data[above:start]
+def _places(data: bytes, sign: bytes) -> list[int]:
+    found = [0] if data.startswith(sign) else []
+    at = stringzilla.find(data, b"\n" + sign)
+    while at >= 0:
+        found.append(at + 1)
+        at = stringzilla.find(data, b"\n" + sign, at + 1)
+    return found
+
+
+def _line(name: str, file: _File, sample: Sample) -> str:
+    about = "" if sample.whole else "~"
+    note = f" ({file.note})" if file.note else ""
+    return f"{about}+{file.added:,} −{file.removed:,}  {cut(name, 160)}{note} · {sample.place(file.start)}"
 
 
 def _name(part: bytes) -> str:
-    first = part[: part.find(b"\n") if b"\n" in part else len(part)]
-    git = _GIT.match(first)
-    new = _NEW.search(part, 0, 3000)
-    if git:
-        name = git["new"]
+    end = part.find(b"\n", 0, _NAMED_IN)
+    first = part[: end if end >= 0 else _NAMED_IN].rstrip()
+    new = _NEW.search(part, 0, _NAMED_IN)
+    if first.startswith(b"diff --git "):
+        name = _second(first[len(b"diff --git ") :])
     elif first.startswith(b"Index: "):
-        name = first[7:]
+        name = first[len(b"Index: ") :]
     else:
         name = new["new"] if new and new["new"] != b"/dev/null" else first[4:].split(b"\t")[0].removeprefix(b"a/")
     return name.decode("utf-8", "replace").strip()
+
+
+def _second(names: bytes) -> bytes:
+    """`y` of `a/x b/y`. Where both are the same it is the second half, whatever spaces it has."""
+    middle = len(names) // 2
+    if names[middle : middle + 3] == b" b/" and names[2:middle] == names[middle + 3 :]:
+        return names[middle + 3 :]
+    return names.rpartition(b" b/")[2].rpartition(b' "b/')[2].removesuffix(b'"')

@@ -8,10 +8,11 @@ import re
 from collections import Counter
 from functools import cached_property
 from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, cast
 
 from holdall.text.json_names import normalized_step
-from holdall.text.outline.json_values import readable
+from holdall.text.outline.json_text import readable
 
 _STEPS = ((24_000, 12_000), (40_000, 1_200))  # while so many were looked at in all, so many more for one path …
 _FEWER = 200  # … and then only so many
@@ -47,22 +48,40 @@ class Group:
         self._members: dict[str, Group] = {}
 
     @cached_property
+    def kinds(self) -> frozenset[type]:
+        return frozenset(map(type, self.values))
+
+    @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        return [value for value in self.values if isinstance(value, dict)]
+        return self._of(dict)
 
     @cached_property
     def arrays(self) -> list[list[Any]]:
-        return [value for value in self.values if isinstance(value, list)]
+        return self._of(list)
 
     @cached_property
     def plain(self) -> list[Any]:
-        if len(self.objects) + len(self.arrays) == len(self.values):
+        if not self.kinds & {dict, list}:
+            return self.values
+        if self.kinds <= {dict, list}:
             return []
-        return [value for value in self.values if not isinstance(value, dict | list)]
+        return [value for value in self.values if type(value) is not dict and type(value) is not list]
+
+    def _of(self, kind: type) -> list[Any]:
+        # Nearly always all values are of one type, and then none is looked at.
+        if kind not in self.kinds:
+            return []
+        return self.values if len(self.kinds) == 1 else [value for value in self.values if type(value) is kind]
 
     @cached_property
     def keys(self) -> Counter[str]:
-        return Counter(chain.from_iterable(self.objects))
+        """How many objects have each name. Records with the same names in the same order are counted at once."""
+        rows = Counter(map(tuple, self.objects))
+        keys: Counter[str] = Counter()
+        for row, times in rows.items():
+            for key in row:
+                keys[key] += times
+        return keys
 
     @cached_property
     def is_map(self) -> bool:
@@ -78,7 +97,9 @@ class Group:
 
     def member(self, key: str) -> "Group":
         if key not in self._members:
-            self._members[key] = self._below(step(key), [each[key] for each in self.objects if key in each])
+            everywhere = self.keys[key] == len(self.objects)
+            with_it = self.objects if everywhere else [each for each in self.objects if key in each]
+            self._members[key] = self._below(step(key), list(map(itemgetter(key), with_it)))
         return self._members[key]
 
     def _below(self, step: str, values: list[Any]) -> "Group":

@@ -4,22 +4,25 @@ from typing import Any, cast
 
 from holdall.text.outline.json_shape import Shapes
 from holdall.text.outline.json_values import Seen, see
-from holdall.text.outline.model import Outline, fitted
+from holdall.text.outline.model import Outline, Room, fitted
 from holdall.text.outline.sample import Sample
 
 
-def json_outline(sample: Sample, budget: int) -> Outline | None:
+def json_outline(sample: Sample, room: Room) -> Outline | None:
     """None where it is not JSON, not even the beginning of it."""
     seen = see(sample)
     if seen is None or (not seen.whole and not _tells(seen.value)):
         return None
     shapes = Shapes(seen)
-    lines = shapes.lines(budget)
+    note = ""
     if seen.note:
-        lines.insert(1, f"{seen.note}; the shape is that of the part before")
+        note = f"{seen.note}; the shape is that of the part before"
     elif not seen.whole:
-        lines.insert(1, "shape and counts from a sample: keys that stand only in the rest are not named")
-    return Outline(_label(seen), fitted(lines, budget), sampled=shapes.sampled, errors=())
+        note = "shape from a sample: keys that stand only in the rest are not named"
+    lines = shapes.lines(room.after([note]) if note else room)
+    if note:
+        lines.insert(1, note)
+    return Outline(_label(seen), fitted(lines, room), sampled=shapes.sampled, errors=(), leads=shapes.leads())
 
 
 def _tells(value: object) -> bool:

@@ -5,20 +5,23 @@ from collections import Counter
 from math import isnan
 from typing import Any
 
-from holdall.text.outline.json_values import readable
+from holdall.text.outline.json_text import readable
 from holdall.text.outline.model import cut
 
 _TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 _TEXT = 48
 _FEW = 4
 _LOOKED_AT = 12_000
+_PROBED, _LONG = 48, 60  # values by which prose is told, and how long they then are
 
 
 def scalars(values: list[Any], *, exact: bool) -> str:
     """`exact`: these are all the values that there are. Else what is said of all of them has a `~`."""
     about = "" if exact else "~"
     kinds = Counter(map(type, values))
-    distinct = _distinct(values)
+    if _is_prose(values):
+        return f"{'|'.join(_TYPES.get(kind, '?') for kind, _ in kinds.most_common())} {_example(values, kinds, about)}"
+    distinct = _distinct(values, kinds)
     if len(distinct) == 1:
         return literal(values[0]) if exact or len(values) == 1 else about + literal(values[0])
     if len(distinct) <= _FEW and all(len(str(value)) <= 40 for _, value in distinct):
@@ -34,6 +37,12 @@ def scalars(values: list[Any], *, exact: bool) -> str:
     return f"{names} {_example(values, kinds, about)}".rstrip()
 
 
+def _is_prose(values: list[Any]) -> bool:
+    """Long texts, nearly each of them another: to count them costs much and tells nothing."""
+    some = [value for value in values[:: max(1, len(values) // _PROBED)] if isinstance(value, str)]
+    return len(some) > _PROBED // 2 and sum(map(len, some)) > _LONG * len(some) and len(set(some)) * 4 > 3 * len(some)
+
+
 def literal(value: Any, most: int = _TEXT) -> str:
     if isinstance(value, str):
         return quoted(value, most)
@@ -45,16 +54,18 @@ def quoted(text: str, most: int = _TEXT) -> str:
     return '"' + cut(readable(text[: most * 4]) + ("…" if len(text) > most * 4 else ""), most) + '"'
 
 
-def _distinct(values: list[Any]) -> Counter[tuple[type, Any]]:
+def _distinct(values: list[Any], kinds: Counter[type]) -> Counter[tuple[type, Any]]:
+    values = values[:_LOOKED_AT]
+    if len(kinds) == 1:
+        (kind,) = kinds
+        return Counter({(kind, value): times for value, times in Counter(values).items()})
     # 1, 1.0 and True are equal in Python and different in JSON.
-    return Counter(zip(map(type, values[:_LOOKED_AT]), values[:_LOOKED_AT], strict=True))
+    return Counter(zip(map(type, values), values, strict=True))
 
 
 def _example(values: list[Any], kinds: Counter[type], about: str) -> str:
     if kinds.keys() <= {int, float, type(None)}:
-        numbers = [
-            value for value in values if isinstance(value, int) or (isinstance(value, float) and not isnan(value))
-        ]
+        numbers = values if kinds.keys() <= {int} else [v for v in values if v is not None and not isnan(v)]
         if numbers:
             return f"{about}{_number(min(numbers))}…{_number(max(numbers))}"
     for value in values:

@@ -11,9 +11,11 @@ from itertools import islice
 from typing import cast
 
 from holdall.text.outline.json_groups import Allowance, Group
+from holdall.text.outline.json_leads import json_leads
 from holdall.text.outline.json_scalars import quoted, scalars
-from holdall.text.outline.json_values import Seen, readable
-from holdall.text.outline.model import cut
+from holdall.text.outline.json_text import readable
+from holdall.text.outline.json_values import Seen
+from holdall.text.outline.model import Lead, Room, count, cut
 
 _PLAIN = re.compile(r"(?:[^\W\d]|[$@])[\w$@.-]*")
 _KEYS = 28  # members of a record that are named
@@ -52,22 +54,26 @@ class Shapes:
         self._allowance = Allowance()
         self._root = Group("$", [seen.value], seen.whole, self._allowance)
         self._waiting: list[Group] = []
+        self._told: dict[str, str] = {}  # scalars by path: a line may be written more than once
 
     @property
     def sampled(self) -> bool:
         """Whether what `lines` told comes from some of the values only."""
         return not self._root.exact or self._allowance.was_short
 
-    def lines(self, budget: int) -> list[str]:
-        lines = [self._line(self._root)]
-        budget -= len(lines[0])
+    def leads(self) -> tuple[Lead, ...]:
+        return json_leads(self._root, self._counts)
+
+    def lines(self, room: Room) -> list[str]:
+        lines = [room.cut(self._line(self._root), 80)]
+        room = room.after(lines)
         misses = 0
         while self._waiting and len(lines) < _MOST_LINES and misses < _MISSES:
             self._waiting.sort(key=_weight)
             line = self._line(self._waiting.pop(0))
-            if len(line) < budget:
+            if room.of(line) <= room.size:
                 lines.append(line)
-                budget -= len(line) + 1
+                room = room.after([line])
             else:
                 misses += 1
         return lines
@@ -90,7 +96,7 @@ class Shapes:
         if group.arrays:
             texts.append(self._arrays(group, levels))
         if group.plain:
-            texts.append(scalars(group.plain, exact=group.exact))
+            texts.append(self._scalars(group))
         return "|".join(texts) or "?"
 
     def _arrays(self, group: Group, levels: int) -> str:
@@ -122,7 +128,7 @@ class Shapes:
 
     def _child(self, group: Group, levels: int) -> str:
         if not group.objects and not group.arrays:
-            return scalars(group.values, exact=group.exact) if group.values else "?"
+            return self._scalars(group) if group.values else "?"
         waiting = len(self._waiting)
         if levels > 0 and not _is_wide(group):
             text = self._shape(group, levels - 1)
@@ -145,16 +151,24 @@ class Shapes:
             inner = group.entries
             text = f"{{{self._sizes(group, group.objects)} keys like {_like(group.keys)}"
             if not inner.objects and not inner.arrays:
-                return f"{text}: {scalars(inner.values, exact=inner.exact)}}}"
+                return f"{text}: {self._scalars(inner)}}}"
             self._waiting.append(inner)
             return text + "}"
         self._waiting.append(group)
         return _names(group)
 
+    def _scalars(self, group: Group) -> str:
+        if group.path not in self._told:
+            self._told[group.path] = scalars(group.plain, exact=group.exact)
+        return self._told[group.path]
+
     def _sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
         if len(containers) == 1:
-            return self._counts.get(id(containers[0])) or f"{len(containers[0]):,}"
+            return count(*self._counts.get(id(containers[0]), (len(containers[0]), True)))
         sizes = list(map(len, containers))
+        if self._counts:
+            known = (self._counts.get(id(each)) for each in containers)
+            sizes = [round(each[0]) if each else size for each, size in zip(known, sizes, strict=True)]
         low, high = min(sizes), max(sizes)
         mark = "" if group.exact else "~"
         return f"{mark}{low:,}" if low == high else f"{mark}{low:,}–{high:,}"
@@ -192,7 +206,7 @@ def _weight(group: Group) -> float:
         for value in islice(each.values(), 20)
         if isinstance(value, dict | list)
     )
-    return depth - min(2.0, math.log10(max(1, len(group.values), below / 4)))
+    return depth - min(2.5, math.log10(max(1, len(group.values), below / 4)))
 
 
 def _name(key: str) -> str:

@@ -3,40 +3,54 @@
 from collections import Counter
 
 from holdall.text.numbers import plural
-from holdall.text.outline.complaints import complaint
+from holdall.text.outline.complaints import complaints
 from holdall.text.outline.heads import TIME, access
-from holdall.text.outline.model import MOST_ERRORS, count, cut, cut_bytes, share
-from holdall.text.outline.sample import Lines, Sample
+from holdall.text.outline.lines import Lines
+from holdall.text.outline.model import MOST_ERRORS, Room, count, cut, cut_bytes, share
+from holdall.text.outline.sample import Sample
 from holdall.text.outline.shapes import Shape, Shapes
 
-_WIDTH = 150  # characters of a shape that are shown
+_WIDTH = 130  # characters of a shape that are shown
 _RARE = 2  # a shape with at most so many lines is rare
 _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
+_GRADED = 120  # of the frequent shapes, so many are looked at for what went wrong
+_STATUSES, _STATUSES_IN = 400, 64 * 1024  # lines by which the statuses of an access log are told
+_WRONG = 3  # frequent shapes that speak of errors and are told before others that are more frequent
 
 
 def parts(
-    mined: Shapes, lines: Lines, sample: Sample, budget: int, *, known: frozenset[int] = frozenset()
+    mined: Shapes, lines: Lines, sample: Sample, room: Room, *, known: frozenset[int] = frozenset()
 ) -> tuple[list[str], list[str]]:
-    """The lines of the frequent shapes and of the rare ones: about two thirds of the room for the first.
+    """The lines of the frequent shapes and of the rare ones: more than half of the room for the first.
 
     Lines that start at one of `known` have been told already.
     """
-    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or lines.starts[shape.first] not in known]
+    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or lines.start(shape.first) not in known]
     rare = [shape for shape in shapes if shape.seen <= _RARE]
     often = [shape for shape in shapes if shape.seen > _RARE]
-    shown: list[str] = []
-    room = budget * (0.62 if rare else 1.0) - 60
-    width = len(count(often[0].lines * lines.scale, lines.exact)) if often else 0
-    for shape in often:
-        line = f"{count(shape.lines * lines.scale, lines.exact and shape.exact):>{width}} × {cut(shape.text, _WIDTH)}"
-        room -= len(line) + 1
-        if room < 0:
+    counted = [count(shape.lines * lines.scale, lines.exact and shape.exact) for shape in often[:_GRADED]]
+    width = max(map(len, counted[:12]), default=0)
+    told = [f"{number:>{width}} × {cut(shape.text, _WIDTH)}" for number, shape in zip(counted, often, strict=False)]
+    room = room.after([_more(len(shapes), len(rare), mined, exact=lines.exact, told=True)])
+    chosen: list[int] = []
+    left = room.less(0.58 if rare else 1.0)
+    for at in _order(often[:_GRADED]):
+        left = left.after([told[at]])
+        if left.size < 0:
             break
-        shown.append(line)
-    told = _rare(rare, lines, sample, budget - sum(map(len, shown)) - 80)
-    more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(told))
-    return shown, ([more] if more else []) + told
+        chosen.append(at)
+    shown = [told[at] for at in sorted(chosen)]
+    rare_told = _rare(rare, lines, sample, room.after(shown))
+    more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(rare_told))
+    return shown, ([more] if more else []) + rare_told
+
+
+def _order(often: list[Shape]) -> list[int]:
+    """Which are told first: the most frequent, then some that speak of errors, then the others."""
+    grades = complaints([shape.body for shape in often])
+    wrong = [at for at, grade in enumerate(grades) if grade][:_WRONG]
+    return list(dict.fromkeys([*range(min(_WRONG, len(often))), *wrong, *range(len(often))]))
 
 
 def _more(hidden: int, rare: int, mined: Shapes, *, exact: bool, told: bool) -> str:
@@ -52,15 +66,17 @@ def _more(hidden: int, rare: int, mined: Shapes, *, exact: bool, told: bool) -> 
     )
 
 
-def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: int) -> list[str]:
-    ranked = sorted(rare, key=lambda shape: (-complaint(shape.body), shape.lines, shape.first))
+def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[str]:
+    grades = complaints([shape.body for shape in rare])
+    order = sorted(range(len(rare)), key=lambda at: (-grades[at], rare[at].lines, rare[at].first))
     told: list[str] = []
-    for shape in ranked:
-        where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.starts[shape.first])
+    for at in order:
+        shape = rare[at]
+        where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.start(shape.first))
         times = f" × {shape.seen}" if lines.exact else ""  # once in a sample is not once
         line = f"{where}{times}  {cut(' '.join(shape.body.split()), _WIDTH)}"
-        room -= len(line) + 1
-        if room < 0:
+        room = room.after([line])
+        if room.size < 0:
             break
         told.append(line)
     return told
@@ -68,35 +84,42 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: int) -> list[st
 
 def error_lines(mined: Shapes, lines: Lines) -> list[tuple[int, str]]:
     """One line for each shape that looks like an error, the clearest and rarest first."""
-    graded = [(complaint(shape.body), shape) for shape in mined.shapes]
-    graded = [each for each in graded if each[0]]
+    grades = complaints([shape.body for shape in mined.shapes])
+    graded = [each for each in zip(grades, mined.shapes, strict=True) if each[0]]
     weak = sum(shape.lines for grade, shape in graded if grade == 1)
     if weak > 0.05 * len(lines.texts):  # a word that stands everywhere says nothing
         graded = [each for each in graded if each[0] > 1]
     graded.sort(key=lambda each: (-each[0], each[1].lines, each[1].first))
-    return [(lines.starts[shape.first], cut_bytes(lines.texts[shape.first])) for _, shape in graded[:MOST_ERRORS]]
+    return [(lines.start(shape.first), cut_bytes(lines.texts[shape.first])) for _, shape in graded[:MOST_ERRORS]]
 
 
 def summary(lines: Lines, mined: Shapes, sample: Sample) -> list[str]:
     """From when to when, and who speaks."""
     told: list[str] = []
-    first, last = _time(lines.texts[:_NEAR]), _time(lines.texts[: -_NEAR - 1 : -1])
+    first, last = times(lines)
+    about = "" if lines.exact and mined.stride == 1 else "~"
     if first and last:
         told.append(first if first == last else f"{first} → {last}")
-    programs = Counter({name: times for name, times in mined.programs.items() if name})
+    programs = Counter({name: number for name, number in mined.programs.items() if name})
     if programs.total() * 2 > mined.programs.total():
-        told.append(f"{plural(len(programs), 'program')}: {_shares(programs, mined.programs.total(), 4)}")
-    levels = Counter({name: times for name, times in mined.levels.items() if name})
+        named = plural(len(programs), "program")
+        told.append(f"{about}{named}: {_shares(programs, mined.programs.total(), 4, about)}")
+    levels = Counter({name: number for name, number in mined.levels.items() if name})
     if levels.total() * 3 > mined.levels.total():
-        told.append(_shares(levels, mined.levels.total(), 6))
-    statuses = _statuses(sample)
+        told.append(_shares(levels, mined.levels.total(), 6, about))
+    statuses, whole = _statuses(sample)
     if statuses:
-        told.append(f"status {_shares(statuses, statuses.total(), 6)}")
+        told.append(f"status {_shares(statuses, statuses.total(), 6, '' if whole else '~')}")
     return [" · ".join(told)] if told else []
 
 
-def _shares(counts: Counter[str], total: int, most: int) -> str:
-    shown = ", ".join(f"{name} {share(times, total)}" for name, times in counts.most_common(most))
+def times(lines: Lines) -> tuple[str, str]:
+    """The first and the last time stamp, as they are written."""
+    return _time(lines.texts[:_NEAR]), _time(lines.texts[: -_NEAR - 1 : -1])
+
+
+def _shares(counts: Counter[str], total: int, most: int, about: str) -> str:
+    shown = ", ".join(f"{name} {about}{share(number, total)}" for name, number in counts.most_common(most))
     return shown + (", …" if len(counts) > most else "")
 
 
@@ -108,8 +131,10 @@ def _time(texts: list[bytes]) -> str:
     return ""
 
 
-def _statuses(sample: Sample) -> Counter[str]:
-    """Of a web server's access log, from its first lines: a share, not a count."""
-    found = [access(line.decode("utf-8", "replace")) for line in sample.head[:65536].split(b"\n")[:400]]
+def _statuses(sample: Sample) -> tuple[Counter[str], bool]:
+    """Of a web server's access log, from its first lines; and whether these are all."""
+    texts = sample.head[:_STATUSES_IN].split(b"\n")
+    found = [access(line.decode("utf-8", "replace")) for line in texts[:_STATUSES]]
     hits = [each for each in found if each]
-    return Counter(status for _, _, status in hits) if len(hits) * 2 > len(found) else Counter()
+    whole = sample.size <= _STATUSES_IN and len(texts) <= _STATUSES
+    return (Counter(status for _, _, status in hits) if len(hits) * 2 > len(found) else Counter()), whole

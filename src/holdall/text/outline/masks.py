@@ -1,10 +1,12 @@
 """What varies from line to line, masked: times, addresses, numbers, hashes, paths. What is left is a line's shape.
 
-Words without a digit, a slash or an `@` are passed over at once. Every pattern is bounded or possessive, so that no
-line makes them slow.
+Words without a digit, a slash or an `@` are passed over at once. Which digits they are makes no difference, so words
+are masked with all of them as 0, and what is known of a word is remembered. Every pattern is bounded or possessive, so
+that no line makes them slow.
 """
 
 import re
+from functools import lru_cache
 
 _LINKS = (
     ("url", r"\b(?:https?|ftp|file|git|ssh)://[^\s\"'<>)\]]++"),
@@ -31,7 +33,8 @@ def _compiled(*masks: tuple[str, str]) -> re.Pattern[str]:
 _plain = _compiled(*_NUMBERS)
 _short = _compiled(*_NUMBERS[:4], *_PATHS, *_NUMBERS[4:])
 _any = _compiled(*_LINKS, *_NUMBERS[:4], *_PATHS, *_NUMBERS[4:])
-_SPECIAL = re.compile(r"[\d/@]")
+_ZEROS = str.maketrans("123456789", "000000000")
+_DUMP = re.compile(r"(?<!\S)(?:[0-9a-f]{2,8} {1,2}){3,}[0-9a-f]{2,8}(?!\S)")
 _RUN = re.compile(r"(?:(?:<n>|<hex>) ){4,}(?:<n>|<hex>)")
 _QUOTED = re.compile(r"\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'(?!\w)|`[^`\n]{0,400}`")
 _LONGEST = 320  # characters of a line that make its shape
@@ -39,16 +42,25 @@ _LONGEST = 320  # characters of a line that make its shape
 
 def masked(line: str) -> str:
     """`line` with names in angle brackets for what varies; runs of white space as one space."""
-    words = [_mask(word) if _SPECIAL.search(word) else word for word in line[:_LONGEST].split()]
-    text = " ".join(words).replace("<time> <time>", "<time>").replace(" ]", "]")
+    line = line[:_LONGEST].translate(_ZEROS)
+    if "0" in line:
+        line = _DUMP.sub(_hex, line)
+    words = [_mask(word) if "0" in word or "/" in word or "@" in word else word for word in line.split()]
+    text = " ".join(words)
+    if "<" not in text:
+        return text
+    text = text.replace("<time> <time>", "<time>").replace(" ]", "]")
     return _RUN.sub("<n> …", text)
 
 
 def unquoted(line: str) -> str:
     """The same with what stands in quotes masked too."""
+    if '"' not in line and "'" not in line and "`" not in line:
+        return line
     return _QUOTED.sub(lambda found: f"{found[0][0]}<…>{found[0][-1]}", line)
 
 
+@lru_cache(maxsize=8192)
 def _mask(word: str) -> str:
     # Most words need only the shortest list: trying the others at every letter is what makes masking slow.
     masks = _any if "@" in word or "://" in word else _short if "/" in word else _plain
@@ -57,3 +69,10 @@ def _mask(word: str) -> str:
 
 def _name(found: re.Match[str]) -> str:
     return f"<{found.lastgroup}>"
+
+
+def _hex(found: re.Match[str]) -> str:
+    """Bytes as a dump writes them, all of one width."""
+    words = found[0].split()
+    same = len({len(word) for word in words[:-1]}) == 1
+    return "<hex> …" if same and any(word.isdigit() for word in words) else found[0]

@@ -4,15 +4,17 @@ import json
 from typing import Any
 
 from holdall.text.outline.json_shape import Shapes
-from holdall.text.outline.json_values import Seen, loads
-from holdall.text.outline.model import Outline, fitted
-from holdall.text.outline.sample import Sample, split
+from holdall.text.outline.json_text import loads
+from holdall.text.outline.json_values import Seen
+from holdall.text.outline.lines import split
+from holdall.text.outline.model import Outline, Room, fitted
+from holdall.text.outline.sample import Sample
 
 _RECORDS = 1200
 _BYTES = 1024 * 1024
 
 
-def ndjson_outline(sample: Sample, budget: int) -> Outline | None:
+def ndjson_outline(sample: Sample, room: Room) -> Outline | None:
     lines = split(sample)
     texts = [text for text in lines.texts if text.strip()]
     each = sum(map(len, texts)) / max(1, len(texts))
@@ -31,10 +33,10 @@ def ndjson_outline(sample: Sample, budget: int) -> Outline | None:
         return None
     seen = Seen(records, whole=whole)
     blank = lines.exact and len(lines.texts) - sum(1 for text in lines.texts if text.strip())
-    seen.counts[id(records)] = f"{sample.lines - blank:,}"
+    seen.counts[id(records)] = sample.lines - blank, True
     shapes = Shapes(seen)
-    told = shapes.lines(budget)
+    told = shapes.lines(room)
     broken = len(texts) - len(records)
     if broken:
         told.insert(1, f"{'' if whole else '~'}{round(broken * lines.scale):,} lines are not JSON")
-    return Outline("ndjson", fitted(told, budget), shapes.sampled, ())
+    return Outline("ndjson", fitted(told, room), shapes.sampled, (), leads=shapes.leads())

@@ -1,128 +1,191 @@
 """Test and build output: the failures are the outline. Totals first, then each failure with its place."""
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
+
+import stringzilla
 
 from holdall.text.numbers import plural
 from holdall.text.outline.heads import Head
+from holdall.text.outline.leads import literal
 from holdall.text.outline.line_outline import error_lines, parts
-from holdall.text.outline.model import MOST_ERRORS, Outline, count, cut, cut_bytes, fitted
-from holdall.text.outline.reports import BUILD_SIGNS, DIAGNOSTIC, FORMATS, WARNING, Format
-from holdall.text.outline.sample import Sample, split
-from holdall.text.outline.shapes import mine
+from holdall.text.outline.lines import Lines, split
+from holdall.text.outline.model import MOST_ERRORS, Lead, Outline, Room, count, cut, cut_bytes, fitted
+from holdall.text.outline.reports import BUILD_SIGNS, DIAGNOSTIC, FORMATS, STATUSES, WARNING_SIGNS, Format
+from holdall.text.outline.sample import Sample
+from holdall.text.outline.shapes import Shapes, mine
 
 _MOST = 400  # failures that are collected
-_SIGNS_IN = 192 * 1024
-_STATUS = re.compile(rb"^(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS|WARNING)(?= )", re.MULTILINE)
+_TRIED = 1500  # places of one sign that are looked at
+_SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
 _SHOWN = 30
 _FAILURE = 200  # characters of one
-_DETAILS_END = re.compile(rb"^(?:_{3,} |={5,} |-{3,} |----)", re.MULTILINE)
-_REST = 700  # characters for what else is in it: the failures are what matters
+_DETAILED = 5  # failures whose details are looked for
+_DETAILS_END = re.compile(rb"\n(?:_{3,} |={5,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
+_REASON = re.compile(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
+_NAME = re.compile(r"[\w.$-]{3,80}", re.ASCII)
+_PLACED = re.compile(rb"\n[^\s:]{1,200}:\d+:\d+: error")
 
 
 @dataclass(slots=True)
 class _Found:
+    label: str
     totals: list[str]
     failures: list[tuple[int, bytes]]  # place and name
-    warnings: int = 0
+    header: bytes = b""
+    complete: bool = True  # all failures of what was read
+    leads: list[Lead] = field(default_factory=list[Lead])
 
 
-def report_outline(sample: Sample, budget: int, *, only_known: bool = False) -> Outline | None:
+def report_outline(sample: Sample, room: Room, *, only_known: bool = False) -> Outline | None:
     """None where it is neither test nor build output. `only_known`: what only looks like some runner does not count."""
     for form in FORMATS:
         if _has(sample, form.signs) and not (only_known and form.label == "tests"):
             found = _look(form, sample)
             if found.totals or found.failures:
-                return _told(form.label, found, sample, budget, form.header)
-    return None if only_known else _build(sample, budget)
+                return _told(found, sample, room)
+    found = None if only_known else _build(sample)
+    return _told(found, sample, room) if found else None
 
 
 def _has(sample: Sample, signs: tuple[bytes, ...]) -> bool:
-    """Near one of the ends, where such output says what it is and what came of it."""
     head, tail = sample.head[:_SIGNS_IN], sample.tail[-_SIGNS_IN:]
-    return any(sign in head or sign in tail for sign in signs)
+    return any(stringzilla.find(head, sign) >= 0 or stringzilla.find(tail, sign) >= 0 for sign in signs)
 
 
-def _build(sample: Sample, budget: int) -> Outline | None:
+def _build(sample: Sample) -> _Found | None:
     if not _has(sample, BUILD_SIGNS):
         return None
-    found = _Found([], [])
-    kinds: set[str] = set()
+    places: dict[int, re.Match[bytes]] = {}
+    complete = True
     for start, data in sample.pieces:
-        for match in DIAGNOSTIC.finditer(data):
-            kinds.add(match.lastgroup or "")
-            found.failures.append((start + match.start(), match[0].strip()))
-        found.warnings += len(WARNING.findall(data))
-    if not found.failures:
+        for sign in BUILD_SIGNS:
+            tried = list(islice(_lines_with(data, sign), _TRIED // len(sample.pieces)))
+            complete &= len(tried) < _TRIED // len(sample.pieces)
+            for at in tried:
+                match = DIAGNOSTIC.match(data, at)
+                if match and (at or not start):
+                    places.setdefault(start + at, match)
+    if not places:
         return None
-    mark = "" if sample.whole else "at least "
-    found.totals = [f"{mark}{plural(len(found.failures), 'error')}, {plural(found.warnings, 'warning')}"]
-    names = (("rust", "cargo build"), ("lint", "lint output"), ("place", "compiler output"), ("make", "make output"))
-    label = next((label for kind, label in names if kind in kinds or (kind == "place" and "text" in kinds)), "build")
-    return _told(label, found, sample, budget, b"")
-
-
-def _look(form: Format, sample: Sample) -> _Found:
-    found = _Found([], [])
-    totals: list[bytes] = []
-    last_section = sample.tail.rfind(form.after) if form.after else -1
-    for start, data in sample.pieces:
-        totals += [match["totals"] for match in form.totals.finditer(data)]
-        since = last_section if last_section >= 0 and start == sample.tail_start else 0
-        if form.after and last_section >= 0 and start != sample.tail_start:
-            continue
-        for match in form.failure.finditer(data, since):
-            if len(found.failures) < _MOST:
-                found.failures.append((start + match.start(), match[match.lastindex or 0]))
-    chosen = totals[-3:] if form.several else totals[-1:]
-    found.totals = [cut(" ".join(each.decode("utf-8", "replace").split()), 160) for each in chosen]
+    kinds = {match.lastgroup for match in places.values()}
+    failures = [(at, places[at][0].strip()) for at in sorted(places)]
+    warnings = sum(map(sample.count, WARNING_SIGNS))
+    mark = "" if sample.whole and complete else "at least "
+    about = f"{'' if sample.whole else '~'}{plural(round(warnings * sample.scale), 'warning')}"
+    names = (("rust", "cargo build"), ("lint", "lint output"), ("text", "compiler output"), ("make", "make output"))
+    label = next((label for kind, label in names if kind in kinds), "build output")
+    found = _Found(label, [f"{mark}{plural(len(failures), 'error')}, {about}"], failures, complete=complete)
+    if any(_PLACED.search(b"\n" + name) for _, name in failures[:3]):
+        found.leads = [Lead("grep", {"pattern": r"^([^:\s]+):\d+:\d+: error", "group": True})]
     return found
 
 
-def _told(label: str, found: _Found, sample: Sample, budget: int, header: bytes) -> Outline:
+def _lines_with(data: bytes, sign: bytes) -> Iterator[int]:
+    """Where the lines start that have the sign; each once."""
+    at = stringzilla.find(data, sign)
+    while at >= 0:
+        start = data.rfind(b"\n", max(0, at - 400), at + 1) + 1
+        yield start
+        end = data.find(b"\n", at + 1, at + 4000)
+        at = stringzilla.find(data, sign, end) if 0 <= end < len(data) else -1
+
+
+def _look(form: Format, sample: Sample) -> _Found:
+    totals = [match["totals"] for _, match in _matches(form.totals, sample.tail[-_SIGNS_IN:], first=sample.whole)]
+    chosen = totals[-3:] if form.several else totals[-1:]
+    found = _Found(form.label, [cut(" ".join(_text(each).split()), 160) for each in chosen], [], form.header)
+    last_section = stringzilla.rfind(sample.tail, form.after) if form.after else -1
+    for start, data in sample.pieces if last_section < 0 else sample.pieces[-1:]:
+        since = max(0, last_section)
+        for at, match in _matches(form.failure, data[since:], first=not start + since):
+            if len(found.failures) >= _MOST:
+                found.complete = False
+                break
+            found.failures.append((start + since + at, match[match.lastindex or 0]))
+    return found
+
+
+def _matches(pattern: re.Pattern[bytes], data: bytes, *, first: bool) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """Matches of a pattern that begins with a newline, with the start of the line. `first`: `data` starts with one."""
+    if first:
+        yield from ((match.start(), match) for match in pattern.finditer(b"\n" + data))
+    else:
+        yield from ((match.start() + 1, match) for match in pattern.finditer(data))
+
+
+def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     failures = {name.split(b" - ")[0].strip(): (place, name) for place, name in reversed(found.failures)}
+    ordered = list(reversed(failures.items()))
     lines = [" · ".join(found.totals)] if found.totals else []
     ranges: list[tuple[int, int, str]] = []
-    for key, (place, name) in islice(reversed(failures.items()), _SHOWN):
-        text = cut(name.decode("utf-8", "replace").strip(), _FAILURE)
-        details = _details(sample, key, header) if header and len(lines) <= 2 * MOST_ERRORS else None
-        note = ""
+    for number, (key, (place, name)) in enumerate(ordered[:_SHOWN]):
+        details = _details(sample, key, found.header) if found.header and number < _DETAILED else None
         if details:
-            ranges.append((*details, f"details of {cut(key.decode('utf-8', 'replace'), 80)}"))
-            note = f" · its details: {_lines_of(sample, *details)}"
-        lines.append(f"FAILED {text} · {sample.place(place)}{note}" if label != "compiler output" else text)
-    kept = list(fitted(lines, budget - 80)) if lines else []
+            ranges.append((*details, f"details of {cut(_text(key), 80)}"))
+        lines.append(_failure(found, sample, place, name, details))
+    kept = list(fitted(lines, room.after(["… at least 12,345 more failures"]))) if lines else []
     left = len(failures) + bool(found.totals) - len(kept)
     if left > 0:
-        kept.append(f"… {plural(left, 'more failure')}")
+        kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, 'more failure')}")
     errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MOST_ERRORS]]
     lines_in = split(sample)
     mined = mine(lines_in, lambda line: Head(body=line))
     kept += _by_status(sample)
-    room = budget - sum(map(len, kept)) - 40
-    known = frozenset(place for place, _ in found.failures)
-    if room > 150:
-        frequent, rare = parts(mined, lines_in, sample, min(room, _REST), known=known)
-        kept += frequent + rare
+    kept += _rest(found, mined, lines_in, sample, room.after(kept))
     return Outline(
-        label,
+        found.label,
         tuple(kept),
-        not lines_in.exact or mined.stride > 1,
+        not lines_in.exact or mined.stride > 1 or not found.complete,
         tuple(errors or error_lines(mined, lines_in)),
         tuple(ranges),
+        _leads(found, sample, [_text(key) for key, _ in ordered[:1]]),
     )
+
+
+def _failure(found: _Found, sample: Sample, place: int, name: bytes, details: tuple[int, int] | None) -> str:
+    text = cut(_text(name).strip(), _FAILURE)
+    if found.label == "compiler output":
+        return f"{sample.place(place)} {text}"
+    note = f" · its details: {_lines_of(sample, *details)}" if details else ""
+    if details and (" - " not in text or text.endswith(("...", "…"))):
+        reason = _REASON.search(_part(sample, *details))
+        note += f": {cut(_text(reason['reason']).strip(), 120)}" if reason else ""
+    return f"FAILED {text} · {sample.place(place)}{note}"
+
+
+def _rest(found: _Found, mined: Shapes, lines: Lines, sample: Sample, room: Room) -> list[str]:
+    """What else is in it, where there is room: what is rare before what is frequent, for the failures matter."""
+    if room.cost("x" * 100) > room.size:
+        return []
+    known = frozenset(place for place, _ in found.failures)
+    frequent, rare = parts(mined, lines, sample, room, known=known)
+    return [*frequent, *rare]
+
+
+def _leads(found: _Found, sample: Sample, failed: list[str]) -> tuple[Lead, ...]:
+    words = [word.decode() for word in STATUSES if sample.count(b"\n" + word + b" ") > 1]
+    leads = list(found.leads)
+    if found.label == "pytest" and len(words) > 1:
+        leads.append(Lead("grep", {"pattern": f"^({'|'.join(words)}) ", "group": True}))
+    for name in failed:
+        word = _NAME.search(name.split("::")[-1].split(" ")[0])
+        if word and not found.leads:
+            leads.append(Lead("grep", {"pattern": literal(word[0]), "context": 3}))
+    return tuple(leads)
 
 
 def _by_status(sample: Sample) -> list[str]:
     """How many lines begin with each of the words that say what became of a test."""
-    words: Counter[bytes] = Counter()
-    for _, data in sample.pieces:
-        words.update(_STATUS.findall(data))
-    scale = 1.0 if sample.whole else sample.size / sum(len(data) for _, data in sample.pieces)
-    told = [f"{word.decode()} {count(times * scale, sample.whole)}" for word, times in words.most_common()]
+    words = {word: sample.count(b"\n" + word + b" ") + sample.head.startswith(word + b" ") for word in STATUSES}
+    told = [
+        f"{word.decode()} {count(times * sample.scale, sample.whole)}"
+        for word, times in sorted(words.items(), key=lambda each: -each[1])
+        if times
+    ]
     return [f"lines that begin with {', '.join(told)}"] if told else []
 
 
@@ -131,27 +194,31 @@ def _details(sample: Sample, key: bytes, header: bytes) -> tuple[int, int] | Non
     name = key.split(b"::", 1)[1].replace(b"::", b".") if b"::" in key else key.split(b" ")[0]
     title = header.replace(b"%s", name)
     for start, data in sample.pieces:
-        at = data.find(title)
+        at = stringzilla.find(data, title)
         if at >= 0:
-            begin = data.rfind(b"\n", 0, at) + 1
-            after = data.find(b"\n", at) + 1 or len(data)
+            begin = data.rfind(b"\n", max(0, at - 400), at) + 1
+            after = data.find(b"\n", at, at + 4000) + 1 or min(len(data), at + 4000)
             end = _DETAILS_END.search(data, after, begin + _DETAILS)
-            stop = end.start() if end else min(len(data), max(after, data.rfind(b"\n", after, begin + _DETAILS) + 1))
+            stop = end.start() + 1 if end else min(len(data), max(after, data.rfind(b"\n", after, begin + _DETAILS) + 1))
             return start + begin, start + stop
     return None
 
 
 def _lines_of(sample: Sample, start: int, end: int) -> str:
-    if not sample.whole:
-        return f"bytes {start:,}–{end:,}"
-    first = sample.head.count(b"\n", 0, start) + 1
-    last = first + max(0, sample.head.count(b"\n", start, end) - 1)
-    return f"L{first:,}–{last:,}"
+    first, last = sample.line(start), sample.line(max(start, end - 1))
+    return f"bytes {start:,}–{end:,}" if first is None or last is None else f"L{first:,}–{last:,}"
+
+
+def _part(sample: Sample, start: int, end: int) -> bytes:
+    for at, data in reversed(sample.pieces):
+        if start >= at:
+            return data[start - at : end - at]
+    return b""
 
 
 def _line_at(sample: Sample, place: int) -> bytes:
-    for start, data in reversed(sample.pieces):
-        if place >= start:
-            end = data.find(b"\n", place - start)
-            return data[place - start : end if end >= 0 else len(data)][:400]
-    return b""
+    return _part(sample, place, place + 400).split(b"\n", 1)[0]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

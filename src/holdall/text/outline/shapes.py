@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 
 from holdall.text.outline.heads import Head
+from holdall.text.outline.lines import Lines
 from holdall.text.outline.masks import masked, unquoted
-from holdall.text.outline.sample import Lines
 
-_MOST = 1200  # groups that are masked one by one; of more, these are spread evenly over the rare ones
+_MOST = 700  # groups that are masked one by one; of more, these are spread evenly over the rare ones
 _VARIES = 4  # so many words at one position make it vary
 _ROUNDS = 3
 _WORDS = 40  # a shape with more words is compared as a whole
@@ -35,6 +35,7 @@ class Shape:
     lines: float
     first: int
     body: str  # the first line's own text, without its head
+    program: str = ""  # the name of the program that `text` and `body` then begin with
     seen: int = 0  # lines that were looked at; `lines` is more where groups were left out
 
     @property
@@ -67,7 +68,7 @@ def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
         text = masked(body)
         if not text:
             continue
-        known = shapes.setdefault(text, Shape(text, 0.0, index, body))
+        known = shapes.setdefault(text, Shape(text, 0.0, index, body, head.program))
         _join(known, times, index, body)
         known.lines += times * (stride if number >= len(groups) else 1.0)
     merged = _merge_quoted(list(shapes.values()))
@@ -91,7 +92,9 @@ def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int],
 
     Where there are too many, the second list has some of the rare ones, and the number tells how many are left out.
     """
-    keys = [text[:_LINE] for text in b"\n".join(texts).translate(None, _DIGITS).split(b"\n")] if texts else []
+    keys = b"\n".join(texts).translate(None, _DIGITS).split(b"\n") if texts else []
+    if max(map(len, texts), default=0) > _LINE:
+        keys = [key[:_LINE] for key in keys]
     times = Counter(keys)
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     groups = times.most_common()
@@ -135,19 +138,19 @@ def _merge_quoted(shapes: list[Shape]) -> list[Shape]:
 def _merge_words(shapes: list[Shape]) -> list[Shape]:
     """Shapes that differ only in the word at one position, where many words stand there."""
     rows = [shape.text.split(" ") for shape in shapes]
-    sums = [_places(row) for row in rows]
+    sums = [places(row) for row in rows]
     holes: Counter[int] = Counter(chain.from_iterable(sums))
     by_text: defaultdict[str, list[Shape]] = defaultdict(list)
-    for shape, row, places in zip(shapes, rows, sums, strict=True):
+    for shape, row, sums_of_row in zip(shapes, rows, sums, strict=True):
         text = shape.text
-        most, at = max(((holes[place], -at) for at, place in enumerate(places)), default=(0, 0))
+        most, at = max(((holes[place], -at) for at, place in enumerate(sums_of_row)), default=(0, 0))
         if most >= _VARIES and any(word != ANY for word in (*row[:-at], *row[1 - at :])):
             text = " ".join([*row[:-at], ANY, *row[1 - at :]])
         by_text[text].append(shape)
     return [_union(text, alike) if len(alike) > 1 else _renamed(alike[0], text) for text, alike in by_text.items()]
 
 
-def _places(row: list[str]) -> list[int]:
+def places(row: list[str]) -> list[int]:
     """For each position a number that all rows share which differ only there."""
     if not 1 < len(row) <= _WORDS:
         return []
@@ -159,7 +162,7 @@ def _places(row: list[str]) -> list[int]:
 def _union(text: str, alike: list[Shape]) -> Shape:
     earliest = min(alike, key=lambda shape: shape.first)
     lines, seen = sum(shape.lines for shape in alike), sum(shape.seen for shape in alike)
-    return Shape(text, lines, earliest.first, earliest.body, seen)
+    return Shape(text, lines, earliest.first, earliest.body, earliest.program, seen)
 
 
 def _renamed(shape: Shape, text: str) -> Shape:

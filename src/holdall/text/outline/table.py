@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from holdall.text.kinds import delimiter_of
 from holdall.text.numbers import plural
-from holdall.text.outline.model import Outline, cut, fitted, flat, share
-from holdall.text.outline.sample import Lines, Sample, split
+from holdall.text.outline.leads import literal
+from holdall.text.outline.lines import Lines, split
+from holdall.text.outline.model import Lead, Outline, Room, cut, fitted, flat, share
+from holdall.text.outline.sample import Sample
+from holdall.text.outline.sql_words import by_value, column
 
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
 _CELLS = 160_000  # cells that are looked at
@@ -19,9 +22,13 @@ _DATES = 500  # values by which a column of dates is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
 _DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
 _DIGITS = re.compile(r"\d+")
+_COLUMN = re.compile(r"[\w /.:#%()-]{1,40}")
+_VALUE_SOUGHT = re.compile(r"[^\W\d_][\w .-]{2,30}")
+_LED_BY = 12  # columns at each end that are looked at for what to ask
+_LOW = 2
 
 
-def table_outline(sample: Sample, budget: int) -> Outline | None:
+def table_outline(sample: Sample, room: Room) -> Outline | None:
     """None where no header with columns can be told."""
     lines = split(sample)
     texts = [text.decode("utf-8", "replace").removeprefix("\ufeff") for text in lines.texts[:50]]
@@ -43,7 +50,8 @@ def table_outline(sample: Sample, budget: int) -> Outline | None:
     ragged = len(rows) - named - len(body)
     if ragged:
         told.insert(1, f"{'' if whole else '~'}{plural(ragged, 'row')} with another number of columns")
-    return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, budget), not whole, ())
+    leads = _leads(header, columns) if named else (Lead("query", {"sql": "select * from t limit 5"}),)
+    return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, room), not whole, (), leads=leads)
 
 
 def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
@@ -135,14 +143,33 @@ def _words(filled: list[str], about: str, whole: bool) -> str:
     return f"str, {unique}, e.g. {examples}"
 
 
+def _leads(header: list[str], columns: list[tuple[str, ...]]) -> tuple[Lead, ...]:
+    """How often each value of a column occurs, with the greatest of a column of numbers; and one value to look for."""
+    named = [(name, values) for name, values in zip(header, columns, strict=True) if _COLUMN.fullmatch(name)]
+    texts = [(name, Counter(values)) for name, values in named[:_LED_BY] if not _numbers(list(filter(None, values)))]
+    counted = [name for name, distinct in texts if _LOW <= len(distinct) <= 0.8 * distinct.total()]
+    numbers = [name for name, values in reversed(named[-_LED_BY:]) if values and _numbers(list(filter(None, values[:500])))]
+    more = f", max({column(numbers[0])})" if numbers else ""
+    if counted:
+        sql = by_value(column(counted[0]), more)
+    else:
+        shown = ", ".join(column(name) for name, _ in named[:3]) or "*"
+        sql = f"select {shown} from t limit 20"  # noqa: S608 - a text to read
+    values = [value for _, distinct in texts for value, _ in distinct.most_common(5) if _VALUE_SOUGHT.fullmatch(value)]
+    sought = [Lead("grep", {"pattern": literal(values[0]), "limit": 5})] if values else []
+    return (Lead("query", {"sql": sql}), *sought)
+
+
 def _quoted(value: str) -> str:
     return '"' + cut(value.strip(), _VALUE) + '"'
 
 
-def _fit(told: list[str], header: list[str], budget: int) -> tuple[str, ...]:
+def _fit(told: list[str], header: list[str], room: Room) -> tuple[str, ...]:
     """What fits, and the names of the columns that do not."""
-    kept = fitted(told, budget - 120)
+    kept = fitted(told, room)
     if len(kept) == len(told):
         return kept
+    kept = fitted(told, room.less(0.8))
     names = ", ".join(flat(name) for name in header[len(kept) - 1 :])
-    return (*kept, cut(f"… and {len(told) - len(kept)} more: {names}", 240))
+    more = cut(f"… and {len(told) - len(kept)} more: {names}", 240)
+    return (*kept, room.after(kept).cut(more, 20))

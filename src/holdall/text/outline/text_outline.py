@@ -3,10 +3,13 @@
 import re
 
 from holdall.text.numbers import plural
+from holdall.text.outline.far import far_errors
 from holdall.text.outline.heads import Head, head_of
+from holdall.text.outline.leads import text_leads, word_lead
 from holdall.text.outline.line_outline import error_lines, parts, summary
-from holdall.text.outline.model import MOST_ERRORS, Outline, count, cut, cut_bytes, fitted
-from holdall.text.outline.sample import Lines, Sample, split
+from holdall.text.outline.lines import Lines, split
+from holdall.text.outline.model import MOST_ERRORS, Outline, Room, count, cut, cut_bytes, fitted
+from holdall.text.outline.sample import Sample
 from holdall.text.outline.shapes import Shapes, mine
 from holdall.text.outline.traces import Trace, told, traces
 
@@ -15,10 +18,10 @@ _SECTION = re.compile(
     r"|[A-Z][A-Z0-9 ,:'&/-]{5,80})",
 )
 _LINE = 160
-_LOOKED_AT = 20_000  # lines among which headings are looked for
+_LOOKED_AT = 8_000  # lines among which headings are looked for
 
 
-def text_outline(sample: Sample, budget: int, *, kind: str) -> Outline:
+def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     lines = split(sample)
     found = traces(sample)
     is_log = kind == "log"
@@ -27,13 +30,17 @@ def text_outline(sample: Sample, budget: int, *, kind: str) -> Outline:
     label = kind if kind != "text" or not found else f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
     if is_log or _repeats(mined, lines):
-        frequent, rare = parts(mined, lines, sample, budget - sum(map(len, first + thrown)))
+        frequent, rare = parts(mined, lines, sample, room.after(first + thrown))
         before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
         told_lines = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
+        leads = text_leads(mined, lines, log=is_log)
     else:
-        told_lines = thrown + _prose(sample, lines, mined)
-    shown = fitted(told_lines or ["only blank lines" if sample.size else "empty"], budget)
-    return Outline(label, shown, not lines.exact or mined.stride > 1, _errors(found, mined, lines), _ranges(found))
+        prose = _prose(sample, lines, mined)
+        told_lines = thrown + prose
+        leads = word_lead([found[0].message] if found else [line.split(" ", 1)[-1] for line in prose[1:]])
+    shown = fitted(told_lines or ["only blank lines" if sample.size else "empty"], room)
+    errors = _errors(found, mined, lines, [] if lines.exact else far_errors(sample))
+    return Outline(label, shown, not lines.exact or mined.stride > 1, errors, _ranges(found), leads)
 
 
 def _no_head(line: str) -> Head:
@@ -78,8 +85,10 @@ def _sections(sample: Sample, lines: Lines) -> list[str]:
     if not places:
         first = next((text for text in texts if text), b"")
         return [_start(first)] if first else []
-    shown = [f"{sample.place(lines.starts[at])} {cut_bytes(lines.texts[at], 100)}" for at in places[:12]]
-    return shown + ([f"… {plural(len(places) - 12, 'more heading')}"] if len(places) > 12 else [])
+    shown = [f"{sample.place(lines.start(at))} {cut_bytes(lines.texts[at], 100)}" for at in places[:12]]
+    left = len(places) - len(shown)
+    about = "" if lines.exact and len(lines.texts) <= _LOOKED_AT else "at least "
+    return shown + ([f"… {about}{plural(left, 'more heading')}"] if left else [])
 
 
 def _start(text: bytes) -> str:
@@ -92,10 +101,15 @@ def _is_section(text: bytes, after: bytes) -> bool:
     return not after and _SECTION.fullmatch(text.decode("utf-8", "replace")) is not None
 
 
-def _errors(found: list[Trace], mined: Shapes, lines: Lines) -> tuple[tuple[int, str], ...]:
+def _errors(
+    found: list[Trace], mined: Shapes, lines: Lines, far: list[tuple[int, str]]
+) -> tuple[tuple[int, str], ...]:
+    """What was thrown, what stands outside of the sample, and the lines of the sample that look like errors."""
     thrown = [(trace.start, cut_bytes(trace.message.encode())) for trace in found[:2]]
-    others = error_lines(mined, lines)
-    return tuple((thrown + [each for each in others if each[0] not in {at for at, _ in thrown}])[:MOST_ERRORS])
+    errors: dict[int, str] = {}
+    for at, text in [*thrown, *far[:2], *error_lines(mined, lines)]:
+        errors.setdefault(at, text)
+    return tuple(errors.items())[:MOST_ERRORS]
 
 
 def _ranges(found: list[Trace]) -> tuple[tuple[int, int, str], ...]:

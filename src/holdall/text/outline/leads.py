@@ -1,0 +1,159 @@
+"""What to ask next of a text: patterns and SQL made from what was found in it, tried on the sample before they are told.
+
+A pattern is made of a few words of a frequent shape and captures the part that varies: grouped, it tells how often
+each value occurs. Every value is short and stands in the output.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdall.text.outline.complaints import complaints
+from holdall.text.outline.line_outline import times
+from holdall.text.outline.lines import Lines
+from holdall.text.outline.model import Lead
+from holdall.text.outline.shapes import ANY, Shape, Shapes, places
+
+_TRIED_ON = 96 * 1024  # bytes of the sample
+_SHAPES = 5  # frequent ones, and as many that speak of errors
+_OF_A_SHAPE = 3  # patterns
+_BEFORE = 3  # words before what is captured
+_CONTRASTED = 60  # shapes among which those are looked for that differ in one word
+_LONGEST = 60  # characters of a pattern
+_META = re.compile(r"([\\.^$*+?{}\[\]|()])")
+_MASK = re.compile(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>")
+_LITERAL = re.compile(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
+_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
+_WORD = re.compile(r"[A-Za-z]{3,16}", re.ASCII)
+_LETTERS = re.compile(r"[A-Za-z]{3}", re.ASCII)
+_STAMPS = (  # how a time begins a line, and how much of it names a day, an hour and a minute
+    (re.compile(r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d", re.ASCII), (10, 13, 16)),
+    (re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", re.ASCII), (6, 9, 12)),
+)
+_SPANS = ("day", "hour", "minute")
+_STAMP_AT = 2  # a bracket may stand before it
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    regex: str
+    words: str  # what stands before the captured part, as it is
+    weight: float
+
+
+def text_leads(mined: Shapes, lines: Lines, *, log: bool) -> tuple[Lead, ...]:
+    """For lines of which many are alike."""
+    best = _best(_patterns(mined), _haystack(mined, lines))
+    leads = [Lead("grep", {"pattern": best.regex, "group": True})] if best else []
+    if log:
+        leads += _over_time(lines, best.words if best else "")
+    return tuple(leads)
+
+
+def literal(text: str) -> str:
+    """A pattern that matches `text` and nothing else."""
+    return _META.sub(r"\\\1", text)
+
+
+def word_lead(texts: Sequence[str]) -> tuple[Lead, ...]:
+    """For a text without shapes: the longest word of the first of these that has one."""
+    for text in texts:
+        words = [word for word in re.findall(r"\w{4,24}", text) if not word.isdigit()]
+        if words:
+            return (Lead("grep", {"pattern": max(words, key=len), "ignore_case": True, "context": 2}),)
+    return ()
+
+
+def _haystack(mined: Shapes, lines: Lines) -> bytes:
+    size = sum(map(len, lines.texts[:1000])) / max(1, len(lines.texts[:1000])) + 1
+    stride = max(1, int(len(lines.texts) * size / _TRIED_ON))
+    firsts = [lines.texts[shape.first] for shape in mined.shapes[:_CONTRASTED]]
+    return b"\n".join([*firsts, *lines.texts[::stride]])[: 2 * _TRIED_ON]
+
+
+def _best(patterns: list[_Pattern], haystack: bytes) -> _Pattern | None:
+    best, most = None, 0.0
+    for pattern in patterns:
+        values = re.findall(pattern.regex.encode(), haystack)
+        distinct = len(set(values))
+        # One value, or a new one on every line, is not worth counting.
+        use = 1.0 if 2 <= distinct <= 0.6 * len(values) else 0.2 if distinct > 1 else 0.0
+        if len(values) ** 0.5 * pattern.weight * use > most:
+            best, most = pattern, len(values) ** 0.5 * pattern.weight * use
+    return best
+
+
+def _patterns(mined: Shapes) -> list[_Pattern]:
+    often = [shape for shape in mined.shapes[:_CONTRASTED] if shape.seen > 2]
+    grades = complaints([shape.body for shape in often])
+    wrong = [(shape, 4.0) for shape, grade in zip(often, grades, strict=True) if grade][:_SHAPES]
+    chosen = wrong + [(shape, 1.0) for shape in often[:_SHAPES]]
+    found = {pattern.regex: pattern for pattern in _contrasts(often)}
+    for shape, weight in chosen:
+        row = _row(shape)
+        for number, pattern in enumerate(_of_row(row, weight)):
+            if number < _OF_A_SHAPE:
+                found.setdefault(pattern.regex, pattern)
+    return list(found.values())
+
+
+def _row(shape: Shape) -> list[str]:
+    """The words of a shape as they stand in a line: without the name of the program, which has a number there."""
+    return shape.text.removeprefix(f"{shape.program}: ").split(" ")
+
+
+def _of_row(row: list[str], weight: float) -> Iterator[_Pattern]:
+    for at, word in enumerate(row):
+        named = _NAMED.fullmatch(word)
+        if named:
+            yield _Pattern(f"{literal(named['name'])}(\\w+)", named["name"], weight * 0.7)
+        elif word in (ANY, "<ip>", "<path>", "<url>", "<email>"):
+            pattern = _captured(row, at, r"(\S+)", weight * (2.0 if word == ANY else 1.0))
+            if pattern:
+                yield pattern
+
+
+def _contrasts(often: list[Shape]) -> Iterator[_Pattern]:
+    """Where shapes differ in one word only, that word is what to count by."""
+    rows = [_row(shape) for shape in often]
+    by_place: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        for at, place in enumerate(places(row)):
+            by_place[place].append((number, at))
+    for alike in by_place.values():
+        if len(alike) > 1 and all(_WORD.fullmatch(rows[number][at]) for number, at in alike):
+            number, at = alike[0]
+            pattern = _captured(rows[number], at, r"(\w+)", 1.5)
+            if pattern:
+                yield pattern
+
+
+def _captured(row: list[str], at: int, group: str, weight: float) -> _Pattern | None:
+    before: list[str] = []
+    for word in reversed(row[max(0, at - _BEFORE) : at]):
+        if _MASK.search(word) or not _LITERAL.fullmatch(word):
+            break
+        before.insert(0, word)
+    words = " ".join(before)
+    if not _LETTERS.search(words):
+        return None
+    regex = f"{literal(words)} {group}"
+    return _Pattern(regex, words, weight) if len(regex) <= _LONGEST else None
+
+
+def _over_time(lines: Lines, words: str) -> list[Lead]:
+    """How many lines there are in each span of time, where lines begin with a time."""
+    first, last = times(lines)
+    for stamp, ends in _STAMPS:
+        if not (stamp.match(first) and stamp.match(last)):
+            continue
+        at = lines.texts[0].find(first.encode())
+        if not 0 <= at <= _STAMP_AT:
+            return []
+        span = next((number for number, end in enumerate(ends[:2]) if first[:end] != last[:end]), 2)
+        part = f"left(text, {ends[span]})" if at == 0 else f"substr(text, {at + 1}, {ends[span]})"
+        where = f" where text like '%{words}%'" if words and "'" not in words else ""
+        sql = f"select {part} as {_SPANS[span]}, count(*) from t{where} group by 1 order by min(line_no)"  # noqa: S608
+        return [Lead("query", {"sql": sql})]
+    return []

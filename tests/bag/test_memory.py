@@ -1,0 +1,163 @@
+"""A bag that leaves nothing on disk."""
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle, WrongUse
+from holdall.policy.retention import Retention
+from holdall.store.nameless import SMALL
+from holdall.values.facts import Facts
+from holdall.values.taken import Inline, Kept
+from holdall.verbs.grep import grep
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+RECORDS = [{"id": number, "city": "Oslo" if number % 1000 == 7 else "Rome"} for number in range(60_000)]
+TEXT = "".join(json.dumps(record) + "\n" for record in RECORDS)
+PART = "".join(TEXT.splitlines(keepends=True)[:10_000])
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a store would be made, and temporary files, if there were any."""
+    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@requirement("api:open-store", "api:memory-store")
+async def test_a_large_text_is_taken_searched_and_queried_with_nothing_on_disk(nowhere: Path) -> None:
+    async with Holdall.open(session="s1", store=MemoryStore()) as bag:
+        taken = await bag.take(TEXT, tool="fetch", call_id="c1")
+        assert isinstance(taken, Kept)
+        assert taken.artifact.measure.bytes == len(TEXT) > SMALL
+        assert taken.handle in str(taken.content)
+        await look_at(bag, taken.handle)
+        # The same of one that is held without a descriptor.
+        assert len(PART) < SMALL
+        await look_at(bag, (await bag.keep(PART)).handle, of=PART)
+        assert isinstance(await bag.take("small", tool="fetch"), Inline)
+    assert files_in(nowhere) == []
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+async def look_at(bag: Holdall, handle: str, of: str = TEXT) -> None:
+    """Every way in which a program is given the descriptor of an output: ripgrep, RE2, DuckDB, a mapped file."""
+    hits = of.count("Oslo")
+    assert b"".join([chunk async for chunk in bag.stream(handle)]) == of.encode()
+    found = await bag.grep(handle, '"Oslo"')
+    assert (found.engine, found.total, found.matches[0].line) == ("ripgrep", hits, 8)
+    assert (await bag.on(handle, lambda reader: grep(reader, '"Oslo"', engine="re2"))).total == hits
+    table = await bag.query(handle, "SELECT count(*) FROM t WHERE city = 'Oslo'")
+    assert isinstance(table, Table)
+    assert table.rows == ((hits,),)
+    assert (await bag.slice(handle, anchor='"id": 7007', window=60)).text.count("Oslo") == 1
+    assert (await bag.read(handle, lines=(8, 8))).text == '{"id": 7, "city": "Oslo"}\n'
+
+
+@requirement("api:open-store", "api:memory-store")
+async def test_one_store_serves_several_sessions_one_after_the_other_and_at_once() -> None:
+    store: OutputStore = MemoryStore()
+    async with Holdall.open(session="s1", store=store) as bag:
+        kept = await bag.keep("first\n" * 1000)
+    async with Holdall.open(session="s1", store=store) as again, Holdall.open(session="s2", store=store) as other:
+        assert (await again.read(kept.handle, lines=(1, 1))).text == "first\n"
+        with pytest.raises(UnknownHandle):
+            await other.read(kept.handle)
+        inner = await other.keep("second")
+        await again.close()
+        assert (await other.read(inner.handle)).text == "second"
+        assert [(session.name, outputs) for session, outputs in await other.care.sessions()].count(("s1", 1)) == 1
+
+
+@requirement("api:memory-store")
+async def test_a_running_output_in_memory_is_read_while_it_grows() -> None:
+    async with Holdall.open(store=MemoryStore()) as bag:
+        writer = await bag.begin(tool="make", terminal=True)
+        writer.write(b"one\ntwo\n")
+        assert (await bag.grep(writer.handle, "two")).total == 1
+        following = bag.follow(writer.handle, 1)
+        assert await anext(following) == b"two\n"
+        writer.write(b"three\n")
+        assert (await bag.grep(writer.handle, "t(wo|hree)")).total == 2
+        writer.finish(exit_code=0)
+        assert b"".join([chunk async for chunk in following]) == b"three\n"
+        assert (await bag.read(writer.handle)).text == "one\ntwo\nthree\n"
+
+
+async def test_many_calls_at_once_keep_and_fetch_in_memory() -> None:
+    async with Holdall.open(store=MemoryStore()) as bag:
+        kept = await asyncio.gather(*(bag.keep(f"output {n}\n" * 2000, call_id=f"c{n}") for n in range(24)))
+        assert len({facts.handle for facts in kept}) == 24
+        read = await asyncio.gather(*(bag.read(f"c{n}", lines=(2000, 2000)) for n in range(24)))
+        assert [passage.text for passage in read] == [f"output {n}\n" for n in range(24)]
+
+
+async def test_outputs_in_memory_that_are_kept_for_their_session_go_when_it_ends() -> None:
+    store = MemoryStore(retention=Retention(days=None, session=True))
+    async with Holdall.open(session="s", store=store) as bag:
+        handle = (await bag.keep("secret" * 1000)).handle
+    async with Holdall.open(session="s", store=store) as bag:
+        with pytest.raises(OutputExpired, match="kept for its session, which has ended"):
+            await bag.read(handle)
+        assert store.used_bytes(bag.session) == 0
+
+
+# ── Care ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_store_in_memory_is_looked_after_like_one_on_disk() -> None:
+    now = [1_800_000_000.0]
+    store = MemoryStore(clock=lambda: now[0], retention=Retention(days=1))
+    async with Holdall.open(session="s1", store=store) as bag:
+        kept = await bag.keep("x" * 5000, tool="fetch")
+        async with Holdall.open(session="s2", store=store) as other:
+            await other.keep("y")
+            assert [verdict.problem for verdict in await bag.care.verify()] == ["", ""]
+            assert [verdict.handle for verdict in await bag.care.verify(only_this_session=True)] == [kept.handle]
+        total = await bag.care.stats()
+        assert (total.sessions, total.outputs, total.stored_bytes) == (2, 2, 5001)
+        assert (await bag.care.stats(only_this_session=True)).by_tool == {"fetch": 1}
+        assert (await bag.care.sweep()).expired == ()
+        now[0] += 86_400
+        dry = await bag.care.sweep(dry_run=True)
+        assert (len(dry.expired), dry.freed_bytes) == (2, 5001)
+        assert len((await bag.care.sweep()).expired) == 2
+        with pytest.raises(OutputExpired, match="kept for 1 days"):
+            await bag.read(kept.handle)
+
+
+class Own:
+    """A store that somebody else made."""
+
+    def __init__(self) -> None:
+        self._inner = MemoryStore()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+async def test_a_store_of_somebody_elses_making_is_used_and_its_upkeep_left_to_them() -> None:
+    own: Any = Own()
+    async with Holdall.open(store=own, settings=Settings()) as bag:
+        kept: Facts = await bag.keep("theirs")
+        assert (await bag.read(kept.handle)).text == "theirs"
+        assert (await bag.care.stats()).outputs == 1
+        with pytest.raises(WrongUse) as refused:
+            await bag.care.sweep()
+        assert str(refused.value) == snapshot(
+            "bag.care.sweep() knows the stores that come with Holdall; a store of the class Own is looked after by whoever made it."
+        )
+        with pytest.raises(WrongUse, match=r"bag\.care\.verify\(\) knows the stores that come with Holdall"):
+            await bag.care.verify()

@@ -1,0 +1,146 @@
+"""Arguments that name a kept output: replaced at dispatch, checked, capped, allowed by tool, in the ledger."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Inline, ToolPolicy
+from tests.bag.shapes import LOG, opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+TABLE: dict[str, Any] = {
+    "rows": [{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": []}],
+    "n": 2,
+    "when/where": {"~": True},
+}
+
+
+def send(**arguments: Any) -> dict[str, Any]:
+    """A tool that gives back what it got."""
+    return arguments
+
+
+@requirement("reference:whole", "reference:pointer", "reference:lines", "reference:in-ledger")
+async def test_a_reference_is_replaced_by_the_text_or_the_typed_value(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_reference=True) as bag:
+        log = (await bag.keep(LOG)).handle
+        table = (await bag.keep(TABLE)).handle
+
+        async def sent(**arguments: Any) -> Any:
+            taken = await bag.run(send, tool="send", arguments=arguments)
+            assert not taken.is_error, taken.content
+            return taken.content
+
+        assert (await sent(body=f"holdall:{table}"))["body"] == json.dumps(TABLE)
+        assert (await sent(rows=f"holdall:{table}#/rows"))["rows"] == TABLE["rows"]
+        assert (await sent(n=f"holdall:{table}#/n"))["n"] == 2
+        assert (await sent(one=f"holdall:{table}#/rows/0/tags/1"))["one"] == "b"
+        assert (await sent(odd=f"holdall:{table}#/when~1where/~0"))["odd"] is True
+        assert (await sent(lines=f"holdall:{log}#L4-L5"))["lines"] == "".join(LOG.splitlines(keepends=True)[3:5])
+        assert (await sent(line=f"holdall:{log}#L4"))["line"] == LOG.splitlines(keepends=True)[3]
+        assert (await sent(files=[{"text": f"holdall:{log}#L1"}]))["files"][0]["text"] == LOG.splitlines(keepends=True)[
+            0
+        ]
+        coverage = await bag.coverage(log)
+        assert coverage.ranges["passed"].as_lists() == [[0, 31], [93, 156]]
+        assert coverage.shown.bytes() == 0, "what was passed on was not shown"
+        assert (await bag.counters()).passed_by_reference == 8
+
+
+@requirement("reference:whole-string-only", "reference:escape")
+async def test_only_a_whole_string_is_a_reference_and_two_colons_escape(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_reference=True) as bag:
+        handle = (await bag.keep(TABLE)).handle
+        arguments: dict[str, Any] = {
+            "a": f"see holdall:{handle}",
+            "b": f"holdall::{handle}",
+            "c": 1,
+            "d": ["holdall::"],
+            "e": None,
+        }
+        taken = await bag.run(send, tool="send", arguments=arguments)
+        assert taken.content == {
+            "a": f"see holdall:{handle}", "b": f"holdall:{handle}", "c": 1, "d": ["holdall:"], "e": None,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argument", "complaint"),
+    [
+        ("holdall:zzzz", 'no output is kept under "zzzz"'),
+        ("holdall:", "is no reference"),
+        ("holdall:a b", "is no reference"),
+        ("holdall:{h}#oops", "which names nothing"),
+        ("holdall:{h}#L0-L3", "Lines count from 1"),
+        ("holdall:{h}#L9-L3", "Lines count from 1"),
+        ("holdall:{h}#L99", "lines that are not there"),
+        ("holdall:{h}#/nothing/here", "there is nothing at /nothing/here"),
+    ],
+)
+async def test_a_reference_that_names_nothing_is_an_error_and_the_call_is_not_made(
+    tmp_path: Path, argument: str, complaint: str
+) -> None:
+    called: list[object] = []
+    async with opened(tmp_path, by_reference=True) as bag:
+        handle = (await bag.keep(TABLE)).handle
+        taken = await bag.run(called.append, tool="send", arguments={"body": argument.replace("{h}", handle)})
+        assert taken.is_error
+        assert complaint in taken.content
+        assert not called
+
+
+@requirement("reference:size-cap")
+async def test_what_is_over_the_cap_is_refused_with_the_cap(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_reference=True, reference_max_bytes=1000) as bag:
+        handle = (await bag.keep(LOG)).handle
+        taken = await bag.run(send, tool="send", arguments={"body": f"holdall:{handle}"})
+        assert taken.is_error
+        assert "at most 1,000 may be passed by reference" in taken.content
+        assert not (await bag.run(send, tool="send", arguments={"body": f"holdall:{handle}#L1-L9"})).is_error
+
+
+@requirement("reference:allow-list")
+async def test_references_are_replaced_only_where_that_is_allowed(tmp_path: Path) -> None:
+    policies = {"open": ToolPolicy(by_reference=True), "shut": ToolPolicy(by_reference=False)}
+    for default in (False, True):
+        async with opened(tmp_path, by_reference=default, tools=policies) as bag:
+            text = f"holdall:{(await bag.keep('kept')).handle}"
+            for tool, replaces in (("open", True), ("shut", False), ("other", default)):
+                taken = await bag.run(send, tool=tool, arguments={"x": text})
+                assert taken.content["x"] == ("kept" if replaces else text)
+                assert len(await bag.passed_by_reference({"x": text}, tool=tool)) == replaces
+
+
+@requirement("reference:schema-checked")
+async def test_what_is_put_in_its_place_is_checked_against_the_tools_schema(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
+    called: list[object] = []
+
+    def store(rows: object) -> str:
+        called.append(rows)
+        return "done"
+
+    async with opened(tmp_path, by_reference=True) as bag:
+        handle = (await bag.keep(TABLE)).handle
+        wrong = await bag.run(store, tool="store", arguments={"rows": f"holdall:{handle}#/n"}, schema=schema)
+        assert wrong.is_error
+        assert "do not fit the schema of store: rows breaks the rule 'type' (array)" in wrong.content
+        assert not called
+        right = await bag.run(store, tool="store", arguments={"rows": f"holdall:{handle}#/rows"}, schema=schema)
+        assert isinstance(right, Inline)
+        assert called == [TABLE["rows"]]
+
+
+@requirement("reference:approver-sees")
+async def test_whoever_approves_sees_handle_size_and_hash_first(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_reference=True) as bag:
+        kept = await bag.keep(LOG, tool="fetch")
+        (one, two) = await bag.passed_by_reference({"a": f"holdall:{kept.handle}", "b": [f"holdall:{kept.handle}#L1"]})
+        assert (one.where, one.handle, one.tool, one.bytes) == ("a", kept.handle, "fetch", len(LOG))
+        assert one.sha256 == kept.measure.sha256
+        assert (two.where, two.bytes, two.span.as_list()) == ("b[0]", 31, [0, 31])
+        assert (await bag.coverage(kept.handle)).ranges["passed"].bytes() == 0, "looking is not passing"

@@ -1,0 +1,140 @@
+"""The calls of one turn: side by side, sharing its room, decided at its close."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from holdall import Answer, Inline, Kept, WrongUse
+from holdall.bag import Turn
+from tests.bag.shapes import LOG, SMALL, opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+@requirement("api:turn", "api:turn-closed", "api:run", "api:turn-take-call", "way:function-results")
+async def test_calls_run_side_by_side_and_their_content_is_there_at_the_close(tmp_path: Path) -> None:
+    met = asyncio.Event()
+    thread = threading.Event()
+
+    async def first() -> str:
+        await met.wait()
+        return "first"
+
+    async def second() -> str:
+        met.set()
+        return "second"
+
+    def blocking(word: str) -> str:
+        assert thread.wait(30)
+        return word
+
+    def releasing() -> str:
+        thread.set()
+        return "released"
+
+    async with opened(tmp_path) as bag:
+        handle = (await bag.keep(LOG)).handle
+        async with bag.turn() as turn:
+            waiting = turn.run(first, tool="a")
+            released = [turn.run(second, tool="b"), turn.run(blocking, tool="c", arguments={"word": "third"})]
+            released.append(turn.run(releasing, tool="d"))
+            taken = turn.take(SMALL)
+            answer = turn.call("context_grep", {"handle": handle, "pattern": "ERROR", "count": True})
+            with pytest.raises(WrongUse, match="when the turn has closed"):
+                assert waiting.content
+        assert [one.content for one in (waiting, *released)] == ["first", "second", "third", "released"]
+        assert taken.content is SMALL
+        assert isinstance(answer.result, Answer)
+        assert "10 matches" in answer.content
+        assert not answer.is_error
+
+
+@requirement("budget:max-min", "way:decide-room-left", "api:turn")
+async def test_the_room_is_shared_over_all_of_them_not_first_come_first_served(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        async with bag.turn(tokens_left=9000) as turn:
+            largest = turn.take("word " * 7000)
+            others = [turn.take("word " * count) for count in (5000, 3000, 100)]
+        assert isinstance(largest.result, Kept)
+        assert [type(one.result) for one in others] == [Inline, Inline, Inline]
+        whole = sum(bag.count(one.content) for one in (largest, *others))
+        assert whole <= 9000
+        async with bag.turn(tokens_left=100_000) as turn:
+            again = turn.take("word " * 7000)
+        assert isinstance(again.result, Inline)
+
+
+@requirement("budget:scales-with-window")
+async def test_the_room_comes_from_the_window_where_no_tokens_are_given(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        for used, kind in ((0, Inline), (120_000, Kept)):
+            async with bag.turn(window=128_000, tokens_used=used) as turn:
+                pending = turn.take("word " * 7000)
+            assert isinstance(pending.result, kind)
+
+
+@requirement("answer:less-room")
+async def test_answers_are_made_smaller_to_fit_beside_the_others(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        handle = (await bag.keep(LOG)).handle
+        async with bag.turn(tokens_left=3000) as turn:
+            reads = [turn.call("context_read", {"handle": handle, "lines": f"{n * 1000 + 1}:"}) for n in range(4)]
+            small = turn.take("word " * 500)
+        assert isinstance(small.result, Inline)
+        total = sum(bag.count(one.content) for one in (*reads, small))
+        assert total <= 3000
+        assert all("Next: context_read" in one.content for one in reads)
+
+
+async def test_a_notice_is_shorter_where_little_room_is_left(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        async with bag.turn(tokens_left=600) as turn:
+            pending = [turn.take(LOG + str(n), tool="fetch") for n in range(3)]
+        for one in pending:
+            assert isinstance(one.result, Kept)
+            assert one.result.handle in one.content
+
+
+async def test_what_a_call_raises_is_its_result_and_does_not_touch_the_others(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise ValueError("broken")
+
+    async def stream() -> AsyncIterator[str]:
+        yield "a"
+        yield "b"
+
+    async with opened(tmp_path) as bag:
+        async with bag.turn() as turn:
+            failed, fine = turn.run(fail, tool="x"), turn.run(stream, tool="y")
+        assert (failed.content, failed.is_error) == ("ValueError: broken", True)
+        assert (fine.content, fine.is_error) == ("ab", False)
+
+
+async def test_leaving_the_block_by_an_error_cancels_what_runs(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def fails(turn: Turn) -> None:
+        async with turn:
+            turn.run(endless, tool="x")
+            await asyncio.sleep(0)
+            raise KeyError("the loop failed")
+
+    async with opened(tmp_path) as bag:
+        with pytest.raises(KeyError):
+            await fails(bag.turn())
+        assert ended.is_set()
+
+
+async def test_a_turn_without_calls_closes_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag, bag.turn(tokens_left=10):
+        pass

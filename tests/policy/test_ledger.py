@@ -1,0 +1,80 @@
+"""The ledger: ranges that are merged as they come, and counts that are folds over events."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.policy.counters import Counters
+from holdall.policy.ledger import Ledger, Ranges
+from holdall.values.events import Event
+from holdall.values.spans import Span
+from tests.requirements import requirement
+
+spans = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 60)).map(lambda pair: Span(min(pair), max(pair))), max_size=30
+)
+
+
+@given(spans)
+def test_ranges_are_the_set_of_their_bytes(added: list[Span]) -> None:
+    ranges = Ranges()
+    known: set[int] = set()
+    for span in added:
+        ranges.add(span)
+        known |= set(range(span.start, span.end))
+        assert ranges.bytes() == len(known)
+    assert {byte for start, end in ranges.as_lists() for byte in range(start, end)} == known
+    lists = ranges.as_lists()
+    assert all(lists[at][1] < lists[at + 1][0] for at in range(len(lists) - 1)), "they neither touch nor overlap"
+    for start in range(0, 60, 7):
+        assert ranges.covers(Span(start, start + 3)) == (set(range(start, start + 3)) <= known)
+
+
+def test_a_hundred_thousand_answers_cost_little_more_than_one() -> None:
+    ranges = Ranges()
+    for at in range(100_000):
+        ranges.add(Span(at * 10, at * 10 + 10))
+    assert ranges.as_lists() == [[0, 1_000_000]]
+
+
+@requirement("ledger:per-session-and-artifact")
+def test_each_output_has_its_own_coverage() -> None:
+    ledger = Ledger()
+    ledger.add(Event(1.0, "kept", handle="a", data={"shown": [[0, 10]]}))
+    ledger.add(Event(2.0, "retrieved", handle="a", data={"shown": [[5, 20]], "scanned": [[0, 100]]}))
+    ledger.add(Event(3.0, "retrieved", handle="b", data={"shown": [[0, 50], "nonsense", [9, 1], [1.5, 2]]}))
+    assert ledger.of("a").to_json(100) == {"seen": 0.2, "retrievals": 1, "shown": [[0, 20]], "scanned": [[0, 100]]}
+    assert ledger.of("b").share(100, plus=[Span(90, 100)]) == 0.6
+    assert ledger.of("nobody").share(100) == 0
+    assert ledger.of("nobody").share(0) == 1.0, "of nothing all has been seen"
+
+
+@requirement("watch:tokens-kept-out", "watch:retrievals-by-verb")
+def test_counters_are_a_fold_over_events() -> None:
+    counters = Counters()
+    for event in (
+        Event(1.0, "inline"),
+        Event(1.0, "kept", handle="a", data={"bytes": 100, "tokens": 5000, "content_tokens": 400, "replaced": True}),
+        Event(1.0, "kept", handle="b", data={"bytes": 7, "tokens": 5, "content_tokens": 0, "replaced": False}),
+        Event(1.0, "retrieved", handle="a", data={"verb": "grep", "tokens": 60}),
+        Event(1.0, "retrieved", handle="a", data={"verb": "read", "tokens": 40}),
+        Event(1.0, "retrieved", handle="a", data={"verb": "grep", "tokens": 1}),
+        Event(1.0, "refused"),
+        Event(1.0, "unkept"),
+        Event(1.0, "passed", handle="a"),
+    ):
+        counters.add(event)
+    assert counters.to_json() == {
+        "inline": 1, "kept": 2, "unkept": 1, "kept_bytes": 107, "tokens_kept_out": 4600,
+        "retrievals": {"grep": 2, "read": 1}, "retrieved_tokens": 101, "refused": 1, "passed_by_reference": 1,
+    }  # fmt: skip
+    double = Counters()
+    double.merge(counters)
+    double.merge(counters)
+    assert double.tokens_kept_out == 9200
+    assert double.retrievals["grep"] == 4
+
+
+def test_an_event_reads_back_as_it_was_written_and_unknown_kinds_are_passed_over() -> None:
+    event = Event(1.5, "kept", "h", "t", "c", 0.25, "w", {"bytes": 3})
+    assert Event.from_json(event.to_json()) == event
+    assert Event.from_json({"at": 1, "event": "invented later"}) is None

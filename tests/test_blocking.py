@@ -1,0 +1,107 @@
+"""holdall.blocking: the same object for code without an event loop; a test compares them name by name."""
+
+import asyncio
+import inspect
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Holdall, Inline, Kept, Settings, UnknownHandle, blocking
+from holdall.bag import Turn
+from tests.bag.shapes import LOG, SMALL
+from tests.requirements import requirement
+
+# What the bag needs to work on itself, and what a loop is needed for.
+INSIDE = {"fetch", "on", "policy_of", "limits", "handle_of", "limits_for", "bounds", "count", "outcome_of"}
+
+
+def _public(kind: type) -> dict[str, Any]:
+    return {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+
+
+def _parameters(method: Any) -> list[tuple[str, Any, Any]]:
+    return [(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values() if p.name != "self"]
+
+
+@requirement("api:blocking")
+def test_both_have_the_same_methods_with_the_same_parameters() -> None:
+    ours, theirs = _public(blocking.Holdall), _public(Holdall)
+    assert set(ours) == set(theirs) - INSIDE
+    for name, method in ours.items():
+        assert _parameters(method) == _parameters(theirs[name]), name
+    for name, method in _public(blocking.Turn).items():
+        assert _parameters(method) == _parameters(getattr(Turn, name)), name
+    assert set(_public(blocking.Turn)) == set(_public(Turn))
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Iterator[blocking.Holdall]:
+    with blocking.Holdall.open(home=str(tmp_path / "home"), session="s1", settings=Settings()) as opened:
+        yield opened
+
+
+@requirement("api:blocking")
+def test_a_whole_story_without_a_loop(bag: blocking.Holdall) -> None:
+    small = bag.take(SMALL)
+    assert isinstance(small, Inline)
+    assert small.content is SMALL
+    taken = bag.run(lambda: LOG, tool="fetch")
+    assert isinstance(taken, Kept)
+    assert bag.tools()
+    assert "10 matches" in bag.call("context_grep", {"handle": taken.handle, "pattern": "ERROR"}).text
+    assert bag.read(taken.handle, lines=(1, 1)).text == LOG.splitlines(keepends=True)[0]
+    assert b"".join(bag.stream(taken.handle)) == LOG.encode()
+    assert b"".join(bag.follow(taken.handle, 1)) == LOG.splitlines(keepends=True)[-1].encode()
+    with bag.turn(tokens_left=5000) as turn:
+        pending = [turn.run(lambda: "a", tool="x"), turn.take("b"), turn.call("context_tail", {"handle": taken.handle})]
+    assert [one.content[:1] for one in pending[:2]] == ["a", "b"]
+    assert "job 4999" in pending[2].content
+    with pytest.raises(UnknownHandle):
+        bag.read("zzzz")
+
+
+def test_it_can_be_used_from_several_threads_and_inside_a_running_loop(bag: blocking.Holdall) -> None:
+    found: list[int] = []
+    handle = bag.keep(LOG).handle
+    threads = [threading.Thread(target=lambda: found.append(bag.grep(handle, "ERROR").total)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [10] * 8
+
+
+def test_an_interrupt_reaches_the_call_and_the_bag_still_works(bag: blocking.Holdall) -> None:
+    started, released = threading.Event(), threading.Event()
+
+    async def endless() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            released.set()
+
+    main = threading.main_thread().ident or 0
+
+    def interrupt() -> None:
+        started.wait(30)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        bag.run(endless, tool="x")
+    thread.join()
+    assert released.is_set(), "it had ended when the interrupt was raised"
+    assert bag.take(SMALL).content is SMALL
+
+
+def test_closing_twice_is_fine_and_leaves_no_thread(tmp_path: Path) -> None:
+    bag = blocking.Holdall.open(home=str(tmp_path / "home"))
+    bag.close()
+    bag.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "holdall portal"]
