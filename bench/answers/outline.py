@@ -20,10 +20,16 @@ _MANY_COLUMNS = re.compile(r"^[\d,]+ columns (?P<first>.+?) … (?P<last>.+?): (
 class Outline:
     handle: str
     kind: str  # as the notice names it
+    is_one_line: bool
     lines: tuple[str, ...]  # inside the fence
     paths: tuple[Path, ...]
     texts: tuple[str, ...]  # columns that hold text
     columns: tuple[str, ...]  # all that are named, in their order
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it has records, with columns or members of their own."""
+        return bool(self.paths or self.columns)
 
     @property
     def maps(self) -> list[Path]:
@@ -38,7 +44,8 @@ def read(notice: str) -> Outline:
     inside = lines[fences[0] + 1 : fences[-1]] if len(fences) > 1 else []
     head = _HEAD.search(lines[0] + " ")
     texts, columns = _columns(inside)
-    return Outline(handle, head["kind"] if head else "", tuple(inside), tuple(_paths(inside)), texts, columns)
+    one_line = " · 1 line · " in lines[0]
+    return Outline(handle, head["kind"] if head else "", one_line, tuple(inside), tuple(_paths(inside)), texts, columns)
 
 
 def _columns(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -16,7 +16,8 @@ def to_value(question: Question, outline: Outline) -> str:
     if not outline.maps or len(keys) != 1:
         return ""
     reach = {found: _below(found, outline, asked) for found in outline.maps}
-    place = max(outline.maps, key=lambda found: _score(found, asked) + _score(reach[found], asked))
+    # A map that is named itself comes before one with members of that name.
+    place = max(outline.maps, key=lambda found: 2 * _score(found, asked) + _score(reach[found], asked))
     if not _score(place, asked) + _score(reach[place], asked):
         return f"$..[{_quoted(keys[0])}]"
     path = _spelled((*place[:-1], keys[0]))

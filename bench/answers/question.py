@@ -82,6 +82,7 @@ def read(text: str) -> Question:
     names: list[str] = []
     letters: list[str] = []
     runs: list[list[str]] = [[]]
+    in_latin = sum(token.isascii() for token in tokens) * 2 > len(tokens)
     for at, token in enumerate(tokens):
         if not token or token.lower() in _STOP or token.lower().rstrip("s") in (kind, *_OF_WISHES):
             runs.append([])
@@ -90,8 +91,8 @@ def read(text: str) -> Question:
             continue
         runs[-1].append(token)
         if len(token) == 1:
-            letters.append(token)
-        elif _is_strong(token):
+            letters += [token] if token.isalpha() else []
+        elif _is_strong(token) or (in_latin and re.fullmatch(r"[^\x00-\x7f]+", token)):  # another script: a name
             strong.append(token)
         elif _is_name(token, begins=at == 0):
             names.append(token)

@@ -53,6 +53,8 @@ class _Searcher:
     def _moves(self) -> Sequence[Move]:
         asked, outline = self.question, self.outline
         match asked.wish:
+            case "count" if asked.strong:  # a figure that stands beside what is named
+                return [self._phrases_counted, self._rows_counted, self._best_lines]
             case "count":
                 return [self._phrases_counted, self._rows_counted]
             case "frequent":
@@ -63,7 +65,7 @@ class _Searcher:
                 return [self._end]
             case _ if outline.texts and asked.keys:
                 return [self._rows, self._keys, self._best_lines]
-            case _ if outline.paths and asked.keys:
+            case _ if outline.paths and (asked.keys or asked.index is not None):
                 return [self._member, self._keys, self._best_lines]
             case _ if asked.lists and not asked.keys:
                 return [self._phrase, self._best_lines]
@@ -90,7 +92,9 @@ class _Searcher:
             await self._call("context_read", lines=f"{max(1, first.line - 1)}:{first.line + 2}")
         elif first.is_cut and not {singular(term) for term in asked.others} & words_of(first.text):
             # Only a window was shown of a long line, and nothing else that the question names stands in it.
-            await self._call("context_read", bytes=f"{max(0, first.byte - _AROUND)}:{first.byte + _AROUND}")
+            around = f"{max(0, first.byte - _AROUND)}:{first.byte + _AROUND}"
+            where = {"bytes": around} if self.outline.is_one_line else {"lines": f"{first.line}:{first.line}"}
+            await self._call("context_read", **where)
         return True
 
     async def _best_lines(self) -> bool:
@@ -130,11 +134,11 @@ class _Searcher:
             counted = await self._grep(start + spelled(asked.quoted, whole=False), count=True)
         else:
             counted = await self._grep(spelled(self._phrases()), group=True, ignore_case=True, limit=_SOME)
-        return bool(counted.total) and not self.outline.paths and not self.outline.columns
+        return bool(counted.total) and not self.outline.is_table and not asked.strong
 
     async def _rows_counted(self) -> bool:
         """Of the table, or of the array or object that the question names."""
-        if not self.outline.paths and not self.outline.columns:
+        if not self.outline.is_table:
             return False
         at = paths.container(self.question, self.outline)
         return bool((await self._query("select count(*) from t", **({"at": at} if at else {}))).rows)

@@ -6,6 +6,7 @@ from bench.answers.outline import Outline
 from bench.answers.question import Question, spelled, words_of
 
 _LINE = 400  # characters of a line that are shown
+_COLUMNS = 8  # that are shown where none is asked for
 
 
 def best_lines(question: Question, *, most: int) -> str:
@@ -32,15 +33,21 @@ def frequent(column: str, *, most: int) -> str:
 
 
 def rows(question: Question, outline: Outline) -> str:
-    """Rows in which a column of text holds a key; of them the columns that the question names."""
-    words = words_of(question.text) - {word for key in question.keys for word in words_of(key)}
-    wanted = [name for name in outline.columns if words & words_of(name)]
+    """Rows in which a column of text holds what the question names; of them the columns that it names."""
+    named = (*question.quoted, *question.strong, *question.names)
+    wanted = [term for term in named if _mask(term) in map(_mask, outline.columns)]
+    keys = [term for term in named if term not in wanted]
+    words = words_of(question.text) - {word for key in keys for word in words_of(key)}
+    wanted += [name for name in outline.columns if words & words_of(name)]
     if re.search(r"\b(last|latest|final)\b[^?]*\b(column|date|day)", question.text.lower()):
         wanted.append(outline.columns[-1])
-    shown = ", ".join(_name(name) for name in dict.fromkeys([*outline.texts, *wanted])) if wanted else "*"
-    keys = ", ".join(_literal(key.lower()) for key in question.keys)
-    holds = " or ".join(f"lower({_name(name)}) in ({keys})" for name in outline.texts)
-    return f"select {shown} from t where {holds}"
+    shown = dict.fromkeys([*outline.texts, *(wanted or outline.columns[:_COLUMNS])])
+    text = f"concat_ws(' ', {', '.join(map(_name, outline.texts))})"
+    pattern = _literal(spelled(keys or question.keys))
+    return (
+        f"select {', '.join(map(_name, shown))} from t where regexp_matches({text}, {pattern}, 'i') "
+        f"order by len(regexp_replace({text}, {pattern}, '', 'gi'))"  # what holds nothing else comes first
+    )
 
 
 def _score(question: Question) -> str:
@@ -49,6 +56,11 @@ def _score(question: Question) -> str:
     if question.unit:
         patterns.append(rf"\d ?{question.unit}\b")
     return " + ".join(f"regexp_matches(text, {_literal(pattern)}, 'i')::int" for pattern in patterns) or "0"
+
+
+def _mask(name: str) -> str:
+    """Numbers in a row of columns differ, and nothing else does."""
+    return re.sub(r"\d+", "0", name)
 
 
 def _name(column: str) -> str:

@@ -74,17 +74,18 @@ def run(lab: Lab, names: Sequence[str], effort: Effort, *, newest: bool) -> Outc
             python, version = install.installed(library, lab.folder / "peers", newest=newest)
         except install.NotInstalled as problem:
             say(f"{library.name} is left out: {problem}")
-            rows += [Row(library.name, way, case, missing=str(problem)) for case in data.CASES for way in library.ways]
+            rows += [Row(library.name, way, case, missing=str(problem)) for case, way in library.work()]
             continue
         versions[library.name] = version or _own_version()
-        for case in data.CASES:
-            rows += [measured(lab, python, library, way, case, effort) for way in library.ways]
+        rows += [measured(lab, python, library, way, case, effort) for case, way in library.work()]
     rows.sort(key=lambda row: data.CASES.index(row.case))  # the libraries stay in their order
     return Outcome(rows, versions, effort, machine.facts(), time.perf_counter() - started)
 
 
 def measured(lab: Lab, python: Path, library: Library, way: str, case: data.Case, effort: Effort) -> Row:
-    say(f"{library.name}, {way}: {case} …")
+    said = f"{library.name}, {way}: {case}"
+    say(f"{said} …")
+    started = time.perf_counter()
     file = data.make(lab.folder / "data", case, effort.size)
     figures: list[Figures] = []
     judged: Judgement | None = None
@@ -96,6 +97,7 @@ def measured(lab: Lab, python: Path, library: Library, way: str, case: data.Case
                 judged = judged or judge(out)
     except Broken as problem:
         return Row(library.name, way, case, missing=str(problem))
+    say(f"{said}: {time.perf_counter() - started:.0f} s")
     return Row(library.name, way, case, _medians(figures), judged)
 
 

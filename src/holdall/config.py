@@ -7,6 +7,7 @@ others can write to is refused for the same reason.
 
 import difflib
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -181,7 +182,9 @@ def _from_flags(flags: Sequence[str]) -> Mapping[str, Any]:
 
 def _typed(key: str, one: "Field[Any] | None", text: str) -> Any:
     """Text from the environment or a flag as what the setting is: a number, true or false, or text."""
-    if one is None or (one.metadata["least"] is None and not is_switch(one) and key != _IN_SECONDS):
+    if one is None:
+        return int(text) if re.fullmatch(r"[0-9]{1,20}", text) else text  # only for the message that refuses it
+    if one.metadata["least"] is None and not is_switch(one) and key != _IN_SECONDS:
         return text
     if is_switch(one):
         return {"true": True, "false": False}.get(text.lower(), text)

@@ -390,3 +390,14 @@ async def test_extract_says_in_s0s_words_that_no_model_is_configured(tmp_path: P
         assert answer.text == (
             f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE {long}, STRATEGY:auto:\n\nno model is configured for extraction."
         )
+
+
+async def test_a_table_that_is_wider_than_an_answer_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        handle = (await bag.keep("one line\n")).handle
+        columns = ", ".join(f"{n} as column_number_{n}" for n in range(2000))
+        answer = await bag.call("context_query", {"handle": handle, "sql": f"select {columns} from t"})
+        assert answer.is_error
+        assert answer.text.startswith("The least that could be answered is longer than the 4,000 tokens")
+        few = await bag.call("context_query", {"handle": handle, "sql": "select 7 as column_number_7 from t"})
+        assert "\n7\n" in few.text

@@ -64,12 +64,13 @@ def test_put_of_a_small_output_prints_it_as_it_is_and_still_keeps_it(holdall: Pr
         ),
         (
             "extract",
-            "Tool output is too large (757780 bytes, 20000 lines, TOKENS tokens).",
+            "Tool output is too large (788890 bytes, 20000 lines, TOKENS tokens).",
             "Provide precise and detailed instructions in `extract` about what you are looking for.",
         ),
         ("clamp", "2026-01-01 00:00:00 INFO job 0 done", "[all of it is kept; handle: HANDLE]"),
         ("legacy", "2026-01-01 00:00:00 INFO job 0 done", "2026-01-01 00:00:00 INFO job 19999 done"),
     ],
+    ids=["refs", "extract", "clamp", "legacy"],
 )
 def test_put_prints_what_a_model_sees_in_each_dialect(holdall: Program, dialect: str, first: str, last: str) -> None:
     ran = holdall("--set", f"dialect={dialect}", "put", "--tool", "logs", stdin=LOG)

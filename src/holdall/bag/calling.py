@@ -13,7 +13,7 @@ from typing import Any, cast
 from holdall.bag.fetching import Fetched, Fetching
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import HoldallError, NoModel, NotReady, QueryMissing, TooLargeForRaw
+from holdall.values.errors import AnswerTooLong, HoldallError, NoModel, NotReady, QueryMissing, TooLargeForRaw
 from holdall.values.facts import Facts
 from holdall.values.spans import Span
 from holdall.verbs.bounds import Bounds
@@ -89,8 +89,10 @@ class Calling(Fetching):
             text = await self._worded(ask, found, given)
             over = max(len(text.encode("utf-8", "replace")) / most_bytes, self.count(text) / most_tokens)
             tries += 1
-            if over <= 1 or tries == _TRIES:
+            if over <= 1:
                 return text, found
+            if tries == _TRIES:  # a thousand columns, or no room at all
+                raise AnswerTooLong(most_tokens)
             size, tokens = max(64, size / over * 0.9), max(8, tokens / over * 0.9)
             if items := _items(found):  # of matches, rows and values the number is what can be made smaller
                 ask = replace(ask, options={**ask.options, "limit": max(1, int(items / over * 0.9))})

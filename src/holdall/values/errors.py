@@ -10,6 +10,7 @@
     │   ├── BadSetting          a setting of the wrong name, type or size
     │   ├── NotReady            the tool still runs, and what was asked needs all of its output
     │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
+    │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
     │   ├── QueryMissing        an extraction without a question
     │   ├── NoModel             an extraction, and no model is configured for it
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
@@ -113,6 +114,14 @@ class TooLargeForRaw(WrongUse):
         self.bytes = bytes
         self.tokens = tokens
         super().__init__(f"the whole output ({bytes:,} bytes, ~{tokens:,} tokens) does not fit; read a part of it.")
+
+
+class AnswerTooLong(WrongUse):
+    def __init__(self, tokens: int) -> None:
+        super().__init__(
+            f"the least that could be answered is longer than the {tokens:,} tokens that an answer may have. Ask for "
+            "less: fewer columns, a shorter range, a count."
+        )
 
 
 class QueryMissing(WrongUse):

@@ -28,7 +28,7 @@ class Bounds:
         if self.most_bytes is None or self.most_tokens is None:
             return self.most_bytes
         per_token = measure.bytes / measure.tokens if measure.tokens else 4.0
-        return max(256, min(self.most_bytes, int(self.most_tokens * per_token)))
+        return max(min(256, self.most_bytes), min(self.most_bytes, int(self.most_tokens * per_token)))
 
     def first(self, data: bytes) -> bytes:
         """The longest beginning that fits: whole lines where at least one fits, else whole characters."""

@@ -5,13 +5,15 @@ from collections.abc import Callable
 from holdall.policy.decide import Fits, decide
 from holdall.policy.limits import Limits
 from holdall.store.protocol import OutputReader
-from holdall.text.outline import outline
+from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Tokenizer
-from holdall.text.utf8 import decode
 from holdall.verbs.locate import line_of_byte
+from holdall.wire.frugal import counter
 from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
 
-_BEFORE, _AFTER = 400, 800  # bytes of a paragraph before and after the line that looks like an error
+# What a notice says besides the outline, in tokens; where few may be said, the outline still gets a quarter of them.
+_BESIDES = 225
+_LEAST = 0.25
 
 
 def glimpse(
@@ -22,34 +24,35 @@ def glimpse(
     outlined: bool = True,
     most_tokens: int = MOST_TOKENS,
     long_handle: bool = False,
-    paragraphs: bool = False,
 ) -> View:
     """At most GLIMPSE bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
-    total = reader.totals.bytes
+    facts, total = reader.facts, reader.totals.bytes
     head, tail = reader.read(0, GLIMPSE), reader.read(max(0, total - GLIMPSE), total)
-    found = outline(reader.read, reader.facts.measure, tool=reader.facts.origin.tool) if outlined else None
+    found = _outline(reader, tokenizer, most_tokens) if outlined else None
     errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors) if found else ()
-    if paragraphs and found:
-        errors = tuple(_paragraph(reader, byte) for byte, _ in found.errors)
-    shown = "\n".join([*found.lines, *(text for _, text in errors)]).encode("utf-8", "replace") if found else b""
+    near = None
+    if found and found.ranges:
+        start, end, _ = found.ranges[0]
+        near = line_of_byte(reader, start), line_of_byte(reader, max(start, end - 1))
+    shown = [head, tail, facts.origin.tool.encode("utf-8", "replace"), facts.error.encode("utf-8", "replace")]
+    if found:
+        said = [*found.lines, *(text for _, text in errors), *(str(lead.arguments) for lead in found.leads)]
+        shown.append("\n".join(said).encode("utf-8", "replace"))
     tag = new_tag()
-    while any(tag.encode() in part for part in (head, tail, shown)):
+    while any(tag.encode() in part for part in shown):
         tag = new_tag()
-    return View(reader.facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle)
+    return View(facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, near)
 
 
-def _paragraph(reader: OutputReader, byte: int) -> tuple[int, str]:
-    """The lines around an error up to the next blank ones, at most so many bytes of them; and their first line."""
-    before, after = reader.read(max(0, byte - _BEFORE), byte), reader.read(byte, byte + _AFTER)
-    blank = before.rfind(b"\n\n")
-    if blank >= 0:
-        start = byte - len(before) + blank + 2
-    else:
-        start = 0 if byte <= _BEFORE else byte - len(before) + before.find(b"\n") + 1
-    blank = after.find(b"\n\n")
-    if blank < 0:
-        blank = after.rfind(b"\n") if len(after) == _AFTER and b"\n" in after else len(after)
-    return line_of_byte(reader, start), decode(reader.read(start, byte + blank))[0].rstrip("\n")
+def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline:
+    room = Room(max(_LEAST * most_tokens, most_tokens - _BESIDES), counter(tokenizer))
+    return outline(
+        reader.read,
+        reader.facts.measure,
+        tool=reader.facts.origin.tool,
+        room=room,
+        line_at=lambda byte: line_of_byte(reader, byte),
+    )
 
 
 def whole_text(reader: OutputReader, limits: Limits, tokenizer: Tokenizer) -> str | None:

@@ -23,7 +23,7 @@ _PLAIN = frozenset(
 _NOT_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 QUOTE = '"'
 _SHOWN_TYPE = 300  # characters
-_LEAST_ROOM = 1024  # bytes for rows, however long the names of the columns are
+_LEAST_ROOM = 128  # bytes for rows, however long the names of the columns are
 _LEAST_CELL = 16  # bytes of a cell that stay when a row is cut
 
 

@@ -1,53 +1,56 @@
 """What a model sees in place of an output that does not fit: what it is, its handle, its outline, how to go on.
 
-Everything that comes from the output stands inside a fence with a tag that nobody could have foreseen: it is data. The
-notice stands beside the data, never inside it. This module reads nothing: what it shows is handed in. It is at most
-as long as its token budget, whatever the output: the outline's lines come most important first, and are cut from the
-end.
+Everything that comes from the output stands inside a fence with a tag that nobody could have foreseen: it is data.
+Only the calls that go on stand outside and have short values of it, as arguments. The notice stands beside the data,
+never inside it. This module reads nothing: what it shows is handed in. It is never longer than its token budget,
+whatever the output: parts have ranks, and those that do not fit are left out. The first sentence and the handle stay.
 """
 
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdall.text.excerpt import beginning
 from holdall.text.numbers import grouped, plural, roughly
-from holdall.text.outline import Outline
-from holdall.text.tokens import Estimate
 from holdall.values.facts import Facts
 from holdall.values.spans import Span
-from holdall.wire.view import GLIMPSE, View
+from holdall.wire.ends import End, first_lines, last_lines
+from holdall.wire.frugal import counter
+from holdall.wire.next_calls import next_calls
+from holdall.wire.view import View
 
-_LINE_BYTES = 160
+_TOOL_CHARS, _TOOL_TOKENS = 80, 24  # of a tool's name, which comes from outside
+_ERROR_CHARS, _ERROR_TOKENS = 160, 40
 _ERRORS = 3
-_HEAD_OF_OUTLINE, _RARE = 6, 3
-# An estimate may be this far under the truth: then the budget is kept all the same.
-_ESTIMATE_SHARE = 0.8
+_FIRST, _LAST = 3, 2  # lines of the output
+_FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Something that may be shown: how soon it is chosen, where it then stands, and the bytes that are in it."""
+
+    rank: int
+    text: str
+    place: int = 0
+    end: End | None = None
+    is_call: bool = False
 
 
 def notice(view: View) -> str:
-    facts, outline, errors, counter = view.facts, view.outline, view.errors, view.tokenizer
-    label = outline.label if outline is not None else facts.measure.kind
-    before = [
-        f"{facts.origin.tool or 'The tool'} returned {_what(facts, label)}. {_why(facts)}",
-        f"handle: {view.handle}",
-        "",
-    ]
-    fence = f"{view.handle}:{view.tag}"
-    after = [f"</{fence}>", f"Next: {' · '.join(_calls(facts, errors))}"]
-    room = view.most_tokens * (_ESTIMATE_SHARE if isinstance(counter, Estimate) else 1.0)
-    room -= counter.count("\n".join([*before, f"<{fence}>", *after])) + 8
-    taken: list[_Part] = []
-    for part in sorted(_parts(facts, outline, errors, view.head, view.tail), key=lambda part: part.rank):
-        cost = counter.count(part.text) + 1
-        if cost <= room:
-            taken.append(part)
-            room -= cost
-    shown = [part.text for part in sorted(taken, key=lambda part: part.place)]
-    return "\n".join([*before, f"<{fence}>", *shown, *after])
+    return _written(view, _chosen(view))
+
+
+def shown_by_notice(view: View) -> tuple[Span, ...]:
+    """The bytes of the first and the last lines that stand in a notice as they are."""
+    if view.facts.measure.kind == "binary":
+        return ()
+    spans = [part.end.span for part in _chosen(view) if part.end is not None]
+    return tuple(span for span in spans if span.start < span.end)
 
 
 def running_notice(view: View) -> str:
     """For a call that goes on in the background: its output so far can be read at once."""
-    tool, handle = view.facts.origin.tool or "The tool", view.handle
+    tool, handle = _tool(view.facts, counter(view.tokenizer)), view.handle
     return (
         f"{tool} is still running. What it writes is kept, and can be read while it runs.\n"
         f"handle: {handle}\n"
@@ -55,32 +58,68 @@ def running_notice(view: View) -> str:
     )
 
 
-def shown_by_notice(view: View) -> tuple[Span, ...]:
-    """The bytes of the first and the last line that stand in a notice as they are."""
-    if view.facts.measure.kind == "binary":
-        return ()
-    total = view.facts.measure.bytes
-    first = min(_LINE_BYTES, len(_split(view.head)[0]) if view.head else 0)
-    spans = [Span(0, first)]
-    if view.facts.measure.lines > 1:
-        last = _split(view.tail)[-1]
-        start = total - len(last) - view.tail.endswith(b"\n")
-        spans.append(Span(max(0, start), max(0, start) + min(_LINE_BYTES, len(last))))
-    return tuple(span for span in spans if span.start < span.end)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A line that may be shown: how soon it is chosen, and where it then stands."""
-
-    rank: int
-    place: int
-    text: str
-
-
 def summary(facts: Facts) -> str:
     """One line for a person: the handle and what it holds."""
     return f"{facts.handle}  {_what(facts, facts.measure.kind)}"
+
+
+# What is shown
+
+
+def _parts(view: View) -> list[_Part]:
+    """In the order in which they stand: the outline, the first and last lines, the errors, the calls."""
+    outline = view.outline.lines if view.outline is not None else ()
+    parts = [_Part(0 if at == 0 else 20 + at, line) for at, line in enumerate(outline)]
+    first, last = first_lines(view, _FIRST), last_lines(view, _LAST)
+    numbers = {end.line for end in first if end.line} if view.facts.measure.lines > 1 else set[int]()
+    last = [end for end in last if end.line not in numbers]
+    parts += [_Part(10 if at == 0 else 90 + at, end.text, end=end) for at, end in enumerate(first)]
+    # Nearest to the end counts most.
+    parts += [_Part(11 if at == len(last) - 1 else 95, end.text, end=end) for at, end in enumerate(last)]
+    said = "\n".join(["", *outline])
+    known = numbers | {end.line for end in last}
+    wrong = [each for each in view.errors if each[0] not in known and f"\nL{each[0]:,} " not in said]
+    parts += [_Part(12 + at, f"L{number:,}  {text}") for at, (number, text) in enumerate(wrong[:_ERRORS])]
+    calls = [_Part((1, 2, 15, 80)[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
+    return [_Part(part.rank, part.text, place, part.end, part.is_call) for place, part in enumerate(parts + calls)]
+
+
+def _chosen(view: View) -> list[_Part]:
+    """As many as fit, the most important first."""
+    count = counter(view.tokenizer)
+    room = view.most_tokens - count(_written(view, [])) - count(_fence(view)) * 2 - _FENCE
+    chosen: list[_Part] = []
+    for part in sorted(_parts(view), key=lambda part: part.rank):
+        cost = count(part.text) + 2
+        if cost <= room:
+            chosen.append(part)
+            room -= cost
+    # Tokens do not add up exactly, so the whole is counted once more.
+    while chosen and count(_written(view, chosen)) > view.most_tokens:
+        chosen.pop()
+    return chosen
+
+
+# How it is written
+
+
+def _written(view: View, chosen: list[_Part]) -> str:
+    facts = view.facts
+    label = view.outline.label if view.outline is not None else facts.measure.kind
+    count = counter(view.tokenizer)
+    lines = [f"{_tool(facts, count)} returned {_what(facts, label)}. {_why(facts, count)}", f"handle: {view.handle}"]
+    ordered = sorted(chosen, key=lambda part: part.place)
+    data = [part.text for part in ordered if not part.is_call]
+    calls = [part.text for part in ordered if part.is_call]
+    if data:
+        lines += ["", f"<{_fence(view)}>", *data, f"</{_fence(view)}>"]
+    if calls:
+        lines.append(f"Next: {' · '.join(calls)}")
+    return "\n".join(lines)
+
+
+def _fence(view: View) -> str:
+    return f"{view.handle}:{view.tag}"
 
 
 def _what(facts: Facts, label: str) -> str:
@@ -92,82 +131,26 @@ def _what(facts: Facts, label: str) -> str:
     )
 
 
-def _why(facts: Facts) -> str:
+def _why(facts: Facts, count: Callable[[str], int]) -> str:
+    error = _bounded(facts.error, _ERROR_CHARS, _ERROR_TOKENS, count)
     if facts.is_whole:
-        failed = f"It failed ({facts.error}). " if facts.error else ""
+        failed = f"It failed ({error}). " if error else ""
         return f"{failed}Too large to show; all of it is kept."
-    reason = f": {facts.error}" if facts.error else ""
+    reason = f": {error}" if error else ""
     return f"It is not whole ({facts.state}{reason}); what there was is kept."
 
 
-def _parts(
-    facts: Facts, outline: Outline | None, errors: tuple[tuple[int, str], ...], head: bytes, tail: bytes
-) -> list[_Part]:
-    """The first line, the outline, the last line, the errors. What is rare is chosen before what is merely frequent."""
-    ends = _binary(head) if facts.measure.kind == "binary" else _lines(facts, head, tail)
-    lines = list(outline.lines) if outline is not None else []
-    said = "\n".join(lines)
-    wrong = [f"L{number:,}  {_cut(text.encode())}" for number, text in errors if f"L{number:,} " not in said]
-    if facts.measure.kind == "binary":
-        return [_Part(place, place, text) for place, text in enumerate([*lines, *ends])]
-    texts = [*ends[:1], *lines, *ends[1:], *wrong[:_ERRORS]]
-    first_rare = next((at for at, line in enumerate(lines) if _is_rare(line)), len(lines))
-    ranks = [0, *(_rank(at, first_rare) for at in range(len(lines))), *(45 for _ in ends[1:]), *(35 for _ in wrong)]
-    return [_Part(rank, place, text) for place, (rank, text) in enumerate(zip(ranks, texts, strict=False))]
+def _tool(facts: Facts, count: Callable[[str], int]) -> str:
+    return _bounded(facts.origin.tool, _TOOL_CHARS, _TOOL_TOKENS, count) or "The tool"
 
 
-def _rank(at: int, first_rare: int) -> int:
-    """The head of the outline, then the first rare lines with the line that counts them, then the rest in order."""
-    if at < _HEAD_OF_OUTLINE:
-        return 10 + at
-    if first_rare - 1 <= at < first_rare + _RARE:
-        return 30 + at - first_rare
-    return 50 + at
-
-
-def _is_rare(line: str) -> bool:
-    return line.startswith("L") and line[1:2].isdigit()
-
-
-def _lines(facts: Facts, head: bytes, tail: bytes) -> list[str]:
-    """The first line and the last, with their numbers."""
-    total = facts.measure.lines
-    first, last = _split(head)[:1], _split(tail)[-1:] if total > 1 else []
-    width = len(str(total))
-    shown: list[str] = []
-    for number, line in [*((1, line) for line in first), *((total, line) for line in last)]:
-        omitted = facts.measure.bytes - len(line[:_LINE_BYTES]) if total == 1 else len(line) - _LINE_BYTES
-        # A line that is longer than the glimpse has no length that is known here.
-        more = "" if omitted <= 0 else " …" if total > 1 and len(line) >= GLIMPSE else f" … +{omitted:,} bytes"
-        shown.append(f"{number:<{width}}  {beginning(line.removesuffix(bytes([13])), _LINE_BYTES).text}{more}")
-    return shown
-
-
-def _cut(line: bytes) -> str:
-    cut = beginning(line, _LINE_BYTES)
-    return cut.text + (" …" if cut.omitted else "")
-
-
-def _split(data: bytes) -> list[bytes]:
-    lines = data.split(b"\n")
-    return lines[:-1] if lines and lines[-1] == b"" else lines
-
-
-def _binary(head: bytes) -> list[str]:
-    return [f"{at:08x}  {head[at : at + 16].hex(' ')}" for at in range(0, min(32, len(head)), 16)]
-
-
-def _calls(facts: Facts, errors: tuple[tuple[int, str], ...]) -> list[str]:
-    """One example call per useful verb, ready to copy."""
-    handle, lines = facts.handle, facts.measure.lines
-    if facts.measure.kind == "binary" or lines <= 1:
-        calls = [f'context_read(handle="{handle}", bytes="0:4000")']
-    else:
-        near = min(max(1, errors[0][0] - 5), max(1, lines - 20)) if errors else 1
-        calls = [f'context_read(handle="{handle}", lines="{near}:{near + 20}")']
-    calls.append(f'context_grep(handle="{handle}", pattern="…")')
-    if facts.measure.kind in ("json", "ndjson"):
-        calls.append(f'context_query(handle="{handle}", path="$.…")')
-    if facts.measure.kind in ("csv", "ndjson", "log"):
-        calls.append(f'context_query(handle="{handle}", sql="select count(*) from t")')  # noqa: S608 - a text to read
-    return calls
+def _bounded(text: str, chars: int, tokens: int, count: Callable[[str], int]) -> str:
+    """Text from outside on one line, without signs that cannot be seen, and short."""
+    visible = (" " if unicodedata.category(char)[0] in "CZ" else char for char in text[: 4 * chars])
+    flat = " ".join("".join(visible).split())
+    whole = len(text) <= 4 * chars
+    for most in (chars, chars // 2, chars // 4, chars // 10):
+        shown = flat if whole and len(flat) <= most else flat[:most].rstrip() + "…"
+        if not flat or count(shown) <= tokens:
+            return shown if flat else ""
+    return flat[: chars // 16] + "…"

@@ -9,7 +9,17 @@ from holdall.text.outline.complaints import complaint
 from holdall.text.outline.model import MOST_ERRORS, cut_bytes
 from holdall.text.outline.sample import Sample, all_of
 
-_WORDS = (b"ERROR", b"FATAL", b"CRITICAL", b"PANIC", b"panic: ", b"Traceback (most", b"Exception", b"FAILED", b"error: ")
+_WORDS = (
+    b"ERROR",
+    b"FATAL",
+    b"CRITICAL",
+    b"PANIC",
+    b"panic: ",
+    b"Traceback (most",
+    b"Exception",
+    b"FAILED",
+    b"error: ",
+)
 _OFTEN = 40  # a word that the sample has more often says nothing about what is rare
 _TRIES = 30  # places of one word that are looked at …
 _HITS = 3  # … and about so many that are errors

@@ -14,7 +14,7 @@ from holdall.text.outline.sql_words import by_value, column
 _DEEPEST = 3  # steps to a table
 _KEYS = 16  # members of a record that are looked at
 _VALUES = 2000  # values of each
-_LOW, _HIGH = 2, 24  # so many different values make a column worth counting by
+_HIGH = 24  # a column with no more different values is counted by before others
 _NAMES = ("name", "title", "id", "key", "path", "url", "message", "label", "code")
 _LONGEST_NAME = 60
 _WORD = re.compile(r"[^\W\d_]{3,20}")
@@ -31,6 +31,15 @@ class _Table:
     group: Group  # of the one container
     rows: Group  # its elements, or the values of its members
     size: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    group: Group
+    distinct: int
+    is_text: bool
+    repeats: bool  # so often that it is worth counting by
 
 
 def json_leads(root: Group, counts: Counts) -> tuple[Lead, ...]:
@@ -63,17 +72,28 @@ def _of_records(table: _Table) -> Iterator[Lead]:
         yield Lead("query", {"path": f"{table.group.path}[0:5]"})
         return
     fields = list(_fields(table.rows))
-    counted = next((key for key, _, few in fields if few), None)
-    named = min((key for key, text, few in fields if text and not few), key=_rank, default=None)
+    counted = min((field for field in fields if field.repeats), key=lambda field: field.distinct > _HIGH, default=None)
     if counted is not None:
-        yield Lead("query", {**at, "sql": by_value(column(counted))})
+        yield Lead("query", {**at, "sql": by_value(column(counted.name))})
     elif fields:
-        names = ", ".join(column(key) for key, _, _ in fields[:3])
+        names = ", ".join(column(field.name) for field in fields[:3])
         yield Lead("query", {**at, "sql": f"select {names} from t limit 20"})  # noqa: S608 - a text to read
-    chosen = named if named is not None else counted
+    named = min(_named(table.rows, fields), key=lambda each: each[0], default=None)
+    chosen = named[1] if named else counted.group if counted else None
     if chosen is not None:
-        yield Lead("query", {"path": f"{table.rows.path}{step(chosen)}"})
-        yield from _word([value for value in table.rows.member(chosen).values[1:50] if isinstance(value, str)])
+        yield Lead("query", {"path": chosen.path})
+        yield from _word([value for value in chosen.values[1:50] if isinstance(value, str)])
+
+
+def _named(rows: Group, fields: list[_Field]) -> Iterator[tuple[int, Group]]:
+    """Texts by which records are told apart, with a rank; also those one step further in."""
+    yield from ((_rank(field.name), field.group) for field in fields if field.is_text and not field.repeats)
+    for key in list(rows.keys)[:_KEYS]:
+        inner = rows.member(key) if _SHOWN_KEY.fullmatch(readable(key)) else None
+        if inner is not None and inner.objects and not inner.arrays and not inner.is_map:
+            for field in _fields(inner):
+                if field.is_text and not field.repeats:
+                    yield _rank(field.name) + 1, field.group
 
 
 def _of_map(table: _Table) -> Iterator[Lead]:
@@ -90,8 +110,8 @@ def _of_map(table: _Table) -> Iterator[Lead]:
     yield from _word([key])
 
 
-def _fields(rows: Group) -> Iterator[tuple[str, bool, bool]]:
-    """The scalar members of the records that have a name to write down: whether they are text, and have few values."""
+def _fields(rows: Group) -> Iterator[_Field]:
+    """The scalar members that most records have, and whose name can be written down."""
     for key in list(rows.keys)[:_KEYS]:
         if not _SHOWN_KEY.fullmatch(readable(key)) or rows.keys[key] * 2 < len(rows.objects):
             continue
@@ -100,8 +120,8 @@ def _fields(rows: Group) -> Iterator[tuple[str, bool, bool]]:
             continue
         values = [value for value in member.values[:_VALUES] if value is not None]
         distinct = len(set(map(str, values)))
-        repeats = _LOW <= distinct <= _HIGH and distinct * 2 <= len(values)
-        yield readable(key), str in member.kinds, repeats
+        repeats = distinct > 1 and distinct * (2 if distinct <= _HIGH else 4) <= len(values)
+        yield _Field(readable(key), member, distinct, str in member.kinds, repeats)
 
 
 def _rank(key: str) -> int:

@@ -25,7 +25,9 @@ _META = re.compile(r"([\\.^$*+?{}\[\]|()])")
 _MASK = re.compile(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>")
 _LITERAL = re.compile(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
+_NUMBER = re.compile(r"<n>[,;.:)\]]?")
 _WORD = re.compile(r"[A-Za-z]{3,16}", re.ASCII)
+_TELLING = 12  # letters before what is captured from which on it is clear what is counted
 _LETTERS = re.compile(r"[A-Za-z]{3}", re.ASCII)
 _STAMPS = (  # how a time begins a line, and how much of it names a day, an hour and a minute
     (re.compile(r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d", re.ASCII), (10, 13, 16)),
@@ -112,6 +114,10 @@ def _of_row(row: list[str], weight: float) -> Iterator[_Pattern]:
             pattern = _captured(row, at, r"(\S+)", weight * (2.0 if word == ANY else 1.0))
             if pattern:
                 yield pattern
+        elif _NUMBER.fullmatch(word):
+            pattern = _captured(row, at, r"(\d+)", weight * 0.3)
+            if pattern:
+                yield pattern
 
 
 def _contrasts(often: list[Shape]) -> Iterator[_Pattern]:
@@ -139,6 +145,7 @@ def _captured(row: list[str], at: int, group: str, weight: float) -> _Pattern | 
     if not _LETTERS.search(words):
         return None
     regex = f"{literal(words)} {group}"
+    weight *= min(1.0, len(words) / _TELLING)
     return _Pattern(regex, words, weight) if len(regex) <= _LONGEST else None
 
 

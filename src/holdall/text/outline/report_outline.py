@@ -26,7 +26,7 @@ _DETAILED = 5  # failures whose details are looked for
 _DETAILS_END = re.compile(rb"\n(?:_{3,} |={5,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
 _REASON = re.compile(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
-_NAME = re.compile(r"[\w.$-]{3,80}", re.ASCII)
+_NAME = re.compile(r"[\w$-]{3,60}", re.ASCII)
 _PLACED = re.compile(rb"\n[^\s:]{1,200}:\d+:\d+: error")
 
 
@@ -172,9 +172,9 @@ def _leads(found: _Found, sample: Sample, failed: list[str]) -> tuple[Lead, ...]
     if found.label == "pytest" and len(words) > 1:
         leads.append(Lead("grep", {"pattern": f"^({'|'.join(words)}) ", "group": True}))
     for name in failed:
-        word = _NAME.search(name.split("::")[-1].split(" ")[0])
-        if word and not found.leads:
-            leads.append(Lead("grep", {"pattern": literal(word[0]), "context": 3}))
+        words = _NAME.findall(name.split("[")[0].split(" - ")[0])
+        if words and not found.leads:
+            leads.append(Lead("grep", {"pattern": literal(words[-1]), "context": 3}))
     return tuple(leads)
 
 
@@ -199,7 +199,9 @@ def _details(sample: Sample, key: bytes, header: bytes) -> tuple[int, int] | Non
             begin = data.rfind(b"\n", max(0, at - 400), at) + 1
             after = data.find(b"\n", at, at + 4000) + 1 or min(len(data), at + 4000)
             end = _DETAILS_END.search(data, after, begin + _DETAILS)
-            stop = end.start() + 1 if end else min(len(data), max(after, data.rfind(b"\n", after, begin + _DETAILS) + 1))
+            stop = (
+                end.start() + 1 if end else min(len(data), max(after, data.rfind(b"\n", after, begin + _DETAILS) + 1))
+            )
             return start + begin, start + stop
     return None
 

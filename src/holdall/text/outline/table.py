@@ -146,16 +146,19 @@ def _words(filled: list[str], about: str, whole: bool) -> str:
 def _leads(header: list[str], columns: list[tuple[str, ...]]) -> tuple[Lead, ...]:
     """How often each value of a column occurs, with the greatest of a column of numbers; and one value to look for."""
     named = [(name, values) for name, values in zip(header, columns, strict=True) if _COLUMN.fullmatch(name)]
-    texts = [(name, Counter(values)) for name, values in named[:_LED_BY] if not _numbers(list(filter(None, values)))]
-    counted = [name for name, distinct in texts if _LOW <= len(distinct) <= 0.8 * distinct.total()]
-    numbers = [name for name, values in reversed(named[-_LED_BY:]) if values and _numbers(list(filter(None, values[:500])))]
+    texts = [(name, Counter(filter(None, values)), len(values)) for name, values in named[:_LED_BY]]
+    texts = [each for each in texts if each[1] and not _numbers(list(each[1]))]
+    counted = [name for name, found, rows in texts if _LOW <= len(found) <= 0.8 * rows and found.total() * 2 > rows]
+    numbers = [
+        name for name, values in reversed(named[-_LED_BY:]) if values and _numbers(list(filter(None, values[:500])))
+    ]
     more = f", max({column(numbers[0])})" if numbers else ""
     if counted:
         sql = by_value(column(counted[0]), more)
     else:
         shown = ", ".join(column(name) for name, _ in named[:3]) or "*"
         sql = f"select {shown} from t limit 20"  # noqa: S608 - a text to read
-    values = [value for _, distinct in texts for value, _ in distinct.most_common(5) if _VALUE_SOUGHT.fullmatch(value)]
+    values = [value for _, found, _ in texts for value, _ in found.most_common(5) if _VALUE_SOUGHT.fullmatch(value)]
     sought = [Lead("grep", {"pattern": literal(values[0]), "limit": 5})] if values else []
     return (Lead("query", {"sql": sql}), *sought)
 

@@ -101,9 +101,7 @@ def _is_section(text: bytes, after: bytes) -> bool:
     return not after and _SECTION.fullmatch(text.decode("utf-8", "replace")) is not None
 
 
-def _errors(
-    found: list[Trace], mined: Shapes, lines: Lines, far: list[tuple[int, str]]
-) -> tuple[tuple[int, str], ...]:
+def _errors(found: list[Trace], mined: Shapes, lines: Lines, far: list[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
     """What was thrown, what stands outside of the sample, and the lines of the sample that look like errors."""
     thrown = [(trace.start, cut_bytes(trace.message.encode())) for trace in found[:2]]
     errors: dict[int, str] = {}

@@ -119,7 +119,9 @@ def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[Lead, ...]:
                 between = " " if at == 0 else " [^>]*"
                 best, most = f'<{literal(element)}{between}{literal(attribute)}="([^"]*)"', score
     if best is None:
-        return tuple(Lead("grep", {"pattern": f"<{literal(_text(name))}[ >]", "count": True}) for name, _, _ in found[:1])
+        return tuple(
+            Lead("grep", {"pattern": f"<{literal(_text(name))}[ >]", "count": True}) for name, _, _ in found[:1]
+        )
     return (Lead("grep", {"pattern": best, "group": True}),)
 
 
