@@ -1,1 +1,1 @@
-"""`./dev bench answers`: how much of what a question needs a model has seen, and what that cost, by each way to show it."""
+"""`./dev bench answers`: what a model has seen of what a question needs, and what it cost, by each way to show it."""

@@ -5,8 +5,9 @@ These are the best case of each: no marker, no note, nothing else in the place o
 
 from collections.abc import Callable, Mapping
 
-from holdall.values.spans import Span
 from rs_bpe.bpe import openai
+
+from holdall.values.spans import Span
 
 Kept = tuple[Span, ...]
 

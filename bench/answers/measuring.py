@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +16,7 @@ from bench.answers.tasks import Collection, Output, Task
 from holdall.bag import Holdall
 from holdall.text.o200k import O200k
 from holdall.values.spans import Span
-from holdall.values.taken import Inline
+from holdall.values.taken import Kept
 
 NOTICE, SEARCHED = "Holdall: the notice alone", "Holdall: the notice and at most three calls"
 STRATEGIES = (*clamps.CLAMPS, NOTICE, SEARCHED)
@@ -90,26 +89,19 @@ async def measure(collection: Collection, home: Path, say: Callable[[str], None]
             shown = judge.ranges(kept)
             seen += [Seen(task.id, task.type, name, judge.verdict(task, output.data, shown), tokens) for task in tasks]
         for task in tasks:
-            async with _opened(home) as bag:
+            # A session of its own for each task: nothing that was seen for another one counts.
+            async with Holdall.open(home=str(home), tokenizer=O200k()) as bag:
                 alone, searched = await _with_holdall(bag, output, task)
             seen += [alone, searched]
-            notices[output.id] = alone.tokens
+            notices[output.id] = max(alone.tokens, notices.get(output.id, 0))
     return Outcome(seen, notices, time.perf_counter() - started)
-
-
-@asynccontextmanager
-async def _opened(home: Path) -> AsyncGenerator[Holdall]:
-    """A session of its own for each task: nothing that was seen for another one counts."""
-    async with Holdall.open(home=str(home), tokenizer=O200k()) as bag:
-        yield bag
 
 
 async def _with_holdall(bag: Holdall, output: Output, task: Task) -> tuple[Seen, Seen]:
     taken = await bag.take(output.text, tool=output.tool)
-    if isinstance(taken, Inline):
-        raise ValueError(f"{output.id} fits as it is, so there is nothing to measure")
-    notice = str(taken.content)
-    handle = taken.artifact.handle  # type: ignore[union-attr]
+    if not isinstance(taken, Kept):
+        raise ValueError(f"{output.id} is not kept: there is nothing to measure")
+    notice, handle = str(taken.content), taken.handle
     tokens = clamps.tokens_in(notice)
     at_first = (await bag.coverage(handle)).shown.copy()
     alone = judge.verdict(task, output.data, at_first, notice=notice)

@@ -79,10 +79,9 @@ class Reply:
     @property
     def figures(self) -> set[int]:
         """Every number that the tool itself has counted."""
-        distinct = _DISTINCT.search(self.head)
-        counted = {count for count, _ in self.groups} | ({number(distinct[1])} if distinct else set())
-        cells = {int(cell) for row in self.rows for cell in row if cell.isdigit()}
-        return counted | cells | ({self.total} if _TOTAL.search(self.head) else set())
+        counted = {count for count, _ in self.groups}
+        counted |= {number(found[1]) for found in (_TOTAL.search(self.head), _DISTINCT.search(self.head)) if found}
+        return counted | {int(cell) for row in self.rows for cell in row if cell.isdigit()}
 
 
 def _unquoted(cell: str) -> str:

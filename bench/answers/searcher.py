@@ -7,6 +7,7 @@ It never sees the output itself, nor anything of the right answer.
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from bench.answers import outline as outlines
 from bench.answers import paths, sql
@@ -31,10 +32,8 @@ class _Spent(Exception):
 async def search(question: str, notice: str, ask: Ask) -> list[Reply]:
     """The calls that were made, with their answers."""
     searcher = _Searcher(questions.read(question), outlines.read(notice), ask)
-    try:
+    with suppress(_Spent):
         await searcher.run()
-    except _Spent:
-        pass
     return searcher.replies
 
 
@@ -98,7 +97,7 @@ class _Searcher:
         return True
 
     async def _best_lines(self) -> bool:
-        """The lines that hold most of what the question names: of each key, and from the end where that is asked for."""
+        """The lines that hold most of what the question names: for each key, and the last ones where that is asked."""
         found = await self._query(sql.best_lines(self.question, most=_FEW))
         return bool(found.rows)
 

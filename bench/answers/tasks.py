@@ -1,4 +1,4 @@
-"""The real outputs and the questions about them, as they lie in `../shared/bench`. Nothing here is measured or judged."""
+"""The real outputs and the questions about them, as they lie in `../shared/bench`. Nothing is judged here."""
 
 import json
 from collections.abc import Mapping
@@ -65,13 +65,13 @@ def load(folder: Path) -> Collection:
 
 
 def _task(entry: Mapping[str, Any]) -> Task:
-    gold = entry["gold"]
+    gold: str | list[str] = entry["gold"]
     return Task(
         id=entry["id"],
         output=entry["artifact"],
         type=entry["type"],
         question=entry["question"],
-        gold=tuple(gold) if isinstance(gold, list) else (str(gold),),
+        gold=(gold,) if isinstance(gold, str) else tuple(gold),
         where=tuple(Span(start, end) for start, end in entry["where"]),
         require=entry["require"],
         last=entry.get("evidence_max"),

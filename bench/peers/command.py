@@ -10,6 +10,7 @@ from bench.machine import Patience
 from bench.peers import report
 from bench.peers.catalogue import LIBRARIES
 from bench.peers.run import FULL, QUICK, run
+from bench.report import say
 
 HELP = "large results through other libraries and through us, as in docs/peers.md"
 
@@ -31,6 +32,9 @@ def main(options: argparse.Namespace) -> int:
     outcome = run(lab, options.only or list(LIBRARIES), QUICK if options.quick else FULL, newest=options.newest)
     print(report.table(outcome))
     report.write(outcome, lab.folder)
-    if options.publish:
+    failed = [row for row in outcome.rows if row.failed]
+    if options.publish and not failed:
         report.publish(outcome, ROOT / "docs")
-    return 0
+    for row in failed:
+        say(f"FAILED {row.library}, {row.way}: {row.case}")
+    return 1 if failed else 0

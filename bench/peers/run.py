@@ -47,6 +47,7 @@ class Row:
     figures: Figures | None = None
     judged: Judgement | None = None
     missing: str = ""
+    failed: bool = False  # it was there and did not work: the fault may be ours
 
     def to_json(self) -> dict[str, Any]:
         judged = {} if self.judged is None else {**asdict(self.judged), "found": self.judged.found}
@@ -96,7 +97,7 @@ def measured(lab: Lab, python: Path, library: Library, way: str, case: data.Case
                 figures.append(_once(python, [library.module, way, case, str(file), str(out), str(reads)], out))
                 judged = judged or judge(out)
     except Broken as problem:
-        return Row(library.name, way, case, missing=str(problem))
+        return Row(library.name, way, case, missing=str(problem), failed=True)
     say(f"{said}: {time.perf_counter() - started:.0f} s")
     return Row(library.name, way, case, _medians(figures), judged)
 

@@ -211,7 +211,7 @@ async def test_what_is_never_stored_reaches_no_disk_and_says_what_is_missing(tmp
         image = {"type": "image", "data": "QUFB" * 600_000, "mimeType": "image/png"}
         pictured = await bag.take([{"type": "text", "text": "see"}, image], tool="vault")
         assert pictured.content[1]["text"] == (
-            "[image/png, 1,800,000 bytes: too large to show, and not kept: outputs of this tool are never stored]"
+            "[image/png, 1,800,000 bytes: too large to show, and not kept: outputs of vault are not to be stored]"
         )
     for folder, _, files in os.walk(tmp_path):
         for file in files:
@@ -350,3 +350,27 @@ def test_settings_refuse_what_is_no_policy() -> None:
 
 def test_the_faults_of_a_store_are_one_family() -> None:
     assert issubclass(NeverStored, StoreFault)
+
+
+@requirement("dialect:holdall-is-default")
+async def test_without_a_setting_the_dialect_is_ours(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        assert bag.dialect.name == "holdall"
+
+
+@requirement("dialect:clamp-handle", "clamp:stored-first")
+async def test_in_the_clamp_dialect_the_handle_stands_after_the_suffix(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="clamp") as bag:
+        taken = await bag.take(LOG)
+        assert isinstance(taken, Kept)
+        assert taken.content.endswith(f"or specific sections]\n[all of it is kept; handle: {taken.handle}]")
+        assert len(taken.content.encode()) <= 50 * 1024
+        assert (await bag.read(taken.handle, bytes=":", bounded=False)).text == LOG
+
+
+@requirement("api:open-clock")
+async def test_times_come_from_the_clock_that_is_handed_in(tmp_path: Path) -> None:
+    async with opened(tmp_path, clock=lambda: 1_234_567_890.5) as bag:
+        taken = await bag.take(LOG)
+        assert isinstance(taken, Kept)
+        assert taken.artifact.created == 1_234_567_890.5

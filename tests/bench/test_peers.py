@@ -185,8 +185,19 @@ def test_a_run_that_fails_is_a_row_that_says_so(tmp_path: Path, capsys: pytest.C
     row = run.measured(
         lab, python, Library("nobody", "nobody", {"some": data.CASES}), "some", "log", run.Effort(5_000, rounds=1)
     )
-    assert (row.missing, row.figures) == ("it failed: see what the run printed", None)
+    assert (row.missing, row.failed, row.figures) == ("it failed: see what the run printed", True, None)
     assert "No module named 'bench.peers.libraries.nobody'" in capsys.readouterr().err
+
+
+def test_a_run_with_a_failure_is_not_published_and_the_exit_code_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "LIBRARIES", {"nobody": Library("nobody", "nobody", {"some": ("log",)})})
+    monkeypatch.setattr(run, "LIBRARIES", command.LIBRARIES)
+    monkeypatch.setattr(command, "FULL", run.Effort(5_000, rounds=1))
+    monkeypatch.setattr(command, "ROOT", tmp_path)  # whose docs have no such page
+    assert program.main(["peers", "--publish", "--out", str(tmp_path)]) == 1
+    assert "FAILED nobody, some: log" in capsys.readouterr().err
 
 
 # The report

@@ -10,6 +10,7 @@ from holdall.policy.limits import BY_DIALECT, Limits
 from holdall.text.tokens import Estimate
 from holdall.values.facts import Facts, Measure, Origin
 from holdall.verbs.glimpse import glimpse
+from holdall.verbs.paragraphs import with_paragraphs
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.reference import context_ref, function_call_record
 from holdall.wire.strict import strict_schema
@@ -31,13 +32,8 @@ def view_of(dialect: str, text: str = "") -> View:
     if not text:
         return View(FACTS, b"", b"", "7d1a7d1a", long_handle=DIALECTS[dialect].long_handles)
     reader = reader_of(text.encode(), handle="k3f9")
-    return glimpse(
-        reader,
-        lambda: "7d1a7d1a",
-        tokenizer=Estimate(),
-        outlined=DIALECTS[dialect].outlined,
-        paragraphs=DIALECTS[dialect].paragraphs,
-    )
+    view = glimpse(reader, lambda: "7d1a7d1a", tokenizer=Estimate(), outlined=DIALECTS[dialect].outlined)
+    return with_paragraphs(reader, view, lambda: "7d1a7d1a") if DIALECTS[dialect].paragraphs else view
 
 
 # Limits: the table of SPEC 3

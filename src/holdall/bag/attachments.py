@@ -13,14 +13,12 @@ from holdall.bag.keeping import keep
 from holdall.policy.decide import Keep, decide
 from holdall.policy.limits import Limits
 from holdall.store.sources import json_text
-from holdall.values.errors import StoreFault
+from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.facts import Facts, Origin
 from holdall.wire.blocks import payload_of, text_block
 from holdall.wire.clamp import with_structured_content
-from holdall.wire.notes import blob_note, structured_gone, structured_note
+from holdall.wire.notes import blob_note, part_note, structured_gone, structured_note
 from holdall.wire.parts import Parts, structured_of
-
-_STRUCTURED = "structured content"
 
 
 async def set_aside(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
@@ -34,7 +32,7 @@ async def set_aside(core: Core, parts: Parts, origin: Origin, limits: Limits) ->
         else:
             media, data, most = "block", _json(block), limits.bytes or core.settings.max_inline_blob_bytes
         if len(data) > most:
-            facts, why = await _stored(core, data, origin, (f"a {media} block of the result",))
+            facts, why = await _stored(core, data, origin, (part_note(media),))
             kept += [facts] if facts else []
             note = blob_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
             new[at] = text_block(block, note)
@@ -53,7 +51,7 @@ async def set_structure_aside(
         return parts, ()
     if twin is not None and _is_same(parts.text, structured):
         return replace(parts, whole=with_structured_content(parts.whole, structured_note(twin))), ()
-    facts, why = await _stored(core, text, origin, (f"the {_STRUCTURED} of the result",))
+    facts, why = await _stored(core, text, origin, (part_note("structured content"),))
     note = structured_note(facts) if facts else structured_gone(len(text), why)
     return replace(parts, whole=with_structured_content(parts.whole, note)), (facts,) if facts else ()
 
@@ -62,7 +60,7 @@ async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]
     """The facts, or why there are none. The call's id leads to its text: what is set aside has none."""
     policy = core.policy_of(origin.tool)
     if policy.store == "never" or not core.dialect.stores:
-        return None, "outputs of this tool are never stored"
+        return None, str(NeverStored(origin.tool, by_dialect=not core.dialect.stores))
     try:
         return await keep(core, data, replace(origin, call_id=""), notes=notes), ""
     except (StoreFault, OSError) as fault:

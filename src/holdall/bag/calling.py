@@ -29,6 +29,7 @@ from holdall.wire.answers import (
     tag_for,
 )
 from holdall.wire.arguments import coerced, schema_problem
+from holdall.wire.refusals import NOT_AN_OBJECT, NOTHING_RUNS, no_such_tool, not_json
 from holdall.wire.tool import Ask, Tool
 
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data, at most; a longer one costs another try
@@ -42,8 +43,8 @@ class Calling(Fetching):
         started = time.perf_counter()
         tool = self.dialect.tool(name)
         if tool is None:
-            known = ", ".join(tool.name for tool in self.dialect.tools) or "none"
-            return self._refused(name, "", f"There is no tool {name[:60]!r}. Tools are: {known}.", started)
+            known = [tool.name for tool in self.dialect.tools]
+            return self._refused(name, "", no_such_tool(name, known), started)
         problem, given = _checked(tool, arguments)
         if problem:
             return self._refused(name, tool.verb, problem, started)
@@ -59,7 +60,7 @@ class Calling(Fetching):
         if ask.verb == "list":
             return Answer(await self._listing(tokens_left))
         if ask.verb == "wait":
-            return Answer("No async tools running.")
+            return Answer(NOTHING_RUNS)
         facts = await self.show(ask.handle)
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
@@ -147,11 +148,11 @@ def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
         try:
             arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError) as problem:
-            return f"The arguments are not valid JSON: {problem}.", {}
+            return not_json(problem), {}
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, Mapping):
-        return "The arguments must be a JSON object.", {}
+        return NOT_AN_OBJECT, {}
     given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
     return schema_problem(tool.schema, given), given
 

@@ -2,8 +2,10 @@
 
 from holdall.bag.core import Core
 from holdall.store.ids import new_tag
+from holdall.store.protocol import OutputReader
 from holdall.values.facts import Facts
 from holdall.verbs.glimpse import glimpse
+from holdall.verbs.paragraphs import with_paragraphs
 from holdall.wire.answers import line_of
 from holdall.wire.system_notice import ReadyTool, Work
 from holdall.wire.view import View
@@ -14,18 +16,19 @@ _MOST_LISTED = 20
 async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
     """`room` is what the notice may take, where that is less than notices may take anyway."""
     most = core.settings.notice_max_tokens
-    return await core.on(
-        facts.handle,
-        lambda reader: glimpse(
+
+    def look(reader: OutputReader) -> View:
+        view = glimpse(
             reader,
             new_tag,
             outlined=core.dialect.outlined,
             tokenizer=core.tokenizer,
             most_tokens=most if room is None else min(most, room),
             long_handle=core.dialect.long_handles,
-            paragraphs=core.dialect.paragraphs,
-        ),
-    )
+        )
+        return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
+
+    return await core.on(facts.handle, look)
 
 
 def work_of(core: Core, *, listed: bool) -> Work:

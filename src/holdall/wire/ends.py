@@ -11,7 +11,7 @@ from holdall.text.excerpt import beginning, ending
 from holdall.values.spans import Span
 from holdall.wire.view import GLIMPSE, View
 
-LINE_BYTES = 160
+LINE_BYTES = 120
 _TELLS = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 _HEX_ROW = 16
 

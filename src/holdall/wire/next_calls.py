@@ -5,19 +5,19 @@ from holdall.wire.dialect import as_a_call
 from holdall.wire.view import View
 
 MOST = 4
-_SHORT = 40  # lines that are read at once
+_SHORT, _LONG = 20, 120  # lines that are read at once, where nothing is known of them and at most
 _AROUND = 5  # lines before an error
 _BYTES = 4000
 _LONG_LINE = 1000  # bytes; longer lines are read by bytes
 
 
 def next_calls(view: View) -> list[str]:
-    """At most four. A call that reads comes second: what to ask is worth more than where to look."""
+    """At most four. Where something is worth reading, a call that reads it comes second."""
     leads = view.outline.leads if view.outline is not None else ()
     calls = [_lead(view, lead) for lead in leads[: MOST - 1]]
-    calls.insert(1, _read(view))
+    calls.insert(1 if view.near or view.errors else MOST, _read(view))
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT:
-        calls.append(as_a_call("tail", view.handle, {"lines": 20}))
+        calls.append(as_a_call("tail", view.handle, {"lines": _SHORT}))
     return list(dict.fromkeys(calls))
 
 
@@ -34,7 +34,7 @@ def _read(view: View) -> str:
     elif view.errors:
         first, last = view.errors[0][0] - _AROUND, view.errors[0][0] + _AROUND
     else:
-        first, last = 1, _SHORT // 2
+        first, last = 1, _SHORT
     first = max(1, first)
-    last = min(measure.lines, max(first, last), first + _SHORT - 1)
+    last = min(measure.lines, max(first, last), first + _LONG - 1)
     return as_a_call("read", view.handle, {"lines": f"{first}:{last}"})

@@ -22,3 +22,8 @@ def structured_note(facts: Facts) -> dict[str, Any]:
 
 def structured_gone(size: int, why: str) -> dict[str, Any]:
     return {"kept": False, "bytes": size, "why": why}
+
+
+def part_note(what: str) -> str:
+    """For the facts of something that was kept by itself."""
+    return f"a part of a result: {what}"

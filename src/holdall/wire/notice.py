@@ -6,6 +6,7 @@ never inside it. This module reads nothing: what it shows is handed in. It is ne
 whatever the output: parts have ranks, and those that do not fit are left out. The first sentence and the handle stay.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _TOOL_CHARS, _TOOL_TOKENS = 80, 24  # of a tool's name, which comes from outside
 _ERROR_CHARS, _ERROR_TOKENS = 160, 40
 _ERRORS = 3
 _FIRST, _LAST = 3, 2  # lines of the output
+_SHORT_LINES = 80  # bytes
+_PLACE = re.compile(r"\bL(\d{1,3}(?:,\d{3})*)\b")
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
 
@@ -69,19 +72,28 @@ def summary(facts: Facts) -> str:
 def _parts(view: View) -> list[_Part]:
     """In the order in which they stand: the outline, the first and last lines, the errors, the calls."""
     outline = view.outline.lines if view.outline is not None else ()
-    parts = [_Part(0 if at == 0 else 20 + at, line) for at, line in enumerate(outline)]
-    first, last = first_lines(view, _FIRST), last_lines(view, _LAST)
-    numbers = {end.line for end in first if end.line} if view.facts.measure.lines > 1 else set[int]()
-    last = [end for end in last if end.line not in numbers]
-    parts += [_Part(10 if at == 0 else 90 + at, end.text, end=end) for at, end in enumerate(first)]
+    parts = [_Part(0 if at == 0 else 10 + at, line) for at, line in enumerate(outline)]
+    told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
+    first, last = _ends(view, told)
+    parts += [_Part(80 if at == 0 else 100 + at, end.text, end=end) for at, end in enumerate(first)]
     # Nearest to the end counts most.
-    parts += [_Part(11 if at == len(last) - 1 else 95, end.text, end=end) for at, end in enumerate(last)]
-    said = "\n".join(["", *outline])
-    known = numbers | {end.line for end in last}
-    wrong = [each for each in view.errors if each[0] not in known and f"\nL{each[0]:,} " not in said]
-    parts += [_Part(12 + at, f"L{number:,}  {text}") for at, (number, text) in enumerate(wrong[:_ERRORS])]
-    calls = [_Part((1, 2, 15, 80)[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
+    parts += [_Part(81 if at == len(last) - 1 else 110, end.text, end=end) for at, end in enumerate(last)]
+    told |= {end.line for end in first + last}
+    wrong = [(number, text) for number, text in view.errors if number not in told]
+    parts += [_Part(82 + at, f"L{number:,}  {text}") for at, (number, text) in enumerate(wrong[:_ERRORS])]
+    calls = [_Part((1, 2, 60, 90)[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
     return [_Part(part.rank, part.text, place, part.end, part.is_call) for place, part in enumerate(parts + calls)]
+
+
+def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
+    """The first and the last lines. More than one of each where they tell more, and are not told already."""
+    measure = view.facts.measure
+    few = measure.kind == "json" and measure.bytes < _SHORT_LINES * measure.lines  # a member on each line
+    first, last = first_lines(view, 1 if few else _FIRST), last_lines(view, 1 if few else _LAST)
+    first = [end for at, end in enumerate(first) if at == 0 or end.line not in told or not end.line]
+    known = {end.line for end in first} if measure.lines > 1 else set[int]()
+    last = [end for at, end in enumerate(last) if end.line not in known and (at == len(last) - 1 or end.line not in told)]
+    return first, last
 
 
 def _chosen(view: View) -> list[_Part]:

@@ -1,5 +1,7 @@
 """What a model reads where its call could not be carried out: what is wrong, and what to do instead."""
 
+from collections.abc import Sequence
+
 from holdall.values.errors import (
     AnchorNotFound,
     HoldallError,
@@ -47,6 +49,20 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     tool = getattr(error, "tool", "") or "UNKNOWN"
     message = _sentence(str(error)) if not isinstance(error, NoModel) else str(error)
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {ask.handle}, STRATEGY:{mode}:\n\n{message}"
+
+
+NOTHING_RUNS = "No async tools running."  # S3's words for a wait that has nothing to wait for
+
+
+def no_such_tool(name: str, known: Sequence[str]) -> str:
+    return f"There is no tool {name[:60]!r}. Tools are: {', '.join(known) or 'none'}."
+
+
+def not_json(problem: Exception) -> str:
+    return f"The arguments are not valid JSON: {problem}."
+
+
+NOT_AN_OBJECT = "The arguments must be a JSON object."
 
 
 # Advice in errors is for whoever types commands; a model has tools and arguments instead.

@@ -11,6 +11,7 @@ from holdall.text.outline.model import cut
 _TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 _TEXT = 48
 _FEW = 4
+_SHORT = 20  # of values that are this short, more than one is told
 _LOOKED_AT = 12_000
 _PROBED, _LONG = 48, 60  # values by which prose is told, and how long they then are
 
@@ -32,8 +33,12 @@ def scalars(values: list[Any], *, exact: bool) -> str:
     names = "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
     (kind, top), times = distinct.most_common(1)[0]
     if kind is str and times > 2 and len(distinct) * 4 <= len(values):
-        most = f" ×{times:,}" if exact else ""
-        return f"{names}, {about}{len(distinct):,} distinct, most often {quoted(top)}{most}"
+        shown = 3 if len(str(top)) <= _SHORT else 1
+        most = ", ".join(
+            literal(value, _SHORT if shown > 1 else _TEXT) + (f" ×{n:,}" if exact else "")
+            for (_, value), n in distinct.most_common(shown)
+        )
+        return f"{names}, {about}{len(distinct):,} distinct, most often {most}"
     return f"{names} {_example(values, kinds, about)}".rstrip()
 
 

@@ -23,12 +23,13 @@ _INLINE = 80  # a container whose shape is longer gets a line of its own
 _INLINE_ROOT = 360  # the elements of the root have more room
 _ROOTS = ("$[*]", "$.*")
 _LEVELS = 3  # of containers on one line
-_LONGEST = 460  # a line that would be longer is written with fewer levels
+_LONGEST = 340  # a line that would be longer is written with fewer levels
 _MOST_LINES = 14
 _DEEPEST = 9  # steps of a path that are told
 _LONGEST_PATH = 240
 _MISSES = 4  # lines that do not fit before it gives up
 _EXAMPLE_KEY = 56
+_SHORT_KEY = 24
 
 
 @dataclass(slots=True)
@@ -181,9 +182,10 @@ def _is_wide(group: Group) -> bool:
 
 
 def _like(keys: Counter[str]) -> str:
+    """One from the middle, where keys are most like the others; two where they are short."""
     ordered = list(keys)
-    examples = dict.fromkeys((ordered[0], ordered[-1]) if len(ordered) > 2 else ordered)
-    return ", ".join(quoted(key, _EXAMPLE_KEY) for key in examples)
+    examples = [ordered[len(ordered) // 2], ordered[-1]]
+    return ", ".join(quoted(key, _EXAMPLE_KEY) for key in examples[: 1 if max(map(len, examples)) > _SHORT_KEY else 2])
 
 
 def _names(group: Group) -> str:

@@ -18,9 +18,10 @@ from holdall.text.outline.shapes import ANY, Shape, Shapes, places
 _TRIED_ON = 96 * 1024  # bytes of the sample
 _SHAPES = 5  # frequent ones, and as many that speak of errors
 _OF_A_SHAPE = 3  # patterns
-_BEFORE = 3  # words before what is captured
+_BEFORE = 5  # words before what is captured
 _CONTRASTED = 60  # shapes among which those are looked for that differ in one word
 _LONGEST = 60  # characters of a pattern
+_NUMBERS = 30  # different numbers that are still names
 _META = re.compile(r"([\\.^$*+?{}\[\]|()])")
 _MASK = re.compile(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>")
 _LITERAL = re.compile(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
@@ -34,6 +35,7 @@ _STAMPS = (  # how a time begins a line, and how much of it names a day, an hour
     (re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", re.ASCII), (6, 9, 12)),
 )
 _SPANS = ("day", "hour", "minute")
+_SHORT = 24  # characters of what SQL looks for
 _STAMP_AT = 2  # a bracket may stand before it
 
 
@@ -49,7 +51,7 @@ def text_leads(mined: Shapes, lines: Lines, *, log: bool) -> tuple[Lead, ...]:
     best = _best(_patterns(mined), _haystack(mined, lines))
     leads = [Lead("grep", {"pattern": best.regex, "group": True})] if best else []
     if log:
-        leads += _over_time(lines, best.words if best else "")
+        leads += _over_time(lines, _short(best.words) if best else "")
     return tuple(leads)
 
 
@@ -81,6 +83,8 @@ def _best(patterns: list[_Pattern], haystack: bytes) -> _Pattern | None:
         distinct = len(set(values))
         # One value, or a new one on every line, is not worth counting.
         use = 1.0 if 2 <= distinct <= 0.6 * len(values) else 0.2 if distinct > 1 else 0.0
+        if distinct > _NUMBERS and pattern.regex.endswith(r"(\d+)"):
+            use *= 0.2  # it is a quantity, and not the name of something
         if len(values) ** 0.5 * pattern.weight * use > most:
             best, most = pattern, len(values) ** 0.5 * pattern.weight * use
     return best
@@ -147,6 +151,11 @@ def _captured(row: list[str], at: int, group: str, weight: float) -> _Pattern | 
     regex = f"{literal(words)} {group}"
     weight *= min(1.0, len(words) / _TELLING)
     return _Pattern(regex, words, weight) if len(regex) <= _LONGEST else None
+
+
+def _short(words: str) -> str:
+    """The first words of it."""
+    return words if len(words) <= _SHORT else words[: _SHORT + 1].rpartition(" ")[0] or words
 
 
 def _over_time(lines: Lines, words: str) -> list[Lead]:

@@ -1,5 +1,6 @@
 """Logs and other lines: the shapes that are frequent, with counts, and those that are rare, with their places."""
 
+import re
 from collections import Counter
 
 from holdall.text.numbers import plural
@@ -20,15 +21,24 @@ _WRONG = 3  # frequent shapes that speak of errors and are told before others th
 
 
 def parts(
-    mined: Shapes, lines: Lines, sample: Sample, room: Room, *, known: frozenset[int] = frozenset()
+    mined: Shapes,
+    lines: Lines,
+    sample: Sample,
+    room: Room,
+    *,
+    known: frozenset[int] = frozenset(),
+    most: int = _GRADED,
+    passed_over: re.Pattern[str] | None = None,
 ) -> tuple[list[str], list[str]]:
     """The lines of the frequent shapes and of the rare ones: more than half of the room for the first.
 
-    Lines that start at one of `known` have been told already.
+    Lines that start at one of `known` have been told already. At most `most` frequent ones are told, and none that
+    begin like what is `passed_over`; these are only counted.
     """
     shapes = [shape for shape in mined.shapes if shape.seen > _RARE or lines.start(shape.first) not in known]
     rare = [shape for shape in shapes if shape.seen <= _RARE]
-    often = [shape for shape in shapes if shape.seen > _RARE]
+    said = [shape for shape in shapes if passed_over is None or not passed_over.match(shape.text)]
+    often = [shape for shape in said if shape.seen > _RARE]
     counted = [count(shape.lines * lines.scale, lines.exact and shape.exact) for shape in often[:_GRADED]]
     width = max(map(len, counted[:12]), default=0)
     told = [f"{number:>{width}} × {cut(shape.text, _WIDTH)}" for number, shape in zip(counted, often, strict=False)]
@@ -37,11 +47,11 @@ def parts(
     left = room.less(0.58 if rare else 1.0)
     for at in _order(often[:_GRADED]):
         left = left.after([told[at]])
-        if left.size < 0:
+        if left.size < 0 or len(chosen) == most:
             break
         chosen.append(at)
     shown = [told[at] for at in sorted(chosen)]
-    rare_told = _rare(rare, lines, sample, room.after(shown))
+    rare_told = _rare([shape for shape in said if shape.seen <= _RARE], lines, sample, room.after(shown))
     more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(rare_told))
     return shown, ([more] if more else []) + rare_told
 
@@ -72,6 +82,8 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[s
     told: list[str] = []
     for at in order:
         shape = rare[at]
+        if not grades[at] and len(rare) > 1 and shape.first in (0, len(lines.texts) - 1):
+            continue  # the first and the last line are shown anyway
         where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.start(shape.first))
         times = f" × {shape.seen}" if lines.exact else ""  # once in a sample is not once
         line = f"{where}{times}  {cut(' '.join(shape.body.split()), _WIDTH)}"

@@ -22,9 +22,11 @@ _TRIED = 1500  # places of one sign that are looked at
 _SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
 _SHOWN = 30
 _FAILURE = 200  # characters of one
+_FREQUENT = 3  # shapes of lines besides
 _DETAILED = 5  # failures whose details are looked for
 _DETAILS_END = re.compile(rb"\n(?:_{3,} |={5,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
+_RULE = re.compile(r"([-=_*~])\1{4}")  # a title between lines
 _REASON = re.compile(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
 _NAME = re.compile(r"[\w$-]{3,60}", re.ASCII)
 _PLACED = re.compile(rb"\n[^\s:]{1,200}:\d+:\d+: error")
@@ -162,7 +164,7 @@ def _rest(found: _Found, mined: Shapes, lines: Lines, sample: Sample, room: Room
     if room.cost("x" * 100) > room.size:
         return []
     known = frozenset(place for place, _ in found.failures)
-    frequent, rare = parts(mined, lines, sample, room, known=known)
+    frequent, rare = parts(mined, lines, sample, room, known=known, most=_FREQUENT, passed_over=_RULE)
     return [*frequent, *rare]
 
 

@@ -15,7 +15,8 @@ from holdall.text.outline.heads import Head
 from holdall.text.outline.lines import Lines
 from holdall.text.outline.masks import masked, unquoted
 
-_MOST = 700  # groups that are masked one by one; of more, these are spread evenly over the rare ones
+_MOST = 700  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
+_MOST_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them
 _VARIES = 4  # so many words at one position make it vary
 _ROUNDS = 3
 _WORDS = 40  # a shape with more words is compared as a whole
@@ -98,14 +99,15 @@ def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int],
     times = Counter(keys)
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     groups = times.most_common()
-    if len(groups) <= _MOST:
+    most = _MOST_OF_FEW if len(texts) <= _FEW else _MOST
+    if len(groups) <= most:
         return groups, [], first, 0
-    often, rare = groups[: _MOST // 2], groups[_MOST // 2 :]
+    often, rare = groups[: most // 2], groups[most // 2 :]
     telling = _telling([key for key, _ in rare])
     often += [rare[at] for at in telling]
     rare = [group for at, group in enumerate(rare) if at not in telling]
-    stride = len(rare) / (_MOST // 2)
-    some = [rare[int(number * stride)] for number in range(_MOST // 2)] if stride > 1 else rare
+    stride = len(rare) / (most // 2)
+    some = [rare[int(number * stride)] for number in range(most // 2)] if stride > 1 else rare
     return often, some, first, len(rare) - len(some)
 
 

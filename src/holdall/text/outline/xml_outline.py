@@ -17,7 +17,9 @@ _ATTRIBUTE = re.compile(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'
 _TAGS = 40_000  # tags that are counted
 _NESTED = 1500  # tags by which the tree is told
 _NAMES = 24  # elements that are told
+_SHOWN = 4  # attributes of each
 _VALUES = 60  # elements of one name whose attributes are looked at
+_RANGE = 1500  # bytes from the first of the elements that are asked about
 _TELLING = ("type", "kind", "category", "severity", "level", "status", "rule", "code", "name", "class")
 _PLAIN = re.compile(r"[\w:.-]{1,40}", re.ASCII)
 
@@ -50,7 +52,10 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
     left = len(names) - len(told) + 1
     if left:
         told.append(f"… {about}{plural(left, 'more name')}")
-    return Outline("xml", tuple(told), not sample.whole, (), leads=_leads(found))
+    element, leads = _leads(found)
+    at = stringzilla.find(sample.head, b"<" + element + b" ")
+    ranges = ((at, min(sample.size, at + _RANGE), f"the first <{_text(element)}>"),) if at >= 0 else ()
+    return Outline("xml", tuple(told), not sample.whole, (), ranges, leads)
 
 
 def bounded(sample: Sample) -> Sample:
@@ -94,19 +99,20 @@ def _attributes(sample: Sample, name: bytes) -> _Values:
 
 def _shown(values: _Values, *, complete: bool) -> str:
     """With the values where these are few and all of them were looked at."""
-    shown = [f"{_text(key)}={_value(found, complete)}" for key, found in islice(values.items(), 8)]
-    return " " + " ".join(shown) if shown else ""
+    shown = [f"{_text(key)}={_value(found, complete)}" for key, found in islice(values.items(), _SHOWN)]
+    more = f" +{len(values) - _SHOWN} attributes" if len(values) > _SHOWN else ""
+    return " " + " ".join(shown) + more if shown else ""
 
 
 def _value(found: Counter[bytes], complete: bool) -> str:
     if len(found) <= 3 and complete:
         return "|".join(f'"{cut(_text(value), 24)}"' for value, _ in found.most_common())
-    return f'"{cut(_text(next(iter(found))), 32)}",…'
+    return f'"{cut(_text(next(iter(found))), 24)}",…'
 
 
-def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[Lead, ...]:
-    """How often each value of an attribute occurs, for one that tells things apart."""
-    best, most = None, -1.0
+def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[bytes, tuple[Lead, ...]]:
+    """How often each value of an attribute occurs, for one that tells things apart; and whose it is."""
+    best, most, chosen = "", -1.0, found[0][0]
     for name, times, values in found:
         for at, (key, counts) in enumerate(values.items()):
             element, attribute = _text(name), _text(key)
@@ -118,11 +124,10 @@ def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[Lead, ...]:
             if score > most:
                 between = " " if at == 0 else " [^>]*"
                 best, most = f'<{literal(element)}{between}{literal(attribute)}="([^"]*)"', score
-    if best is None:
-        return tuple(
-            Lead("grep", {"pattern": f"<{literal(_text(name))}[ >]", "count": True}) for name, _, _ in found[:1]
-        )
-    return (Lead("grep", {"pattern": best, "group": True}),)
+                chosen = name
+    if best:
+        return chosen, (Lead("grep", {"pattern": best, "group": True}),)
+    return chosen, (Lead("grep", {"pattern": f"<{literal(_text(chosen))}[ >/]", "count": True}),)
 
 
 def _text(data: bytes) -> str:

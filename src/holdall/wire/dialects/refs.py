@@ -53,8 +53,7 @@ def _shows(view: View) -> tuple[Span, ...]:
 
 
 def _few(view: View) -> tuple[tuple[int, str], ...]:
-    """The first ones, each paragraph once however many of its lines look like errors."""
-    return tuple(dict.fromkeys(view.errors))[:_PARAGRAPHS]
+    return view.errors[:_PARAGRAPHS]
 
 
 def _first(data: bytes) -> bytes:

@@ -1,0 +1,143 @@
+"""The figures for people: the tables, the page in docs/, and the same as JSON."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.answers.measuring import BUDGET, NOTICE, SEARCHED, STRATEGIES, Outcome
+from bench.answers.picture import picture
+from bench.answers.tasks import LOOKUPS
+from bench.machine import facts
+
+_BEGIN, _END = "<!-- answers: begin -->", "<!-- answers: end -->"
+_NOTICE_TOKENS, _SHARE = 500, 0.8
+_WIDTHS = (46, 16, 12, 16, 12, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    what: str
+    reached: bool
+    measured: str
+
+
+def aims(outcome: Outcome) -> list[Aim]:
+    searched = outcome.line(SEARCHED, LOOKUPS)
+    longest = max(outcome.notices.values(), default=0)
+    return [
+        Aim(f"a notice has at most {_NOTICE_TOKENS} tokens", longest <= _NOTICE_TOKENS, f"the longest has {longest}"),
+        Aim(
+            f"notice and calls show at least {_SHARE:.0%} of what is looked up", searched.share >= _SHARE,
+            f"{searched.share:.1%}",
+        ),
+        Aim(
+            f"at most {BUDGET:,} tokens per task", searched.most_tokens <= BUDGET,
+            f"{searched.tokens:,.0f} on average, {searched.most_tokens:,} at most",
+        ),
+    ]  # fmt: skip
+
+
+def table(outcome: Outcome) -> str:
+    rows = _rows(outcome)
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, _WIDTHS, strict=True)) for row in rows)
+
+
+def write(outcome: Outcome, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "answers.json").write_text(_json(outcome), encoding="utf-8")
+    (folder / "answers.svg").write_text(picture(_lines(outcome)), encoding="utf-8")
+
+
+def publish(outcome: Outcome, docs: Path) -> None:
+    """Into the documentation: the tables between their marks, the plot, the figures."""
+    write(outcome, docs / "benchmarks")
+    page = docs / "answers.md"
+    between = f"{_BEGIN}\n{_markdown(outcome)}\n{_END}"
+    after, found = re.subn(f"{_BEGIN}.*?{_END}", lambda _: between, page.read_text("utf-8"), flags=re.DOTALL)
+    if found != 1:
+        raise ValueError(f"{page.name} has no place for the tables: {_BEGIN} … {_END}")
+    page.write_text(after, encoding="utf-8")
+
+
+def _lines(outcome: Outcome) -> list[tuple[str, float, float]]:
+    lines = [outcome.line(strategy, LOOKUPS) for strategy in STRATEGIES]
+    return [(line.strategy, line.share, line.tokens) for line in lines]
+
+
+def _rows(outcome: Outcome) -> list[list[str]]:
+    rows = [["what the model gets", "looked up: seen", "tokens", "all tasks: seen", "tokens", "most tokens"]]
+    for strategy in STRATEGIES:
+        lookups, every = outcome.line(strategy, LOOKUPS), outcome.line(strategy, outcome.types)
+        rows.append(
+            [strategy, f"{lookups.share:.1%}", f"{lookups.tokens:,.0f}", f"{every.share:.1%}", f"{every.tokens:,.0f}",
+             f"{every.most_tokens:,}"]
+        )  # fmt: skip
+    return rows
+
+
+def _by_type(outcome: Outcome) -> list[list[str]]:
+    clamp = "head + tail of 25k tokens"
+    rows = [["type", "tasks", clamp, "the notice alone", "notice and calls", "of these, by bytes", "tokens", "calls"]]
+    for kind in [*LOOKUPS, *(kind for kind in outcome.types if kind not in LOOKUPS)]:
+        by = outcome.line(SEARCHED, [kind])
+        calls = [len(one.calls) for one in outcome.seen if one.strategy == SEARCHED and one.type == kind]
+        if by.tasks:
+            rows.append(
+                [kind, str(by.tasks), str(outcome.line(clamp, [kind]).seen), str(outcome.line(NOTICE, [kind]).seen),
+                 str(by.seen), str(by.by_bytes), f"{by.tokens:,.0f}", f"{sum(calls) / len(calls):.1f}"]
+            )  # fmt: skip
+    return rows
+
+
+def _markdown(outcome: Outcome) -> str:
+    tasks = outcome.line(SEARCHED, outcome.types).tasks
+    by_bytes, lookups = outcome.line(SEARCHED, LOOKUPS).by_bytes, outcome.line(SEARCHED, LOOKUPS).tasks
+    missed = ", ".join(f"{one.task} ({one.type})" for one in outcome.missed) or "none"
+    notices = ", ".join(f"{output} {tokens}" for output, tokens in outcome.notices.items())
+    return "\n".join([
+        f"Measured on {facts()['date']}: {tasks} tasks over {len(outcome.notices)} outputs.",
+        "",
+        *_markdown_table(_rows(outcome)),
+        "",
+        "By type, in tasks:",
+        "",
+        *_markdown_table(_by_type(outcome)),
+        "",
+        f"Of the {lookups} tasks that look something up, {by_bytes} were seen by bytes alone.",
+        f"Missed with notice and calls: {missed}.",
+        "",
+        *_markdown_table([["aim", "reached", "measured"]]
+                         + [[aim.what, "yes" if aim.reached else "no", aim.measured] for aim in aims(outcome)]),
+        "",
+        f"Tokens of each notice: {notices}.",
+    ])  # fmt: skip
+
+
+def _markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [lines[0], f"|{'---|' * len(rows[0])}", *lines[1:]]
+
+
+def _json(outcome: Outcome) -> str:
+    """One task a line: a change of a figure is a change of a line."""
+    by_task: dict[str, dict[str, Any]] = {}
+    for one in outcome.seen:
+        task = by_task.setdefault(one.task, {"task": one.task, "type": one.type, "seen": {}, "tokens": {}, "calls": []})
+        task["seen"][one.strategy] = one.how
+        task["tokens"][one.strategy] = one.tokens
+        task["calls"] = list(one.calls) or task["calls"]
+    whole = {
+        "benchmark": "answers",
+        "date": facts()["date"],
+        "seconds": round(outcome.seconds, 1),
+        "aims": {aim.what: aim.reached for aim in aims(outcome)},
+        "notices": dict(outcome.notices),
+        "lookups": {
+            name: {"share": round(share, 4), "tokens": round(tokens)} for name, share, tokens in _lines(outcome)
+        },
+    }
+    tasks = ",\n".join("    " + json.dumps(task, ensure_ascii=False) for task in by_task.values())
+    return f'{json.dumps(whole, ensure_ascii=False, indent=2)[:-2]},\n  "tasks": [\n{tasks}\n  ]\n}}\n'
