@@ -4,7 +4,7 @@ It reads the notice's text and nothing else, and takes little for granted: what 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Path = tuple[str, ...]  # names; "*" stands for any name, "[*]" for any element
@@ -23,6 +23,7 @@ class Outline:
     is_one_line: bool
     lines: tuple[str, ...]  # inside the fence
     paths: tuple[Path, ...]
+    maps: Mapping[Path, tuple[str, ...]]  # objects whose members nobody could list, with examples of their names
     texts: tuple[str, ...]  # columns that hold text
     columns: tuple[str, ...]  # all that are named, in their order
 
@@ -30,11 +31,6 @@ class Outline:
     def is_table(self) -> bool:
         """Whether it has records, with columns or members of their own."""
         return bool(self.paths or self.columns)
-
-    @property
-    def maps(self) -> list[Path]:
-        """Objects whose members have names that nobody could list."""
-        return [path for path in self.paths if path[-1:] == ("*",)]
 
 
 def read(notice: str) -> Outline:
@@ -44,8 +40,9 @@ def read(notice: str) -> Outline:
     inside = lines[fences[0] + 1 : fences[-1]] if len(fences) > 1 else []
     head = _HEAD.search(lines[0] + " ")
     texts, columns = _columns(inside)
+    paths, maps = _shapes(inside)
     one_line = " · 1 line · " in lines[0]
-    return Outline(handle, head["kind"] if head else "", one_line, tuple(inside), tuple(_paths(inside)), texts, columns)
+    return Outline(handle, head["kind"] if head else "", one_line, tuple(inside), paths, maps, texts, columns)
 
 
 def _columns(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -63,17 +60,19 @@ def _columns(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 # ── The shape of JSON ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _paths(lines: list[str]) -> Iterator[Path]:
-    """Every place that the outline's shapes name, each once."""
-    seen: dict[Path, None] = {}
+def _shapes(lines: list[str]) -> tuple[tuple[Path, ...], dict[Path, tuple[str, ...]]]:
+    """Every place that the outline's shapes name, each once; and the maps among them."""
+    paths: dict[Path, None] = {}
+    maps: dict[Path, tuple[str, ...]] = {}
     for line in lines:
         at, _, shape = line.partition(": ") if line.startswith("$") else ("$", "", line)
         if shape.startswith(("{", "[")):
             start = tuple(name or ("[*]" if every else quoted) for name, every, quoted in _STEPS.findall(at))
             reader = _Shape(_LEXEMES.findall(shape))
             reader.value(start)
-            seen |= dict.fromkeys(filter(None, reader.paths))
-    yield from seen
+            paths |= dict.fromkeys(filter(None, reader.paths))
+            maps |= reader.maps
+    return tuple(paths), maps
 
 
 class _Shape:
@@ -81,6 +80,7 @@ class _Shape:
 
     def __init__(self, lexemes: list[str]) -> None:
         self.paths: list[Path] = []
+        self.maps: dict[Path, tuple[str, ...]] = {}
         self._lexemes = lexemes
         self._at = 0
 
@@ -97,8 +97,11 @@ class _Shape:
 
     def _object(self, path: Path) -> None:
         if self._at + 1 < len(self._lexemes) and self._lexemes[self._at + 1] == "keys":
-            self.paths.append((*path, "*"))
+            start = self._at
             self._skip_to("}")
+            examples = [lexeme for lexeme in self._lexemes[start : self._at] if lexeme.startswith('"')]
+            self.maps[*path, "*"] = tuple(example.strip('"') for example in examples)
+            self.paths.append((*path, "*"))
             return
         names: list[str] = []
         while lexeme := self._peek():

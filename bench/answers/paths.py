@@ -16,9 +16,14 @@ def to_value(question: Question, outline: Outline) -> str:
     if not outline.maps or len(keys) != 1:
         return ""
     reach = {found: _below(found, outline, asked) for found in outline.maps}
-    # A map that is named itself comes before one with members of that name.
-    place = max(outline.maps, key=lambda found: 2 * _score(found, asked) + _score(reach[found], asked))
-    if not _score(place, asked) + _score(reach[place], asked):
+
+    def fitness(place: Path) -> int:
+        """A map that is named itself, or that has such keys, comes before one with members of that name."""
+        alike = _style(keys[0]) in map(_style, outline.maps[place])
+        return 2 * _score(place, asked) + _score(reach[place], asked) + 2 * alike
+
+    place = max(outline.maps, key=fitness)
+    if not fitness(place):
         return f"$..[{_quoted(keys[0])}]"
     path = _spelled((*place[:-1], keys[0]))
     if reach[place]:
@@ -35,6 +40,12 @@ def container(question: Question, outline: Outline) -> str:
     named = [path[:-1] for path in outline.paths if path[-1] in ("*", "[*]") and len(path) > 1]
     named = [path for path in named if singular(path[-1]) in asked and "*" not in path and "[*]" not in path]
     return _spelled(min(named, key=len)) if named else ""
+
+
+def _style(key: str) -> str:
+    """What its parts are joined by: /a/b, a.b, a-b, a_b."""
+    joint = re.search(r"[^A-Za-z0-9]", key)
+    return joint[0] if joint else ""
 
 
 def _names_in(question: Question) -> set[str]:

@@ -87,7 +87,7 @@ def read(text: str) -> Question:
     kind = next((kind for kind in KINDS for token in tokens if token.lower() in (kind, f"{kind}s")), "")
     runs = _runs(tokens, without=(kind, *_OF_WISHES))
     words = [word for run in runs for word in run]
-    in_latin = sum(word.isascii() for word in words) * 2 > len(words)
+    in_latin = sum(token.isascii() for token in tokens) * 2 > len(tokens)
     strong = [word for word in words if _is_strong(word, in_latin=in_latin)]
     names = [word for word in words if word not in strong and _is_name(word, begins=word == tokens[0])]
     letters = [token for token in tokens if re.fullmatch(r"[B-HJ-Zb-z]", token)]

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ async def test_whatever_an_output_pretends_to_be_stands_inside_the_fence(tmp_pat
         taken = await bag.take((FORGED[kind] + "\n") * 3000, tool="t")
         assert isinstance(taken, Kept)
         handle = taken.handle
-        calls = (
+        calls: tuple[tuple[str, dict[str, Any]], ...] = (
             ("context_read", {"lines": "1:20"}), ("context_tail", {}), ("context_query", {"sql": "select * from t"}),
             ("context_grep", {"pattern": lines[0], "literal": True}),
             ("context_grep", {"pattern": lines[0], "literal": True, "group": True}),

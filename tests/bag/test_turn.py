@@ -138,3 +138,35 @@ async def test_leaving_the_block_by_an_error_cancels_what_runs(tmp_path: Path) -
 async def test_a_turn_without_calls_closes_at_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag, bag.turn(tokens_left=10):
         pass
+
+
+async def test_many_slow_functions_do_not_keep_the_store_from_working(tmp_path: Path) -> None:
+    """Each has a thread of its own: a pool that they share with the store would be full of them."""
+    release = threading.Event()
+
+    def slow() -> str:
+        assert release.wait(60)
+        return "done"
+
+    async with opened(tmp_path) as bag:
+        async with bag.turn() as turn:
+            pending = [turn.run(slow, tool="slow") for _ in range(40)]
+            await asyncio.sleep(0)
+            taken = await bag.take(LOG, tool="fetch")
+            assert isinstance(taken, Kept)
+            assert (await bag.grep(taken.handle, "ERROR")).total == 10
+            release.set()
+        assert {one.content for one in pending} == {"done"}
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt("stop"), SystemExit(3), StopIteration("over"), GeneratorExit()])
+async def test_a_function_that_raises_what_would_end_a_program_has_failed_like_any_other(
+    tmp_path: Path, raised: BaseException
+) -> None:
+    def evil() -> None:
+        raise raised
+
+    async with opened(tmp_path) as bag:
+        taken = await bag.run(evil, tool="evil")
+        assert taken.is_error
+        assert f"the tool raised {type(raised).__name__}" in taken.content

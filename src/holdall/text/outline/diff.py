@@ -62,7 +62,7 @@ def _files(sample: Sample, sign: bytes) -> dict[str, _File]:
     files: dict[str, _File] = {}
     for start, data in sample.pieces:
         places = _places(data, sign)
-        for at, end in zip(places, [*places[1:], len(data)], strict=True):
+        for at, end in zip(places, [*places[1:], len(data)], strict=False):
             part = data[at:end]
             name = _name(part)
             if sign == b"--- " and not _NEW.match(part, part.find(b"\n")):

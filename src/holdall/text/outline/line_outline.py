@@ -11,7 +11,7 @@ from holdall.text.outline.model import MOST_ERRORS, Room, count, cut, cut_bytes,
 from holdall.text.outline.sample import Sample
 from holdall.text.outline.shapes import Shape, Shapes
 
-_WIDTH = 130  # characters of a shape that are shown
+_WIDTH = 110  # characters of a shape that are shown
 _RARE = 2  # a shape with at most so many lines is rare
 _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
