@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import report, speed
+from bench.answers import command as answers
 from bench.lab import FULL, QUICK, ROOT, Lab, NotEnoughRoom
 from bench.machine import Patience
 from bench.peers import command as peers
@@ -16,6 +17,8 @@ _PATIENCE = 60.0  # seconds that a whole run waits for quiet at most
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if options.name == "answers":
+        return answers.main(options)
     if options.name == "peers":
         return peers.main(options)
     quick: bool = options.quick
@@ -47,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--out", default=str(ROOT / ".dev" / "bench"), metavar="DIR", help="for data and results")
     one.add_argument("--publish", action="store_true", help="write docs/benchmarks.md and its plot anew")
     peers.declare(commands.add_parser("peers", help=peers.HELP))
+    answers.declare(commands.add_parser("answers", help=answers.HELP))
     return parser
 
 

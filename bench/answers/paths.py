@@ -28,10 +28,10 @@ def to_value(question: Question, outline: Outline) -> str:
     path = _spelled((*place[:-1], keys[0]))
     if reach[place]:
         return path + _spelled(reach[place]).removeprefix("$")
-    # The shape does not reach below the map: whatever the question names besides is a member there.
+    # The shape does not reach below the map: whatever the question names besides is a member there, at some depth.
     there = {singular(name) for name in place}
     members = [word for word in question.others if singular(word) not in there and word.isidentifier()]
-    return f"{path}[{', '.join(map(_quoted, members))}]" if members else path
+    return f"{path}..[{', '.join(map(_quoted, members))}]" if members else path
 
 
 def container(question: Question, outline: Outline) -> str:

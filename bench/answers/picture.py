@@ -8,7 +8,10 @@ _WIDTH, _HEIGHT = 900, 440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 40, 60, 380
 _INK, _GRID, _OURS, _THEIRS, _AIM = "#1f2328", "#d0d7de", "#2f6f9f", "#b3402a", "#e6f0e2"
 _LEAST, _MOST = 200, 50_000  # tokens
+_LETTER = 6.5  # the width of one, roughly
 _AIM_TOKENS, _AIM_SHARE = 2_500, 0.8
+
+_Label = tuple[float, float, float]  # its left and right end, and its height
 
 
 def picture(points: Sequence[tuple[str, float, float]]) -> str:
@@ -25,7 +28,7 @@ def picture(points: Sequence[tuple[str, float, float]]) -> str:
         _text(_LEFT + 6, _TOP + 14, "aim"),
         *_axes(),
     ]
-    used: list[tuple[float, float]] = []
+    used: list[_Label] = []
     for name, share, tokens in sorted(points, key=lambda point: point[1:]):
         parts += _point(name, share, tokens, used)
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
@@ -44,18 +47,20 @@ def _axes() -> list[str]:
     return parts
 
 
-def _point(name: str, share: float, tokens: float, used: list[tuple[float, float]]) -> list[str]:
+def _point(name: str, share: float, tokens: float, used: list[_Label]) -> list[str]:
     x, y = _place(share, tokens)
-    to_left = x > _WIDTH * 0.6
-    height = y + 4
-    while any(abs(height - other) < 13 and abs(x - place) < 260 for place, other in used):
-        height -= 13  # above the label that is there
-    used.append((x, height))
-    mark = (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_OURS}"/>' if name.startswith("Holdall")
-        else f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" fill="{_THEIRS}"/>'
-    )  # fmt: skip
     label = f"{name} ({share:.0%}, {tokens:,.0f})"
+    to_left = x > _WIDTH * 0.6
+    left = x - 9 - len(label) * _LETTER if to_left else x + 9
+    right, height = left + len(label) * _LETTER, y + 4
+    while any(abs(height - other[2]) < 13 and left < other[1] and right > other[0] for other in used):
+        height -= 1  # above the label that is there
+    used.append((left, right, height))
+    mark = (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_OURS}"/>'
+        if name.startswith("Holdall")
+        else f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" fill="{_THEIRS}"/>'
+    )
     return [mark, _text(x - 9 if to_left else x + 9, height, label, anchor="end" if to_left else "start")]
 
 

@@ -66,6 +66,13 @@ class Question:
         return self.quoted or self.strong or self.names or self.letters
 
     @property
+    def enumerates(self) -> bool:
+        """Whether its keys are several things that are asked for, and not one thing that has them all."""
+        between = re.compile(r"\W*(?:,|\band\b|\bor\b)\W*")
+        pairs = zip(self.keys, self.keys[1:], strict=False)
+        return any(between.fullmatch(self.text.partition(one)[2].partition(other)[0]) for one, other in pairs)
+
+    @property
     def others(self) -> tuple[str, ...]:
         """What else it names, then its words."""
         terms = [*self.quoted, *self.strong, *self.names, *(word for run in self.runs for word in run)]

@@ -65,8 +65,11 @@ class Reply:
 
     @property
     def rows(self) -> list[list[str]]:
-        """The rows that SQL gave, without the names of the columns."""
-        return [line.split(" | ") for line in self.body[1:]] if "sql" in self.arguments else []
+        """The cells that SQL gave, row by row, without the numbers of lines: those are places, not values."""
+        if "sql" not in self.arguments:
+            return []
+        columns, *rows = [line.split(" | ") for line in self.body] or [[]]
+        return [[cell for at, cell in enumerate(row) if columns[at : at + 1] != ["line_no"]] for row in rows]
 
     @property
     def lines(self) -> list[tuple[int, str]]:

@@ -19,7 +19,7 @@ Ask = Callable[[str, dict[str, object]], Awaitable[Reply]]
 Move = Callable[[], Awaitable[bool]]
 
 MOST_CALLS = 3
-_FEW, _SOME, _ALL = 4, 10, 40  # matches that are worth showing, by what is asked for
+_FEW, _SOME, _ALL = 5, 10, 40  # matches that are worth showing, by what is asked for
 _AROUND = 500  # bytes on either side of a match in a very long line
 _NEAR = 300  # characters that may stand between a phrase and a value that belongs to it
 _MOST_PHRASES = 24

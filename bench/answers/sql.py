@@ -15,7 +15,7 @@ def best_lines(question: Question, *, most: int) -> str:
     if not question.keys:
         return f"select line_no, text[:{_LINE}] as text from t order by {_score(question)} desc, {order} limit {most}"
     keys = _literal(spelled(question.keys))
-    each = f"partition by lower(regexp_extract(text, {keys}, 0, 'i')) " if len(question.keys) > 1 else ""
+    each = f"partition by lower(regexp_extract(text, {keys}, 0, 'i')) " if question.enumerates else ""
     return (
         f"select line_no, text[:{_LINE}] as text from t where regexp_matches(text, {keys}, 'i') "
         f"qualify row_number() over ({each}order by {_score(question)} desc, {order}) <= {most}"
@@ -51,7 +51,7 @@ def rows(question: Question, outline: Outline) -> str:
 
 
 def _score(question: Question) -> str:
-    terms = [term for term in (*question.keys, *question.others) if len(question.keys) > 1 or term not in question.keys]
+    terms = question.others if len(question.keys) == 1 else (*question.keys, *question.others)
     patterns = [spelled([term]) for term in terms]
     if question.unit:
         patterns.append(rf"\d ?{question.unit}\b")

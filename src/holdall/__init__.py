@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdall.bag import Holdall
+    from holdall.bag import Command, Holdall
     from holdall.policy.decide import Decision, Fits, Keep, decide
     from holdall.policy.limits import Limits
     from holdall.store.memory import MemoryStore
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "holdall.bag": ("Holdall",),
+    "holdall.bag": ("Command", "Holdall"),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
     "holdall.policy.limits": ("Limits",),
     "holdall.store.memory": ("MemoryStore",),
@@ -99,6 +99,7 @@ __all__ = [
     "BadRange",
     "BadReference",
     "BadSetting",
+    "Command",
     "Cut",
     "Decision",
     "Dialect",

@@ -187,6 +187,10 @@ class Holdall:
     keep = _waits(bag.Holdall.keep)
     begin = _waits(bag.Holdall.begin)
     call = _waits(bag.Holdall.call)
+    wait = _waits(bag.Holdall.wait)
+    stop = _waits(bag.Holdall.stop)
+    abort = _waits(bag.Holdall.abort)
+    events = _iterates(bag.Holdall.events)
     passed_by_reference = _waits(bag.Holdall.passed_by_reference)
 
     read = _waits(bag.Holdall.read)
@@ -209,6 +213,7 @@ class Holdall:
 
     decide = _at_once(bag.Holdall.decide)
     tools = _at_once(bag.Holdall.tools)
+    still_running = _at_once(bag.Holdall.still_running)
     owns = _at_once(bag.Holdall.owns)
     instructions = _at_once(bag.Holdall.instructions)
     system_notice = _at_once(bag.Holdall.system_notice)

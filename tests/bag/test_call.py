@@ -228,7 +228,7 @@ async def test_a_wrong_call_is_an_answer_that_says_what_is_wrong(
                 "context_tail {'handle': 'h2bb', 'lines': 0}": "The argument 'lines' must be at least 1.",
                 "context_tail {not json": "The arguments are not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1).",
                 "context_tail [1]": "The arguments must be a JSON object.",
-                "rm {}": "There is no tool 'rm'. Tools are: context_read, context_grep, context_tail, context_query.",
+                "rm {}": "There is no tool 'rm'. Tools are: context_read, context_grep, context_tail, context_query, wait_for_tool_output.",
             }
         )
         assert answer.text == expected[f"{name} {arguments}"]

@@ -9,7 +9,7 @@ from tests.text.outline_tools import outlined
 _BENCH = Path(__file__).parents[2] / "../shared/bench/artifacts"
 _EXPECTED = {
     "auth_log.txt": ["Mar 27 13:06:56 → Apr 20 14:14:29", "sshd", "288 × sshd: Failed password for invalid user <*>"],
-    "cn_pcas_min.txt": ["[31 × {", "code", "name", "children", "北京市"],
+    "cn_pcas_min.txt": [' × {code: str "11", name: str "北京市", children: [', "$[*].children[*].children[*]: {"],
     "findbugs_xml.txt": ["1,820 × BugCollection/BugInstance", "5,074 × ", "ClassStats class=", "size="],
     "gc_unified_serial.txt": [
         "0.011s → 21.415s",

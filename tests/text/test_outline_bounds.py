@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall.text.outline import Outline, outline
+from holdall.text.outline import Outline, Room, outline
 from holdall.values.facts import Kind, Measure
 from tests.text.outline_tools import measured, outlined
 from tests.text.strategies import messy_bytes
@@ -54,7 +54,7 @@ def test_any_bytes_of_any_kind_have_an_outline(data: bytes, kind: Kind) -> None:
 def test_any_lines_have_an_outline_near_their_budget(lines: list[str], kind: Kind, budget: int) -> None:
     data = "\n".join(lines).encode("utf-8", "replace")
     measure = Measure(bytes=len(data), lines=len(lines), kind=kind)
-    _is_sound(outline(lambda start, end: data[start:end], measure, budget_chars=budget), len(data), budget)
+    _is_sound(outline(lambda start, end: data[start:end], measure, room=Room(budget)), len(data), budget)
 
 
 @given(_JSON, st.integers(min_value=0, max_value=400))

@@ -205,6 +205,9 @@ def test_the_names_of_the_documents_lead_to_our_own() -> None:
             "asyncTokenThreshold": "max_inline_tokens",
             "asyncToolTTL": "retention",
             "storeDir": "store_dir",
+            "async": "async_enabled",
+            "asyncTimeoutSecs": "slow_after_seconds",
+            "toolTimeout": "tool_timeout_seconds",
         }
     )
     assert all(names[one.name].name == one.name for one in FIELDS.values())

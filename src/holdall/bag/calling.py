@@ -60,7 +60,7 @@ class Calling(Fetching):
         if ask.verb == "list":
             return Answer(await self._listing(tokens_left))
         if ask.verb == "wait":
-            return Answer(NOTHING_RUNS)
+            return await self._waited(ask)
         facts = await self.show(ask.handle)
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
@@ -78,6 +78,10 @@ class Calling(Fetching):
             scanned=[span.as_list() for span in scanned_by(found)] if found is not None else [],
         )  # fmt: skip
         return Answer(text, handle=facts.handle, spans=spans)
+
+    async def _waited(self, _ask: Ask) -> Answer:
+        """Whoever knows what runs answers this; here nothing does."""
+        return Answer(NOTHING_RUNS)
 
     async def _bounded(self, ask: Ask, given: Mapping[str, Any], tokens_left: int | None) -> tuple[str, Fetched]:
         """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""

@@ -1,7 +1,7 @@
-"""How a tool is called: a coroutine function, a plain function in a thread, a generator, or something to be awaited.
+"""How a tool is called: a coroutine function, a plain function in a thread, a generator, a command, an awaitable.
 
-What it raises is its outcome, like what it returns. Only what is no failure of the tool goes on: a cancellation, an
-interrupt, the end of the process.
+What it produces on its way goes into its sink; what it returns is its outcome, and what it raises goes on to whoever
+dispatched it.
 """
 
 import asyncio
@@ -9,31 +9,92 @@ import contextlib
 import contextvars
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from holdall.bag import streams
+from holdall.bag.commands import Command
+from holdall.bag.sinks import Sink, Writer
 
-async def outcome_of(call: object, arguments: object) -> object:
-    """What `call` gave for these arguments, or the exception that it raised."""
-    try:
-        return await _called(call, arguments)
-    except Exception as error:
-        return error
+_WRITER = "writer"  # a parameter of this name gets one
 
 
-async def _called(call: object, arguments: object) -> object:
+class Poured:
+    """The outcome of a call whose output is what it has written."""
+
+
+POURED = Poured()
+
+
+async def called(call: object, arguments: object, sink: Sink) -> object:
+    """Call it, and pour what it gives bit by bit into the sink. A cancellation reaches it."""
+    if isinstance(call, Command):
+        return await _in_thread_until_stopped(call, sink)
     if inspect.isawaitable(call):
-        return await cast("Awaitable[object]", call)
+        return await _poured(await cast("Awaitable[object]", call), sink)
     if not callable(call):
         raise TypeError(f"a {type(call).__name__} cannot be called")
-    keywords = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
     function: Callable[..., object] = call
+    keywords = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
+    if _wants_writer(function) and _WRITER not in keywords:
+        keywords[_WRITER] = Writer(sink)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        return await cast("Awaitable[object]", function(**keywords))
+        return await _poured(await cast("Awaitable[object]", function(**keywords)), sink)
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        return function(**keywords)
+        return await _poured(function(**keywords), sink)
     found = await in_thread(function, keywords)
-    return await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found
+    return await _poured(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
+
+
+def _wants_writer(function: Callable[..., object]) -> bool:
+    code = getattr(function, "__code__", None)
+    if code is not None:  # the common case, without building a signature
+        return _WRITER in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    try:
+        return _WRITER in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+async def _poured(value: object, sink: Sink) -> object:
+    """A stream goes into the sink; any other value is the outcome, after what was written before it."""
+    if value is None and not sink.is_empty:
+        return POURED
+    if not streams.is_stream(value):
+        return value
+    later = streams.asynchronous(value)
+    if later is not None:
+        await _pour_later(later, sink)
+    else:
+        parts = streams.parts_of(value)
+        await in_thread(_pour_now, {"parts": parts, "sink": sink})
+    return POURED
+
+
+async def _pour_later(parts: AsyncIterable[object], sink: Sink) -> None:
+    async for part in parts:
+        if sink.handle:
+            await asyncio.to_thread(sink.write, part)  # it goes to the disk
+        else:
+            sink.write(part)
+
+
+def _pour_now(parts: Iterable[object], sink: Sink) -> None:
+    source: Iterator[object] = iter(parts)
+    for part in source:
+        sink.write(part)
+
+
+async def _in_thread_until_stopped(command: Command, sink: Sink) -> object:
+    running = asyncio.ensure_future(in_thread(command.pour, {"sink": sink}))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        command.stop()
+        with contextlib.suppress(Exception, asyncio.CancelledError):
+            await running  # what it still writes while it ends is part of its output
+        raise
+    return POURED
 
 
 async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]) -> object:
@@ -60,9 +121,8 @@ async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]
             result = context.run(function, **keywords)
         except BaseException as raised:
             # A future cannot carry a StopIteration, and the others would end the loop that is waiting for it.
-            error = (
-                raised if isinstance(raised, Exception) and not isinstance(raised, StopIteration) else _wrapped(raised)
-            )
+            plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            error = raised if plain else _wrapped(raised)
         with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
             loop.call_soon_threadsafe(tell, result, error)
 

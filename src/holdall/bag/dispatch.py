@@ -1,25 +1,153 @@
-"""How another tool is dispatched: its references are replaced first, and whatever it raises is its outcome."""
+"""Other people's tools: dispatched as jobs, raced against the clock, and taken when they end.
 
+The call wins: its size decides, as ever. The clock wins: it gets a handle and goes on in the background; what it has
+written so far can be read under that handle, and at its end the same handle holds the whole.
+"""
+
+import asyncio
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from holdall.background import Job, Jobs, Overdue
 from holdall.bag import references
 from holdall.bag.calling import Calling
-from holdall.bag.calls import outcome_of
+from holdall.bag.calls import Poured, called
+from holdall.bag.commands import Command, CommandFailed
+from holdall.bag.core import Parts
 from holdall.bag.references import Passed
+from holdall.bag.sinks import Sink
+from holdall.bag.taking import Prepared, prepare, stored, text_of
+from holdall.policy.lifecycle import Step, after
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Origin
+from holdall.values.facts import Facts, Origin, State
+from holdall.values.taken import Running
+from holdall.wire.clamp import traceback_of
+from holdall.wire.view import View
+
+_MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
+
+
+@dataclass(eq=False, slots=True)
+class Dispatched:
+    """One call on its way."""
+
+    origin: Origin
+    sink: Sink
+    job: Job
+    handle: str = ""
+    facts: Facts | None = None  # of a call in the background that has ended
+    told: bool = False  # whether its end was told by a wait
+    since: float = field(default_factory=time.time)
 
 
 class Dispatching(Calling):
-    async def outcome_of(self, call: object, origin: Origin, schema: Mapping[str, Any] | None) -> object:
-        """What a call gives. A reference that cannot be put in its place is an outcome too: the call is not made."""
-        try:
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.jobs = Jobs(parts.settings.max_background_calls, clock=time.monotonic)
+        self.background: dict[str, Dispatched] = {}  # by handle, oldest first
+
+    def dispatch(self, call: object, origin: Origin, schema: Mapping[str, Any] | None = None) -> Dispatched:
+        """Start it, as soon as there is a slot."""
+        terminal = isinstance(call, Command)
+        origin = replace(origin, terminal=True) if terminal else origin
+        sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD)
+
+        async def work() -> object:
             arguments = await references.resolve(self, origin.arguments, origin.tool, schema)
-        except HoldallError as problem:
-            return problem
-        return await outcome_of(call, arguments)
+            return await called(call, arguments, sink)
+
+        job = self.jobs.dispatch(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
+        return Dispatched(origin, sink, job)
+
+    async def raced(self, one: Dispatched) -> Prepared | Running:
+        """What it gave, measured; or the notice that it goes on."""
+        if await self.jobs.race(one.job, self._patience(one.origin)):
+            return await self._prepared(one)
+        # From here on its end is stored by `_ended`, however soon it comes.
+        one.job.at_end = lambda step: self._ended(one, step)
+        one.handle = await asyncio.to_thread(one.sink.begin)
+        if not one.handle:  # the store refuses: without a handle nobody could ever fetch it, so it is waited for
+            await self.jobs.race(one.job, None)
+            return await self._prepared(one)
+        self.background[one.handle] = one
+        facts = await self.show(one.handle)
+        self.kept[one.handle] = facts
+        self.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
+        state: State = "queued" if one.job.state == "queued" else "running"
+        view = View(replace(facts, state=state), b"", b"", "", long_handle=self.dialect.long_handles)
+        return Running(self.dialect.running(view), one.handle)
 
     async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[Passed, ...]:
         """For whoever approves a call: handle, size and hash of what its references would bring in."""
         return await references.preview(self, arguments, tool)
+
+    # Inside
+
+    def _patience(self, origin: Origin) -> float | None:
+        """Seconds before a call goes to the background; None where it never does."""
+        never = self.policy_of(origin.tool).never_async or not self.settings.async_enabled
+        return None if never or not self.dialect.races else self.settings.slow_after_seconds
+
+    async def _prepared(self, one: Dispatched) -> Prepared:
+        """Of a call that has ended before the clock."""
+        outcome, sink = one.job.outcome, one.sink
+        if isinstance(outcome, asyncio.CancelledError):
+            raise outcome
+        if sink.handle:
+            facts = await asyncio.to_thread(self._finished, one, after("running", _step_of(outcome)))
+            if facts is not None:
+                return stored(self, facts, one.origin)
+        if sink.fault is not None and not sink.is_empty:
+            return replace(await prepare(self, sink.joined(), one.origin), fault=sink.fault)
+        if isinstance(outcome, Poured):
+            return await prepare(self, sink.joined(), one.origin)
+        if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
+            # What it wrote before it failed is its output; how it failed is told after it.
+            said = f"{text_of(sink.joined())}\n[{_reason(outcome)}]"
+            return await prepare(self, said, replace(one.origin, is_error=True))
+        if not sink.is_empty:
+            return await prepare(self, f"{text_of(sink.joined())}{text_of(outcome)}", one.origin)
+        return await prepare(self, outcome, one.origin)
+
+    async def _ended(self, one: Dispatched, step: Step) -> None:
+        """A call in the background has ended: its output is made whole under its handle, and everybody is told."""
+        while not one.handle and one.sink.fault is None:
+            one.handle = await asyncio.to_thread(one.sink.begin)
+        if not one.handle:
+            return
+        facts = await asyncio.to_thread(self._finished, one, after("running", step))
+        one.facts = facts or await self.show(one.handle)
+        self.kept[one.handle] = one.facts
+        measure = one.facts.measure
+        self.journal.record(
+            "ended", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=one.facts.state,
+            seconds=self.jobs.age(one.job), bytes=measure.bytes, tokens=measure.tokens, why=one.facts.error,
+        )  # fmt: skip
+
+    def _finished(self, one: Dispatched, state: State) -> Facts | None:
+        outcome = one.job.outcome
+        code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
+        error = _reason(outcome) if isinstance(outcome, BaseException) else ""
+        last: object = None
+        if not isinstance(outcome, Poured | CommandFailed) and outcome is not None:
+            # An error is all that there is of a call that has written nothing.
+            last = text_of(outcome) if not isinstance(outcome, BaseException) else None
+        return one.sink.finish(state, last=last, error=error, exit_code=code if state in ("ready", "failed") else None)
+
+
+def _step_of(outcome: object) -> Step:
+    if isinstance(outcome, Overdue):
+        return "overdue"
+    return "raised" if isinstance(outcome, BaseException) else "finished"
+
+
+def _reason(outcome: BaseException) -> str:
+    """Why a call did not end as it should, in one line."""
+    if isinstance(outcome, asyncio.CancelledError):
+        return "cancelled"
+    if isinstance(outcome, Overdue | CommandFailed | HoldallError):
+        return str(outcome)
+    lines = traceback_of(outcome).strip().splitlines()
+    return lines[-1][:500] if lines else type(outcome).__name__

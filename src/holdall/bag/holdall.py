@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar, cast
 
 from holdall.bag.care import Care
 from holdall.bag.core import Parts
-from holdall.bag.dispatch import Dispatching
 from holdall.bag.keeping import keep
 from holdall.bag.noticing import view_of, work_of
 from holdall.bag.opening import opened
@@ -23,6 +22,7 @@ from holdall.bag.settling import settle
 from holdall.bag.showing import show_kept
 from holdall.bag.taking import prepare
 from holdall.bag.turn import Turn
+from holdall.bag.waiting import Waiting
 from holdall.policy.decide import Decision, decide
 from holdall.policy.room import room_of_turn
 from holdall.store.ids import new_tag
@@ -30,7 +30,7 @@ from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.facts import Facts, Origin
 from holdall.values.settings import Settings
-from holdall.values.taken import Inline, Taken
+from holdall.values.taken import Inline, Running, Taken
 from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect
@@ -41,7 +41,7 @@ from holdall.wire.tool import ToolSpec
 Message = TypeVar("Message")
 
 
-class Holdall(Dispatching):
+class Holdall(Waiting):
     """One session of one store. Made by `open`; safe to use from many tasks at once."""
 
     def __init__(self, parts: Parts) -> None:
@@ -113,12 +113,16 @@ class Holdall(Dispatching):
     ) -> Taken:
         """Call it with `arguments` as keywords and take what it gives, or what it raises.
 
-        A plain function runs in a thread. References among the arguments are replaced where that is on, and checked
+        A plain function runs in a thread, a `Command` as a process. A call that takes longer than `slow_after_seconds`
+        goes on in the background: the result is `Running`. A parameter named `writer` gets one, and what is written to
+        it can be read while the call runs. References among the arguments are replaced where that is on, and checked
         against `schema`, the tool's own.
         """
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        outcome = await self.outcome_of(call, origin, schema)
-        return await settle(self, await prepare(self, outcome, origin), room=tokens_left, notice_room=tokens_left)
+        ended = await self.raced(self.dispatch(call, origin, schema))
+        if isinstance(ended, Running):
+            return ended
+        return await settle(self, ended, room=tokens_left, notice_room=tokens_left)
 
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
         """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
@@ -174,7 +178,10 @@ class Holdall(Dispatching):
     def tools(self, *, final_turn: bool = False) -> tuple[ToolSpec, ...]:
         """The dialect's tools: once something is kept, or always; in the final turn never."""
         listed = bool(self.kept) or self.settings.tools_listed == "always"
-        return tuple(tool.spec for tool in self.dialect.tools) if listed and not final_turn else ()
+        if not listed or final_turn or self.is_stopping:
+            return ()
+        waits = bool(self.background) or not self.dialect.waits_later
+        return tuple(tool.spec for tool in self.dialect.tools if tool.verb != "wait" or waits)
 
     def owns(self, name: str) -> bool:
         """Whether a tool's name is one of ours, listed now or not."""
@@ -198,8 +205,8 @@ class Holdall(Dispatching):
         `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
         """
         return system_notice(
-            work_of(self, listed=kept), names=self.dialect.name, turn=turn, max_turns=max_turns,
-            tokens_used=tokens_used, window=window,
+            work_of(self, self.still_running(), self.background, listed=kept), names=self.dialect.name, turn=turn,
+            max_turns=max_turns, tokens_used=tokens_used, window=window,
         )  # fmt: skip
 
     async def notice(self, handle: str) -> str:

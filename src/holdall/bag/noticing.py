@@ -1,5 +1,7 @@
 """What notices are built from: of one output, read once while it is open; of the session, what can be fetched."""
 
+from collections.abc import Collection, Sequence
+
 from holdall.bag.core import Core
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
@@ -7,8 +9,9 @@ from holdall.values.facts import Facts
 from holdall.verbs.glimpse import glimpse
 from holdall.verbs.paragraphs import with_paragraphs
 from holdall.wire.answers import line_of
-from holdall.wire.system_notice import ReadyTool, Work
+from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
 from holdall.wire.view import View
+from holdall.wire.waits import StillRunning
 
 _MOST_LISTED = 20
 
@@ -31,11 +34,25 @@ async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
     return await core.on(facts.handle, look)
 
 
-def work_of(core: Core, *, listed: bool) -> Work:
-    """In the dialect of S3 all that is kept is ready to be retrieved; in ours it is listed where that is asked for."""
+def work_of(core: Core, running: Sequence[StillRunning], went_on: Collection[str], *, listed: bool) -> Work:
+    """In the dialect of S3 all that is kept is ready to be retrieved; in ours what went to the background is.
+
+    `listed` lists what is kept, too.
+    """
     newest = list(core.kept.values())[-_MOST_LISTED:]
-    ready = [_ready(core, facts) for facts in newest] if core.dialect.name == "async" else []
-    return Work(ready=ready, kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [])
+    ended = [one for one in newest if one.state not in ("running", "queued")]
+    told = ended if core.dialect.name == "async" else [one for one in ended if one.handle in went_on]
+    return Work(
+        running=[RunningTool(one.tool, one.handle, one.seconds) for one in running if not one.queued],
+        queued=[RunningTool(one.tool, one.handle, one.seconds) for one in running if one.queued],
+        ready=[_ready(core, facts) for facts in told if facts.is_whole],
+        failed=[_failed(core, facts) for facts in told if not facts.is_whole],
+        kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [],
+    )
+
+
+def _failed(core: Core, facts: Facts) -> FailedTool:
+    return FailedTool(facts.origin.tool, core.handle_of(facts), facts.error or facts.state)
 
 
 def _ready(core: Core, facts: Facts) -> ReadyTool:

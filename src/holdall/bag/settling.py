@@ -34,6 +34,8 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         parts, aside = await set_aside(core, prepared.parts, prepared.origin, prepared.limits)
         prepared = replace(prepared, parts=parts, output=parts.whole)
     decision = _with_room(core, prepared, room)
+    if isinstance(decision, Fits) and prepared.fault is not None:
+        decision = Keep("bytes")  # it is only the beginning of what there was
     if isinstance(decision, Fits):
         return await _shown(core, prepared, aside)
     policy = core.policy_of(prepared.origin.tool)
@@ -41,7 +43,9 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         return _unkept(core, prepared, fault, decision, room)
     try:
-        facts = await keep(core, prepared.source, prepared.origin, notes=prepared.notes)
+        if prepared.fault is not None:
+            raise prepared.fault
+        facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes)
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
         return _unkept(core, prepared, fault, decision, room)

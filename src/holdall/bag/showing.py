@@ -64,7 +64,11 @@ async def _shortened(core: Core, facts: Facts, limits: Limits) -> tuple[str, tup
         if limits.tokens is None or counted <= limits.tokens:
             break
         most = max(256, int(most * limits.tokens / counted * 0.95))
-    shared = next(
-        (at for at, (one, other) in enumerate(zip(text, content, strict=False)) if one != other), len(content)
-    )
-    return content, (Span(0, len(text[:shared].encode())),) if shared else ()
+    return content, shared_beginning(text, content)
+
+
+def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
+    """The bytes of `text` that stand at the beginning of what is shown of it."""
+    least = min(len(text), len(content))
+    shared = next((at for at, (one, other) in enumerate(zip(text, content, strict=False)) if one != other), least)
+    return (Span(0, len(text[:shared].encode("utf-8", "replace"))),) if shared else ()

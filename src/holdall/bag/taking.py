@@ -15,7 +15,7 @@ from holdall.policy.decide import Decision, Fits, Keep, decide
 from holdall.policy.limits import Limits
 from holdall.store.sources import Source, json_text
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Origin
+from holdall.values.facts import Facts, Origin
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.parts import Parts, take_apart
 
@@ -38,6 +38,8 @@ class Prepared:
     parts: Parts | None = None
     notes: tuple[str, ...] = ()
     is_error: bool = False
+    stored: Facts | None = None  # what is in the store already
+    fault: Exception | None = None  # why what there was could not be stored
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -55,6 +57,24 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
             return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, started=started)
         value = gathered.value
     return replace(_measured(core, value, origin, limits), started=started)
+
+
+def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
+    """An output that went to the store while it came, because it was too large to be held."""
+    return Prepared("", origin, core.limits_for(origin.tool), Keep("bytes"), "", b"", stored=facts)
+
+
+def text_of(output: object) -> str:
+    """What a model would read of a value that stands beside other text."""
+    parts = take_apart(output)
+    if parts is not None:
+        return parts.text or ""
+    if isinstance(output, bytes):
+        return output.decode("utf-8", "replace")
+    try:
+        return "".join(json_text(output))
+    except HoldallError:
+        return repr(output)
 
 
 def tokens_of(core: Core, prepared: Prepared) -> int:

@@ -17,6 +17,8 @@ _NAMES = {
     "retrieved": "holdall.retrievals",
     "refused": "holdall.refusals",
     "passed": "holdall.references.passed",
+    "running": "holdall.calls.background",
+    "ended": "holdall.calls.ended",
 }
 _NANOSECONDS = 1_000_000_000
 

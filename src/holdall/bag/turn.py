@@ -20,7 +20,7 @@ from holdall.policy.room import Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.facts import Origin
-from holdall.values.taken import Taken
+from holdall.values.taken import Running, Taken
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
 _LEAST_ANSWER = 256
@@ -29,7 +29,7 @@ _LEAST_ANSWER = 256
 class Pending:
     """One call of a turn. What it gave is there when the turn has closed."""
 
-    def __init__(self, name: str, work: Awaitable[Prepared | Answer]) -> None:
+    def __init__(self, name: str, work: Awaitable[Prepared | Answer | Running]) -> None:
         self.name = name
         self.work = work
         self._result: Taken | Answer | None = None
@@ -79,11 +79,7 @@ class Turn:
         """Start it now; it goes on beside the others."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
 
-        async def work() -> Prepared:
-            outcome = await self._bag.outcome_of(call, origin, schema)
-            return await prepare(self._bag, outcome, origin)
-
-        return self._start(tool or "run", work())
+        return self._start(tool or "run", self._bag.raced(self._bag.dispatch(call, origin, schema)))
 
     def take(
         self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
@@ -120,7 +116,7 @@ class Turn:
         self._pending.append(pending)
         return pending
 
-    async def _settle(self, done: list[Prepared | Answer]) -> None:
+    async def _settle(self, done: list[Prepared | Answer | Running]) -> None:
         rooms: list[int | None] = [None] * len(done)
         if self._room is not None:
             rooms = list(share(self._room, [self._want(one) for one in done]))
@@ -128,17 +124,20 @@ class Turn:
         for pending, result in zip(self._pending, await asyncio.gather(*settled), strict=True):
             pending.settled(result)
 
-    async def _settled(self, at: int, one: Prepared | Answer, room: int | None) -> Taken | Answer:
+    async def _settled(self, at: int, one: Prepared | Answer | Running, room: int | None) -> Taken | Answer:
         if isinstance(one, Prepared):
             notice = None if room is None else max(room, _SHORT_NOTICE)
             return await settle(self._bag, one, room=room, notice_room=notice)
-        if room is None or at not in self._calls or self._bag.count(one.text) <= room:
+        if isinstance(one, Running) or room is None or at not in self._calls or self._bag.count(one.text) <= room:
             return one
         name, arguments = self._calls[at]
         return await self._bag.call(name, arguments, tokens_left=room)
 
-    def _want(self, one: Prepared | Answer) -> Want:
+    def _want(self, one: Prepared | Answer | Running) -> Want:
         """What a call asks of the room: all of it, or what would stand in its place."""
+        if isinstance(one, Running):
+            size = self._bag.count(one.content)
+            return Want(size, size)
         if isinstance(one, Answer):
             size = self._bag.count(one.text)
             return Want(size, min(size, _LEAST_ANSWER), divisible=True)

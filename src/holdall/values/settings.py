@@ -24,7 +24,7 @@ _CHOICES = {
     "tools_listed": get_args(Listed),
     "store": get_args(Storing),
 }
-_SWITCHES = ("never_async", "by_reference")
+_SWITCHES = ("never_async", "by_reference", "async_enabled")
 
 # How the documents call the limits, for all tools and for one.
 _ALSO_BYTES = ("toolResponseMaxBytes", "maxInlineBytes")
@@ -113,6 +113,19 @@ class Settings:
     query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400)
     query_memory_bytes: int = _setting(1024 * MIB, "the memory that one query may use", least=64 * MIB, most=2**50)
     query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
+    async_enabled: bool = _setting(True, "whether a slow call may go on in the background", also=("async",))
+    slow_after_seconds: float = _setting(
+        5.0, "a call that takes longer goes on in the background", least=0, most=86_400, also=("asyncTimeoutSecs",)
+    )
+    tool_timeout_seconds: float = _setting(
+        600.0, "the longest that a call may take, in the background too", least=0.001, most=31_536_000,
+        also=("toolTimeout",),
+    )  # fmt: skip
+    max_background_calls: int = _setting(8, "calls that run at once; the others wait in a queue", least=1, most=10**6)
+    wait_max_seconds: float = _setting(60.0, "the longest that one wait for calls may take", least=0, most=86_400)
+    grace_seconds: float = _setting(
+        5.0, "how long calls may go on when their session ends, before they are cancelled", least=0, most=86_400
+    )
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -69,7 +69,7 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen, *, verb: str = "r
     total = passage.total
     if passage.past_end:
         ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
-        return frame.around([f"nothing there: {ends}", str(seen)], "", "")
+        return frame.around([f"nothing there: {ends}", *passage.notes, str(seen)], "", "")
     head = [
         _lines(passage.lines, total.lines),
         f"bytes {_range(passage.bytes)} of {total.bytes:,}",

@@ -13,6 +13,7 @@ from holdall.values.spans import Span
 from holdall.wire.refusals import plain_refusal
 from holdall.wire.tool import Ask, Tool
 from holdall.wire.view import View
+from holdall.wire.waits import Waited, our_wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,9 @@ class Dialect:
     long_handles: bool = False
     outlined: bool = False  # whether `notice` looks at the outline, which costs a pass over the output
     paragraphs: bool = False  # whether it shows errors with the lines around them
+    waits_later: bool = False  # whether the tool that waits is offered only once something ran in the background
+    wait: Callable[[Waited], str] = our_wait
+    races: bool = False  # whether a slow call goes on in the background
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _shows_nothing  # the bytes that stand in a notice as they are
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call

@@ -30,9 +30,8 @@ def first_lines(view: View, most: int) -> list[End]:
         return _rows(view.head, most)
     whole = len(view.head) >= view.facts.measure.bytes
     found: list[End] = []
-    at, number = 0, 0
-    for line in _lines(view.head):
-        number += 1
+    at = 0
+    for number, line in enumerate(_lines(view.head), start=1):
         start, at = at, at + len(line) + 1
         # The last one is cut where the glimpse ends.
         known = whole or at <= len(view.head)

@@ -24,14 +24,15 @@ _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SPEAKABLE = re.compile(
     r"(?:[bcdfghjklmnpqrstvwxz]{0,3}[aeiouy]{1,2})+[bcdfghjklmnpqrstvwxz]{0,4}", re.IGNORECASE | re.ASCII
 )
-_COMMON = frozenset(
-    "a an and any are as at be by can do for from has have if in into is it its last line lines first more most no not "
-    "of on or rows row so text than that the there this to total up use user was with your bytes byte call code columns "
-    "config count created data date day error errors failed false file files get handle host http https id info int "
-    "float str key keys like message name names null number of open page path pattern port query read request result "
-    "select server session sql start started state status string test tests time title token type url value values "
-    "version warning true tokens kept distinct often context grep group limit".split()
-)
+_WORDS = """
+a an and any are as at be by can do for from has have if in into is it its last line lines first more most no not of on
+or rows row so text than that the there this to total up use user was with your bytes byte call code columns config
+count created data date day error errors failed false file files get handle host http https id info int float str key
+keys like message name names null number open page path pattern port query read request result select server session
+sql start started state status string test tests time title token type url value values version warning true tokens
+kept distinct often context grep group limit
+"""
+_COMMON = frozenset(_WORDS.split())
 _FEW = 0.1  # where fewer of the words are common ones, it is not a language that is known here
 
 

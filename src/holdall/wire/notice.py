@@ -54,8 +54,12 @@ def shown_by_notice(view: View) -> tuple[Span, ...]:
 def running_notice(view: View) -> str:
     """For a call that goes on in the background: its output so far can be read at once."""
     tool, handle = _tool(view.facts, counter(view.tokenizer)), view.handle
+    if view.facts.state == "queued":
+        says = "is queued: other calls run already. It starts by itself, and what it writes is kept."
+    else:
+        says = "is still running. What it writes is kept, and can be read while it runs."
     return (
-        f"{tool} is still running. What it writes is kept, and can be read while it runs.\n"
+        f"{tool} {says}\n"
         f"handle: {handle}\n"
         f'Next: wait_for_tool_output(handle="{handle}") · context_tail(handle="{handle}")'
     )
@@ -92,7 +96,9 @@ def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
     first, last = first_lines(view, 1 if few else _FIRST), last_lines(view, 1 if few else _LAST)
     first = [end for at, end in enumerate(first) if at == 0 or end.line not in told or not end.line]
     known = {end.line for end in first} if measure.lines > 1 else set[int]()
-    last = [end for at, end in enumerate(last) if end.line not in known and (at == len(last) - 1 or end.line not in told)]
+    last = [
+        end for at, end in enumerate(last) if end.line not in known and (at == len(last) - 1 or end.line not in told)
+    ]
     return first, last
 
 

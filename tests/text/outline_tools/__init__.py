@@ -1,7 +1,7 @@
 """How the tests of outlines get them: measured and read as an output in a store is."""
 
 from holdall.policy.measure import Measurer
-from holdall.text.outline import Outline, outline
+from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Estimate
 from holdall.values.facts import Measure
 
@@ -14,7 +14,7 @@ def measured(data: bytes) -> Measure:
 
 def outlined(data: str | bytes, *, budget: int = 1400) -> Outline:
     raw = data.encode("utf-8") if isinstance(data, str) else data
-    return outline(lambda start, end: raw[start:end], measured(raw), budget_chars=budget)
+    return outline(lambda start, end: raw[start:end], measured(raw), room=Room(budget))
 
 
 def text_of(data: str | bytes) -> str:

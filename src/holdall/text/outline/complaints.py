@@ -23,8 +23,9 @@ _NONE = re.compile(
 )
 # Every text that has one of the words above has one of these, in small letters. To look for them costs next to nothing.
 _STEMS = (
-    "rror", "xception", "traceback", "fatal", "panic", "fail", "critical", "severe", "segfault", "segmentation", "core dump",
-    "abort", "denied", "refused", "unreachable", "timed out", "out of mem", "oom", "killed", "cannot", "could not", "unable to",
+    "rror", "xception", "traceback", "fatal", "panic", "fail", "critical", "severe", "segfault", "segmentation",
+    "core dump", "abort", "denied", "refused", "unreachable", "timed out", "out of mem", "oom", "killed", "cannot",
+    "could not", "unable to",
 )  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from typing import Any, cast
 from holdall.text.outline.json_text import loads
 
 _TRIES = 4
-_TOKENS = 12_000  # of what is closed: more would take too long
+_TOKENS = 8_000  # of what is closed: more would take too long
+_MEMBERS = 3_000  # that are added to one container
 DEEPEST = 120  # levels; the parser of Python stops at about 1,000, and no outline shows more
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _GAP = re.compile(r"[\s,]*+")
@@ -55,7 +56,7 @@ def go_on(begun: Prefix, text: str) -> None:
 
 def _fill(container: Container, text: str, at: int, decoder: json.JSONDecoder) -> tuple[int, bool]:
     """Where it comes to, and whether that is the end of the container."""
-    while True:
+    for _ in range(_MEMBERS):
         gap = _GAP.match(text, at)
         start = gap.end() if gap else at
         if text[start : start + 1] in ("]", "}"):
@@ -70,8 +71,9 @@ def _fill(container: Container, text: str, at: int, decoder: json.JSONDecoder) -
                 value, start = decoder.raw_decode(text, start)
                 container.append(value)
         except (ValueError, RecursionError):
-            return at, False
+            break
         at = start
+    return at, False
 
 
 def prefix(text: str) -> Prefix | None:

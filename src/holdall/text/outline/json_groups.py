@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from holdall.text.json_names import normalized_step
 from holdall.text.outline.json_text import readable
+from holdall.text.outline.model import spread
 
 _STEPS = ((24_000, 12_000), (40_000, 1_200))  # while so many were looked at in all, so many more for one path …
 _FEWER = 200  # … and then only so many
@@ -31,8 +32,7 @@ class Allowance:
         """`values`, or some of them spread evenly; and whether they are all that there are."""
         most = next((most for used, most in _STEPS if self._used < used), _FEWER)
         if len(values) > most:
-            stride = len(values) / most
-            values, exact, self.was_short = [values[int(number * stride)] for number in range(most)], False, True
+            values, exact, self.was_short = spread(values, most), False, True
         self._used += len(values)
         return values, exact
 

@@ -18,6 +18,7 @@ _HIGH = 24  # a column with no more different values is counted by before others
 _NAMES = ("name", "title", "id", "key", "path", "url", "message", "label", "code")
 _LONGEST_NAME = 60
 _WORD = re.compile(r"[^\W\d_]{3,20}")
+_SOUGHT = re.compile(r"\w[\w .:/-]{2,28}\w")
 _CAMEL = re.compile(r"[A-Z]?[a-z]{3,20}|[A-Z]{3,20}")
 _SHOWN_KEY = re.compile(r"[\w$@./: {}-]{1,48}")
 
@@ -55,7 +56,7 @@ def _tables(group: Group, counts: Counts, deep: int) -> Iterator[_Table]:
     if len(group.values) != 1:
         return
     value = group.values[0]
-    size = counts.get(id(value), (len(value) if isinstance(value, dict | list) else 0, True))[0]
+    size = counts.get(id(value), (max(map(len, [*group.objects, *group.arrays]), default=0), True))[0]
     if group.arrays and group.elements.values:
         yield _Table(group, group.elements, size if group.elements.objects else size / 1000)
     elif group.objects and group.is_map:
@@ -72,7 +73,7 @@ def _of_records(table: _Table) -> Iterator[Lead]:
         yield Lead("query", {"path": f"{table.group.path}[0:5]"})
         return
     fields = list(_fields(table.rows))
-    counted = min((field for field in fields if field.repeats), key=lambda field: field.distinct > _HIGH, default=None)
+    counted = min((field for field in fields if field.repeats), key=_dullness, default=None)
     if counted is not None:
         yield Lead("query", {**at, "sql": by_value(column(counted.name))})
     elif fields:
@@ -124,6 +125,10 @@ def _fields(rows: Group) -> Iterator[_Field]:
         yield _Field(readable(key), member, distinct, str in member.kinds, repeats)
 
 
+def _dullness(field: _Field) -> tuple[bool, bool]:
+    return field.distinct > _HIGH, not field.is_text
+
+
 def _rank(key: str) -> int:
     return next((at for at, name in enumerate(_NAMES) if name in key.lower()), len(_NAMES))
 
@@ -135,7 +140,8 @@ def _plain(root: Group) -> tuple[Lead, ...]:
 
 def _word(values: list[str]) -> Iterator[Lead]:
     for value in values:
-        words = _WORD.findall(readable(value)[:_LONGEST_NAME])
+        text = readable(value)
+        words = _WORD.findall(text[:_LONGEST_NAME])
         if words:
-            yield Lead("grep", {"pattern": literal(max(words, key=len))})
+            yield Lead("grep", {"pattern": literal(text if _SOUGHT.fullmatch(text) else max(words, key=len))})
             return

@@ -22,7 +22,9 @@ def json_outline(sample: Sample, room: Room) -> Outline | None:
     lines = shapes.lines(room.after([note]) if note else room)
     if note:
         lines.insert(1, note)
-    return Outline(_label(seen), fitted(lines, room), sampled=shapes.sampled, errors=(), leads=shapes.leads())
+    # SQL wants all of it to be sound; a path finds what stands before the fault.
+    leads = tuple(lead for lead in shapes.leads() if not seen.note or "sql" not in lead.arguments)
+    return Outline(_label(seen), fitted(lines, room), sampled=shapes.sampled, errors=(), leads=leads)
 
 
 def _tells(value: object) -> bool:

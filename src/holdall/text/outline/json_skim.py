@@ -24,8 +24,13 @@ _COLON = re.compile(rb'"\s{0,8}:\s{0,8}')
 Counts = dict[int, int]
 
 
+def can_be_skimmed(head: bytes) -> bool:
+    """By how it begins."""
+    return _ROOT.match(head) is not None
+
+
 def skim(data: bytes) -> tuple[Any, Counts] | None:
-    """The value, and by their `id` how many members containers have of which not all are there. None: not so written."""
+    """The value, and by their `id` how many members containers have that are not all there. None: not so written."""
     root = _ROOT.match(data)
     if root is None:
         return None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from holdall.text.outline.json_begin import DEEPEST, Prefix, go_on, prefix
-from holdall.text.outline.json_skim import skim
+from holdall.text.outline.json_skim import can_be_skimmed, skim
 from holdall.text.outline.json_text import cost, loads
 from holdall.text.outline.sample import SCANNED, Sample
 
 _AFFORDABLE = 22.0  # milliseconds for which all of a text is parsed; of a dearer one …
-_SPENT = 10.0  # … so much of its beginning as takes so long, …
+_SPENT = 7.0  # … so much of its beginning as takes so long, …
 _HEAD = 64 * 1024  # … from where it is known which containers are open
 _BEGINNING = 2 * 1024 * 1024  # and never more than this
 _MAP = 12  # an open object with fewer members is a record, not a map
@@ -44,7 +44,7 @@ def see(sample: Sample) -> Seen | None:
             return _begun(sample, _text(sample.head)[: fault.pos], note)
         except RecursionError:
             pass
-    elif sample.size <= SCANNED and sample.read is not None:
+    elif sample.size <= SCANNED and sample.read is not None and can_be_skimmed(sample.head):
         skimmed = skim(sample.head if sample.whole else sample.read(0, sample.size))
         if skimmed:
             return Seen(skimmed[0], whole=False, counts={at: (number, True) for at, number in skimmed[1].items()})

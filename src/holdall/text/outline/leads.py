@@ -1,4 +1,4 @@
-"""What to ask next of a text: patterns and SQL made from what was found in it, tried on the sample before they are told.
+"""What to ask next of a text: patterns and SQL made from what was found in it, and tried on the sample first.
 
 A pattern is made of a few words of a frequent shape and captures the part that varies: grouped, it tells how often
 each value occurs. Every value is short and stands in the output.
@@ -16,6 +16,8 @@ from holdall.text.outline.model import Lead
 from holdall.text.outline.shapes import ANY, Shape, Shapes, places
 
 _TRIED_ON = 96 * 1024  # bytes of the sample
+_OF_ERRORS = 4.0  # how much more a pattern is worth that is about errors
+_GRAVE = ("FATAL", "CRITICAL", "ERROR")
 _SHAPES = 5  # frequent ones, and as many that speak of errors
 _OF_A_SHAPE = 3  # patterns
 _BEFORE = 5  # words before what is captured
@@ -25,7 +27,7 @@ _NUMBERS = 30  # different numbers that are still names
 _META = re.compile(r"([\\.^$*+?{}\[\]|()])")
 _MASK = re.compile(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>")
 _LITERAL = re.compile(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
-_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
+_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:#-])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
 _NUMBER = re.compile(r"<n>[,;.:)\]]?")
 _WORD = re.compile(r"[A-Za-z]{3,16}", re.ASCII)
 _TELLING = 12  # letters before what is captured from which on it is clear what is counted
@@ -48,10 +50,13 @@ class _Pattern:
 
 def text_leads(mined: Shapes, lines: Lines, *, log: bool) -> tuple[Lead, ...]:
     """For lines of which many are alike."""
-    best = _best(_patterns(mined), _haystack(mined, lines))
+    haystack = _haystack(mined, lines)
+    best = _best(_patterns(mined), haystack)
     leads = [Lead("grep", {"pattern": best.regex, "group": True})] if best else []
     if log:
-        leads += _over_time(lines, _short(best.words) if best else "")
+        words = _short(best.words) if best and best.weight >= _OF_ERRORS / 2 else ""
+        level = next((level for level in _GRAVE if mined.levels[level] and level.encode() in haystack), "")
+        leads += _over_time(lines, words or level)
     return tuple(leads)
 
 
@@ -93,7 +98,7 @@ def _best(patterns: list[_Pattern], haystack: bytes) -> _Pattern | None:
 def _patterns(mined: Shapes) -> list[_Pattern]:
     often = [shape for shape in mined.shapes[:_CONTRASTED] if shape.seen > 2]
     grades = complaints([shape.body for shape in often])
-    wrong = [(shape, 4.0) for shape, grade in zip(often, grades, strict=True) if grade][:_SHAPES]
+    wrong = [(shape, _OF_ERRORS) for shape, grade in zip(often, grades, strict=True) if grade][:_SHAPES]
     chosen = wrong + [(shape, 1.0) for shape in often[:_SHAPES]]
     found = {pattern.regex: pattern for pattern in _contrasts(often)}
     for shape, weight in chosen:
@@ -113,7 +118,8 @@ def _of_row(row: list[str], weight: float) -> Iterator[_Pattern]:
     for at, word in enumerate(row):
         named = _NAMED.fullmatch(word)
         if named:
-            yield _Pattern(f"{literal(named['name'])}(\\w+)", named["name"], weight * 0.7)
+            weighed = weight * (0.1 if "<hex>" in word else 0.7)  # ids are rarely worth counting by
+            yield _Pattern(f"{literal(named['name'])}(\\w+)", "", weighed)
         elif word in (ANY, "<ip>", "<path>", "<url>", "<email>"):
             pattern = _captured(row, at, r"(\S+)", weight * (2.0 if word == ANY else 1.0))
             if pattern:

@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from holdall.text.numbers import plural
 from holdall.text.outline.complaints import complaints
-from holdall.text.outline.heads import TIME, access
+from holdall.text.outline.heads import access, time_of
 from holdall.text.outline.lines import Lines
 from holdall.text.outline.model import MOST_ERRORS, Room, count, cut, cut_bytes, share
 from holdall.text.outline.sample import Sample
@@ -17,6 +18,7 @@ _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
 _GRADED = 120  # of the frequent shapes, so many are looked at for what went wrong
 _STATUSES, _STATUSES_IN = 400, 64 * 1024  # lines by which the statuses of an access log are told
+_PROBED = 4096  # bytes by which an access log is told
 _WRONG = 3  # frequent shapes that speak of errors and are told before others that are more frequent
 
 
@@ -26,16 +28,16 @@ def parts(
     sample: Sample,
     room: Room,
     *,
-    known: frozenset[int] = frozenset(),
+    known: Sequence[tuple[int, int]] = (),
     most: int = _GRADED,
     passed_over: re.Pattern[str] | None = None,
 ) -> tuple[list[str], list[str]]:
     """The lines of the frequent shapes and of the rare ones: more than half of the room for the first.
 
-    Lines that start at one of `known` have been told already. At most `most` frequent ones are told, and none that
-    begin like what is `passed_over`; these are only counted.
+    Lines that start inside of what is `known` have been told already. At most `most` frequent ones are told, and none
+    that begin like what is `passed_over`; these are only counted.
     """
-    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or lines.start(shape.first) not in known]
+    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or not is_in(lines.start(shape.first), known)]
     rare = [shape for shape in shapes if shape.seen <= _RARE]
     said = [shape for shape in shapes if passed_over is None or not passed_over.match(shape.text)]
     often = [shape for shape in said if shape.seen > _RARE]
@@ -94,6 +96,10 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[s
     return told
 
 
+def is_in(place: int, known: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in known)
+
+
 def error_lines(mined: Shapes, lines: Lines) -> list[tuple[int, str]]:
     """One line for each shape that looks like an error, the clearest and rarest first."""
     grades = complaints([shape.body for shape in mined.shapes])
@@ -137,16 +143,26 @@ def _shares(counts: Counter[str], total: int, most: int, about: str) -> str:
 
 def _time(texts: list[bytes]) -> str:
     for text in texts:
-        found = TIME.search(text[:_TIME_IN].decode("utf-8", "replace"))
+        found = time_of(_text(text[:_TIME_IN]))
         if found:
-            return found[0].strip()
+            return found
     return ""
+
+
+def is_access_log(sample: Sample) -> bool:
+    """Of a web server, by its first lines."""
+    texts = [text for text in sample.head[:_PROBED].split(b"\n")[:-1] if text.strip()]
+    return len(texts) > 1 and sum(access(_text(text)) is not None for text in texts) * 2 > len(texts)
 
 
 def _statuses(sample: Sample) -> tuple[Counter[str], bool]:
     """Of a web server's access log, from its first lines; and whether these are all."""
     texts = sample.head[:_STATUSES_IN].split(b"\n")
-    found = [access(line.decode("utf-8", "replace")) for line in texts[:_STATUSES]]
+    found = [access(_text(line)) for line in texts[:_STATUSES]]
     hits = [each for each in found if each]
     whole = sample.size <= _STATUSES_IN and len(texts) <= _STATUSES
     return (Counter(status for _, _, status in hits) if len(hits) * 2 > len(found) else Counter()), whole
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

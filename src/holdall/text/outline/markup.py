@@ -6,7 +6,6 @@ from itertools import islice
 
 import stringzilla
 
-from holdall.text.numbers import plural
 from holdall.text.outline.leads import word_lead
 from holdall.text.outline.model import Lead, Outline, Room, count, cut, fitted
 from holdall.text.outline.sample import Sample, thinned
@@ -20,6 +19,7 @@ _INSIDE = re.compile(rb"<[^>]{0,400}>")
 _MARKDOWN = re.compile(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
 _MARKS = 10_000  # lines that begin with # and are looked at
 _SHOWN = 60  # headings
+_LINKS = "href=[\"']([^\"'#?]+)"
 _COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")
 
 _Heading = tuple[int, int, str]  # where it starts, its level and its text
@@ -39,7 +39,7 @@ def html_outline(sample: Sample, room: Room) -> Outline:
     counts = [f"{count(tags[name] * sample.scale, sample.whole)} <{name.decode()}>" for name in _COUNTED if tags[name]]
     told.append(f"{', '.join(counts) or 'no links, tables or paragraphs'}, {_many(number, sample)}")
     told += [f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}" for at, level, text in headings]
-    leads = (Lead("grep", {"pattern": 'href="([^"#?]+)', "group": True}),) if sample.count(b'href="') > 1 else ()
+    leads = (Lead("grep", {"pattern": _LINKS, "group": True}),) if sample.count(b"href=") > 1 else ()
     leads = leads or word_lead([text for _, _, text in headings] or told)
     lines = _with_rest(told, len(headings), max(number, len(headings)), sample, room)
     return Outline("html", lines, not sample.whole, (), _sections(headings, sample), leads)

@@ -6,11 +6,13 @@ Nothing here reads. Text of the output that is shown in an outline stays on one 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 ERROR_BYTES = 200
 MOST_ERRORS = 5
+_GOLDEN = 0.6180339887498949
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,15 @@ class Room:
                 break
             line = cut(line, max(least, int(len(line) * max(0.05, self.size / cost) * 0.95)))
         return line
+
+
+def spread(values: Sequence[_T], most: int) -> list[_T]:
+    """At most so many of the values, spread over all of them. Not at equal distances: values that repeat at some
+    distance would be seen in part only, again and again the same."""
+    if len(values) <= most:
+        return list(values)
+    stride = len(values) / most
+    return [values[int((number + number * _GOLDEN % 1) * stride)] for number in range(most)]
 
 
 def flat(text: str) -> str:

@@ -24,9 +24,9 @@ _SHOWN = 30
 _FAILURE = 200  # characters of one
 _FREQUENT = 3  # shapes of lines besides
 _DETAILED = 5  # failures whose details are looked for
-_DETAILS_END = re.compile(rb"\n(?:_{3,} |={5,} |-{3,} |----)")
+_DETAILS_END = re.compile(rb"\n(?:_{3,} |={3,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
-_RULE = re.compile(r"([-=_*~])\1{4}")  # a title between lines
+_RULE = re.compile(r"([-=_*~])\1{2}")  # a title between lines
 _REASON = re.compile(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
 _NAME = re.compile(r"[\w$-]{3,60}", re.ASCII)
 _PLACED = re.compile(rb"\n[^\s:]{1,200}:\d+:\d+: error")
@@ -38,6 +38,7 @@ class _Found:
     totals: list[str]
     failures: list[tuple[int, bytes]]  # place and name
     header: bytes = b""
+    noun: str = "failure"
     complete: bool = True  # all failures of what was read
     leads: list[Lead] = field(default_factory=list[Lead])
 
@@ -80,7 +81,9 @@ def _build(sample: Sample) -> _Found | None:
     about = f"{'' if sample.whole else '~'}{plural(round(warnings * sample.scale), 'warning')}"
     names = (("rust", "cargo build"), ("lint", "lint output"), ("text", "compiler output"), ("make", "make output"))
     label = next((label for kind, label in names if kind in kinds), "build output")
-    found = _Found(label, [f"{mark}{plural(len(failures), 'error')}, {about}"], failures, complete=complete)
+    found = _Found(
+        label, [f"{mark}{plural(len(failures), 'error')}, {about}"], failures, noun="error", complete=complete
+    )
     if any(_PLACED.search(b"\n" + name) for _, name in failures[:3]):
         found.leads = [Lead("grep", {"pattern": r"^([^:\s]+):\d+:\d+: error", "group": True})]
     return found
@@ -120,8 +123,10 @@ def _matches(pattern: re.Pattern[bytes], data: bytes, *, first: bool) -> Iterato
 
 
 def _told(found: _Found, sample: Sample, room: Room) -> Outline:
-    failures = {name.split(b" - ")[0].strip(): (place, name) for place, name in reversed(found.failures)}
-    ordered = list(reversed(failures.items()))
+    failures: dict[bytes, tuple[int, bytes]] = {}
+    for place, name in found.failures:
+        failures.setdefault(name.split(b" - ")[0].strip(), (place, name))
+    ordered = list(failures.items())
     lines = [" · ".join(found.totals)] if found.totals else []
     ranges: list[tuple[int, int, str]] = []
     for number, (key, (place, name)) in enumerate(ordered[:_SHOWN]):
@@ -132,12 +137,13 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     kept = list(fitted(lines, room.after(["… at least 12,345 more failures"]))) if lines else []
     left = len(failures) + bool(found.totals) - len(kept)
     if left > 0:
-        kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, 'more failure')}")
+        kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, f'more {found.noun}')}")
     errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MOST_ERRORS]]
     lines_in = split(sample)
     mined = mine(lines_in, lambda line: Head(body=line))
     kept += _by_status(sample)
-    kept += _rest(found, mined, lines_in, sample, room.after(kept))
+    known = [(place, place + 1) for place, _ in found.failures] + [(start, end) for start, end, _ in ranges]
+    kept += _rest(known, mined, lines_in, sample, room.after(kept))
     return Outline(
         found.label,
         tuple(kept),
@@ -159,11 +165,10 @@ def _failure(found: _Found, sample: Sample, place: int, name: bytes, details: tu
     return f"FAILED {text} · {sample.place(place)}{note}"
 
 
-def _rest(found: _Found, mined: Shapes, lines: Lines, sample: Sample, room: Room) -> list[str]:
-    """What else is in it, where there is room: what is rare before what is frequent, for the failures matter."""
+def _rest(known: list[tuple[int, int]], mined: Shapes, lines: Lines, sample: Sample, room: Room) -> list[str]:
+    """What else is in it, where there is room."""
     if room.cost("x" * 100) > room.size:
         return []
-    known = frozenset(place for place, _ in found.failures)
     frequent, rare = parts(mined, lines, sample, room, known=known, most=_FREQUENT, passed_over=_RULE)
     return [*frequent, *rare]
 
@@ -188,7 +193,7 @@ def _by_status(sample: Sample) -> list[str]:
         for word, times in sorted(words.items(), key=lambda each: -each[1])
         if times
     ]
-    return [f"lines that begin with {', '.join(told)}"] if told else []
+    return [f"lines that begin with {', '.join(told)}"] if len(told) > 1 else []
 
 
 def _details(sample: Sample, key: bytes, header: bytes) -> tuple[int, int] | None:

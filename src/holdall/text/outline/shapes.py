@@ -14,6 +14,7 @@ from itertools import accumulate, chain
 from holdall.text.outline.heads import Head
 from holdall.text.outline.lines import Lines
 from holdall.text.outline.masks import masked, unquoted
+from holdall.text.outline.model import spread
 
 _MOST = 700  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
 _MOST_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them
@@ -93,8 +94,10 @@ def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int],
 
     Where there are too many, the second list has some of the rare ones, and the number tells how many are left out.
     """
-    keys = b"\n".join(texts).translate(None, _DIGITS).split(b"\n") if texts else []
-    if max(map(len, texts), default=0) > _LINE:
+    is_long = max(map(len, texts), default=0) > _LINE
+    joined = b"\n".join([text[: 2 * _LINE] for text in texts] if is_long else texts)
+    keys = joined.translate(None, _DIGITS).split(b"\n") if texts else []
+    if is_long:
         keys = [key[:_LINE] for key in keys]
     times = Counter(keys)
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
@@ -106,8 +109,7 @@ def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int],
     telling = _telling([key for key, _ in rare])
     often += [rare[at] for at in telling]
     rare = [group for at, group in enumerate(rare) if at not in telling]
-    stride = len(rare) / (most // 2)
-    some = [rare[int(number * stride)] for number in range(most // 2)] if stride > 1 else rare
+    some = spread(rare, most // 2)
     return often, some, first, len(rare) - len(some)
 
 

@@ -9,7 +9,7 @@ from holdall.text.kinds import delimiter_of
 from holdall.text.numbers import plural
 from holdall.text.outline.leads import literal
 from holdall.text.outline.lines import Lines, split
-from holdall.text.outline.model import Lead, Outline, Room, cut, fitted, flat, share
+from holdall.text.outline.model import Lead, Outline, Room, cut, fitted, flat, share, spread
 from holdall.text.outline.sample import Sample
 from holdall.text.outline.sql_words import by_value, column
 
@@ -22,7 +22,7 @@ _DATES = 500  # values by which a column of dates is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
 _DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
 _DIGITS = re.compile(r"\d+")
-_COLUMN = re.compile(r"[\w /.:#%()-]{1,40}")
+_COLUMN = re.compile(r"[\w/.:#%()-](?:[\w /.:#%()-]{0,38}[\w/.:#%()-])?")
 _VALUE_SOUGHT = re.compile(r"[^\W\d_][\w .-]{2,30}")
 _LED_BY = 12  # columns at each end that are looked at for what to ask
 _LOW = 2
@@ -60,9 +60,7 @@ def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
     wide = max(1, texts[0].count(sign.encode()) + 1)
     most = min(_ROWS, max(50, _CELLS // wide))
     whole = lines.exact and len(texts) <= most
-    if len(texts) > most:
-        stride = len(texts) / most
-        texts = [texts[int(number * stride)] for number in range(most)]
+    texts = spread(texts, most)
     decoded = [text.decode("utf-8", "replace").replace("\0", "") for text in texts]
     decoded[0] = decoded[0].removeprefix("\ufeff")
     try:
@@ -145,16 +143,25 @@ def _words(filled: list[str], about: str, whole: bool) -> str:
 
 def _leads(header: list[str], columns: list[tuple[str, ...]]) -> tuple[Lead, ...]:
     """How often each value of a column occurs, with the greatest of a column of numbers; and one value to look for."""
-    named = [(name, values) for name, values in zip(header, columns, strict=True) if _COLUMN.fullmatch(name)]
+    times = Counter(name.strip().lower() for name in header)
+    named = [
+        (name, values)
+        for name, values in zip(header, columns, strict=True)
+        if _COLUMN.fullmatch(name) and times[name.lower()] == 1
+    ]
     texts = [(name, Counter(filter(None, values)), len(values)) for name, values in named[:_LED_BY]]
     texts = [each for each in texts if each[1] and not _numbers(list(each[1]))]
-    counted = [name for name, found, rows in texts if _LOW <= len(found) <= 0.8 * rows and found.total() * 2 > rows]
+    counted = [
+        (len(found), name)
+        for name, found, rows in texts
+        if _LOW <= len(found) <= 0.8 * rows and found.total() * 2 > rows
+    ]
     numbers = [
         name for name, values in reversed(named[-_LED_BY:]) if values and _numbers(list(filter(None, values[:500])))
     ]
     more = f", max({column(numbers[0])})" if numbers else ""
     if counted:
-        sql = by_value(column(counted[0]), more)
+        sql = by_value(column(min(counted)[1]), more)
     else:
         shown = ", ".join(column(name) for name, _ in named[:3]) or "*"
         sql = f"select {shown} from t limit 20"  # noqa: S608 - a text to read

@@ -11,7 +11,7 @@ from holdall.text.outline.leads import literal
 from holdall.text.outline.model import Lead, Outline, Room, count, cut
 from holdall.text.outline.sample import Sample, thinned
 
-TAG = re.compile(rb"<([A-Za-z_][\w:.-]{0,80})")
+TAG = re.compile(rb"<([A-Za-z_][\w:.-]{0,80})(?=[\s/>])")
 _OPEN = re.compile(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
 _ATTRIBUTE = re.compile(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
 _TAGS = 40_000  # tags that are counted

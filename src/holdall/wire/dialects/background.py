@@ -8,6 +8,7 @@ from holdall.wire.dialect import Dialect
 from holdall.wire.refusals import s3_refusal
 from holdall.wire.tool import Ask, Tool
 from holdall.wire.view import View
+from holdall.wire.waits import s3_wait
 
 
 def _notice(view: View) -> str:
@@ -109,6 +110,8 @@ ASYNC = Dialect(
     instructions="A tool that is slow or returns too much answers with a Tool Output ID. Retrieve its output with "
     'get_tool_output(id, mode): "raw" for small outputs, "extract" with a query, or "slice" around an anchor string. '
     "wait_for_tool_output() blocks until a running tool completes.",
+    races=True,
+    wait=s3_wait,
     go_on=_go_on,
     refuse=s3_refusal,
 )

@@ -1,0 +1,145 @@
+"""What goes on in the background, as whoever drives the agent sees it: wait, stop, abort, and events as they happen.
+
+Every wait is for something that somebody sets: the end of a call, a write, an event. Nothing polls.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from holdall.bag.core import Parts
+from holdall.bag.dispatch import Dispatched, Dispatching
+from holdall.values.answers import Answer
+from holdall.values.errors import WrongUse
+from holdall.values.events import Event
+from holdall.verbs.lookout import Lookout
+from holdall.wire.tool import Ask
+from holdall.wire.waits import StillRunning, Waited
+
+
+class Waiting(Dispatching):
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.is_stopping = False
+        self._streams: set[asyncio.Queue[Event | None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.journal.watchers.append(self._tell)
+
+    async def wait(
+        self,
+        handle: str = "",
+        *,
+        all: bool = False,
+        pattern: str = "",
+        timeout: float | None = None,  # noqa: ASYNC109 - a wait that is over its time is an answer, not an error
+    ) -> Waited:
+        """Until a call in the background has ended: any, this one, or all of them; or until its output holds `pattern`.
+
+        At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait.
+        """
+        most = self.settings.wait_max_seconds
+        seconds = most if timeout is None else max(0.0, min(timeout, most))
+        if pattern and not handle:
+            raise WrongUse("a pattern is waited for in one output: give its handle.")
+        chosen = [await self._one(handle)] if handle else list(self.background.values())
+        running = [one for one in chosen if one is not None and not one.job.ended.done()]
+        matched = ""
+        if pattern and handle:
+            matched = await self._until_written(handle, running, pattern, seconds)
+        elif running and (all or handle or not self._untold(chosen)):
+            await self.jobs.wait([one.job for one in running], seconds=seconds, all_of_them=all)
+        ended = self._untold(chosen)
+        for one in ended:
+            one.told = True
+        facts = tuple(one.facts for one in ended if one.facts is not None)
+        return Waited(facts, self.still_running(), matched, timed_out=not facts and not matched)
+
+    def still_running(self) -> tuple[StillRunning, ...]:
+        """What goes on in the background now, and what is queued, oldest first."""
+        return tuple(self._running(one) for one in self.background.values() if not one.job.ended.done())
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Everything that happens from now on, each event once, until the session is closed."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._streams.add(queue)
+        try:
+            while not self._closed and (event := await queue.get()) is not None:
+                yield event
+        finally:
+            self._streams.discard(queue)
+
+    async def stop(self) -> None:
+        """No further call is dispatched and no tool is offered; what runs in the background may end."""
+        self.is_stopping = True
+
+    async def abort(self) -> None:
+        """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended."""
+        self.is_stopping = True
+        jobs = self.jobs.unfinished
+        self.jobs.cancel(jobs)
+        await self.jobs.wait(jobs, seconds=None, all_of_them=True)
+
+    async def close(self) -> None:
+        """End the session: calls in the background have their grace, then they are cancelled; what there is is kept."""
+        if not self._closed:
+            self.is_stopping = True
+            jobs = self.jobs.unfinished
+            await self.jobs.wait(jobs, seconds=self.settings.grace_seconds, all_of_them=True)
+            if self.jobs.unfinished:
+                await self.abort()
+            await self.jobs.settled()
+        await super().close()
+        for queue in self._streams:
+            queue.put_nowait(None)
+
+    # Inside
+
+    async def _waited(self, _ask: Ask) -> Answer:
+        waited = await self.wait(_ask.handle, **_ask.options)
+        self.journal.record("retrieved", verb="wait", name="wait_for_tool_output")  # of nothing: it is no retrieval
+        return Answer(self.dialect.wait(waited), handle=_ask.handle)
+
+    async def _one(self, handle: str) -> Dispatched | None:
+        """None for an output that no call of ours writes."""
+        return self.background.get((await self.show(handle)).handle)
+
+    def _untold(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
+        return [one for one in chosen if one is not None and one.job.ended.done() and not one.told]
+
+    def _running(self, one: Dispatched) -> StillRunning:
+        return StillRunning(one.origin.tool, one.handle, self.jobs.age(one.job), one.job.state == "queued")
+
+    async def _until_written(self, handle: str, running: list[Dispatched], pattern: str, seconds: float) -> str:
+        """The handle once its output holds the pattern; empty where it ended, or the time did, without it."""
+        loop = asyncio.get_running_loop()
+        written = asyncio.Event()
+        lookout = Lookout(pattern)
+
+        def heard() -> None:
+            loop.call_soon_threadsafe(written.set)
+
+        for one in running:
+            one.sink.listeners.append(heard)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    written.clear()
+                    ended = all(one.job.ended.done() for one in running)
+                    if await self.on(handle, lookout.found):
+                        return handle
+                    if ended:
+                        return ""
+                    told = asyncio.ensure_future(written.wait())
+                    await asyncio.wait([told, *(one.job.ended for one in running)], return_when=asyncio.FIRST_COMPLETED)
+                    told.cancel()
+        except TimeoutError:
+            return ""
+        finally:
+            for one in running:
+                one.sink.listeners.remove(heard)
+
+    def _tell(self, event: Event) -> None:
+        if self._loop is None:
+            return
+        for queue in list(self._streams):
+            self._loop.call_soon_threadsafe(queue.put_nowait, event)

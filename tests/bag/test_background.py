@@ -1,0 +1,480 @@
+"""Slow calls: raced against the clock, kept under one handle, waited for, stopped. No test sleeps."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Command, Holdall, Inline, Kept, Running, Taken, ToolPolicy, Unkept
+from holdall.bag.sinks import Writer
+from tests.bag.shapes import LOG, SMALL, opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+def fast_clock(folder: Path, **options: Any) -> Holdall:
+    """Every call that does not end at once is slow."""
+    return opened(folder, **({"slow_after_seconds": 0.0} | options))
+
+
+def _handle(taken: Taken) -> str:
+    assert isinstance(taken, Running)
+    return taken.handle
+
+
+class Slow:
+    """A call that ends when it is told to."""
+
+    def __init__(self, result: object = SMALL) -> None:
+        self.started = asyncio.Event()
+        self.end = asyncio.Event()
+        self.result = result
+        self.cancelled = False
+
+    async def __call__(self) -> object:
+        self.started.set()
+        try:
+            await self.end.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+@requirement("async:race", "async:handle-from-the-start", "async:same-handle-whole", "async:completion-event")
+async def test_a_slow_call_goes_on_and_the_same_handle_holds_the_whole(tmp_path: Path) -> None:
+    call = Slow(LOG)
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(call, tool="crawl", call_id="c1")
+        match taken:
+            case Running(handle):
+                assert taken.content == (
+                    f"crawl is still running. What it writes is kept, and can be read while it runs.\nhandle: {handle}\n"
+                    f'Next: wait_for_tool_output(handle="{handle}") · context_tail(handle="{handle}")'
+                )
+            case _:
+                pytest.fail(repr(taken))
+        assert (await bag.show(handle)).state == "running"
+        assert "wait_for_tool_output" in [tool.name for tool in bag.tools()]
+        call.end.set()
+        waited = await bag.wait()
+        assert [facts.handle for facts in waited.ended] == [handle]
+        facts = await bag.show("c1")
+        assert (facts.handle, facts.state, facts.measure.bytes) == (handle, "ready", len(LOG))
+        assert (await bag.read(handle, bytes=":", bounded=False)).text == LOG
+
+
+@requirement("async:call-wins")
+async def test_a_call_that_wins_the_race_is_decided_by_its_size(tmp_path: Path) -> None:
+    async def quick(size: int) -> str:
+        return "x" * size
+
+    async with opened(tmp_path) as bag:
+        assert isinstance(await bag.run(quick, arguments={"size": 10}), Inline)
+        assert isinstance(await bag.run(quick, arguments={"size": 100_000}), Kept)
+        assert not bag.background
+
+
+@requirement("async:no-async")
+async def test_without_async_every_call_is_awaited_and_so_is_one_that_never_goes_async(tmp_path: Path) -> None:
+    async def later() -> str:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return "done"
+
+    async with fast_clock(tmp_path, async_enabled=False) as bag:
+        assert (await bag.run(later)).content == "done"
+    async with fast_clock(tmp_path, tools={"approve": ToolPolicy(never_async=True)}) as bag:
+        assert (await bag.run(later, tool="approve")).content == "done"
+        assert isinstance(await bag.run(later, tool="other"), Running)
+
+
+@requirement("async:running-read", "async:running-tail", "async:running-grep")
+@pytest.mark.parametrize("form", ["async generator", "generator", "writer", "async writer"])
+async def test_what_a_running_call_has_written_can_be_read_tailed_and_searched(tmp_path: Path, form: str) -> None:
+    end, written = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def async_generator() -> AsyncIterator[str]:
+        yield "first line\n"
+        yield "second ERROR line\n"
+        written.set()
+        await asyncio.to_thread(end.wait, 60)
+        yield "last line\n"
+
+    def generator() -> Iterator[str]:
+        yield "first line\n"
+        yield "second ERROR line\n"
+        loop.call_soon_threadsafe(written.set)
+        assert end.wait(60)
+        yield "last line\n"
+
+    def writing(writer: Writer) -> None:
+        for part in generator():
+            writer.write(part)
+
+    async def writing_later(writer: Writer) -> str:
+        async for part in async_generator():
+            writer.write(part)
+        return "and a result\n"
+
+    calls = {
+        "async generator": async_generator,
+        "generator": generator,
+        "writer": writing,
+        "async writer": writing_later,
+    }
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(calls[form], tool="build")
+        assert isinstance(taken, Running)
+        await written.wait()
+        handle = taken.handle
+        read = await bag.call("context_read", {"handle": handle})
+        assert "first line\nsecond ERROR line\n" in read.text
+        assert "still running" in read.text
+        assert "second ERROR line" in (await bag.call("context_tail", {"handle": handle})).text
+        assert (await bag.grep(handle, "ERROR")).total == 1
+        end.set()
+        await bag.wait(handle)
+        more = "and a result\n" if form == "async writer" else ""
+        assert (await bag.read(handle)).text == f"first line\nsecond ERROR line\nlast line\n{more}"
+
+
+async def test_a_generator_that_is_quick_is_joined_and_one_that_is_large_is_kept_while_it_comes(tmp_path: Path) -> None:
+    async def parts(number: int) -> AsyncIterator[str]:
+        for _ in range(number):
+            yield "x" * 1000
+
+    async with opened(tmp_path) as bag:
+        assert (await bag.run(parts, arguments={"number": 3})).content == "x" * 3000
+        taken = await bag.run(parts, arguments={"number": 500}, tool="t")
+        assert isinstance(taken, Kept)
+        assert taken.artifact.measure.bytes == 500_000
+        assert f"handle: {taken.handle}" in taken.content
+
+
+# Commands
+
+
+@requirement("async:running-tail")
+async def test_a_command_is_kept_as_it_comes_and_its_exit_code_is_its_end(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        fine = await bag.run(Command([sys.executable, "-c", "print('hello')"]), tool="py")
+        assert fine.content == "hello\n"
+        failed = await bag.run(Command([sys.executable, "-c", "print('oh'); raise SystemExit(3)"]), tool="py")
+        assert failed.is_error
+        assert failed.content == "oh\n\n[exit code 3]"
+        missing = await bag.run(Command(["/nowhere/at/all"]), tool="py")
+        assert missing.is_error
+        large = await bag.run(Command([sys.executable, "-c", "print('x' * 200_000)"]), tool="py")
+        assert isinstance(large, Kept)
+        assert large.artifact.measure.bytes == 200_001
+
+
+@requirement("async:abort", "async:grace-keeps-output")
+async def test_abort_ends_a_command_and_keeps_what_it_wrote(tmp_path: Path) -> None:
+    script = "import sys, threading; print('begun', flush=True); threading.Event().wait()"
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(Command([sys.executable, "-c", script]), tool="py")
+        assert isinstance(taken, Running)
+        assert (await bag.wait(taken.handle, pattern="begun")).matched == taken.handle
+        await bag.abort()
+        facts = await bag.show(taken.handle)
+        assert (facts.state, facts.error) == ("cancelled", "cancelled")
+        assert (await bag.read(taken.handle)).text == "begun\n"
+
+
+async def test_a_command_that_ignores_the_signal_is_ended_all_the_same(tmp_path: Path) -> None:
+    script = (
+        "import signal, threading; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
+        "threading.Event().wait()"
+    )
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(Command([sys.executable, "-c", script]), tool="py")
+        assert isinstance(taken, Running)
+        await bag.wait(taken.handle, pattern="deaf")
+        await bag.abort()
+        assert (await bag.show(taken.handle)).state == "cancelled"
+
+
+# Waiting
+
+
+@requirement("async:wait-any", "async:wait-handle", "async:wait-all", "async:no-polling")
+async def test_a_wait_is_for_any_for_one_or_for_all(tmp_path: Path) -> None:
+    calls = [Slow(f"result {n}") for n in range(3)]
+    async with fast_clock(tmp_path) as bag:
+        handles = [_handle(await bag.run(call, tool=f"t{n}")) for n, call in enumerate(calls)]
+        waiting = asyncio.ensure_future(bag.wait())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        calls[1].end.set()
+        first = await waiting
+        assert [facts.handle for facts in first.ended] == [handles[1]]
+        assert [one.handle for one in first.running] == [handles[0], handles[2]]
+        one = asyncio.ensure_future(bag.wait(handles[2]))
+        calls[0].end.set()
+        await bag.jobs.race(bag.background[handles[0]].job, None)
+        assert not one.done()
+        calls[2].end.set()
+        assert [facts.handle for facts in (await one).ended] == [handles[2]]
+        assert [facts.handle for facts in (await bag.wait(all=True)).ended] == [handles[0]]
+        assert (await bag.wait()).ended == ()
+
+
+@requirement("async:wait-bounded", "async:wait-timeout", "async:wait-nothing")
+async def test_a_wait_is_bounded_and_says_what_still_runs(tmp_path: Path) -> None:
+    call = Slow()
+    async with fast_clock(tmp_path, wait_max_seconds=0.01, grace_seconds=0.0) as bag:
+        assert (await bag.call("wait_for_tool_output", {})).text == "No async tools running."
+        taken = await bag.run(call, tool="crawl")
+        assert isinstance(taken, Running)
+        answer = await bag.call("wait_for_tool_output", {"timeout": 999})
+        assert answer.text.startswith(f"Still running:\n- crawl (id: {taken.handle}, running 0.")
+        assert (await bag.wait(taken.handle, timeout=0)).timed_out
+
+
+@requirement("async:wait-pattern")
+async def test_a_wait_for_a_pattern_ends_when_it_is_written_even_bit_by_bit(tmp_path: Path) -> None:
+    parts: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def build() -> AsyncIterator[str]:
+        while (part := await parts.get()) is not None:
+            yield part
+
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(build, tool="make")
+        assert isinstance(taken, Running)
+        waiting = asyncio.ensure_future(
+            bag.call("wait_for_tool_output", {"handle": taken.handle, "pattern": "err[o]r: 7"})
+        )
+        for part in ("compiling\n", "er", "ror", ": "):
+            parts.put_nowait(part)
+        parts.put_nowait("7 things\n")
+        assert (await waiting).text.startswith(f"The pattern stands in what {taken.handle} has written.")
+        never = asyncio.ensure_future(bag.wait(taken.handle, pattern="nothing like it"))
+        parts.put_nowait(None)
+        assert (await never).matched == ""
+        refused = await bag.call("wait_for_tool_output", {"pattern": "x"})
+        assert refused.is_error
+
+
+# Slots
+
+
+@requirement("async:slots", "async:queued-says-so", "async:from-dispatch")
+async def test_only_so_many_run_at_once_and_the_rest_say_that_they_are_queued(tmp_path: Path) -> None:
+    calls = [Slow(f"result {n}") for n in range(4)]
+    async with fast_clock(tmp_path, max_background_calls=2) as bag:
+        taken = [await bag.run(call, tool=f"t{n}") for n, call in enumerate(calls)]
+        assert all(isinstance(one, Running) for one in taken)
+        assert [call.started.is_set() for call in calls] == [True, True, False, False]
+        assert "is queued: other calls run already" in taken[2].content
+        calls[0].end.set()
+        await calls[2].started.wait()
+        assert not calls[3].started.is_set(), "in the order of their dispatch"
+        for call in calls:
+            call.end.set()
+        assert len((await bag.wait(all=True)).ended) == 4
+
+
+# Ends of all kinds
+
+
+@requirement("async:timeout")
+async def test_a_call_that_takes_too_long_has_timed_out_and_what_it_wrote_is_kept(tmp_path: Path) -> None:
+    async def endless(writer: Writer) -> None:
+        writer.write("so far\n")
+        await asyncio.Event().wait()
+
+    async with fast_clock(tmp_path, tool_timeout_seconds=0.05) as bag:
+        taken = await bag.run(endless, tool="crawl")
+        assert isinstance(taken, Running)
+        (facts,) = (await bag.wait()).ended
+        assert (facts.state, facts.error) == ("timed out", "timed out after 0.05s")
+        assert (await bag.read(taken.handle)).text == "so far\n"
+    async with opened(tmp_path, tool_timeout_seconds=0.05) as bag:
+        late = await bag.run(endless, tool="crawl")
+        assert late.is_error
+        assert late.content == "so far\n\n[timed out after 0.05s]"
+
+
+async def test_a_call_that_fails_in_the_background_says_how(tmp_path: Path) -> None:
+    call = Slow(ValueError("no such host"))
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(call, tool="ping")
+        assert isinstance(taken, Running)
+        call.end.set()
+        (facts,) = (await bag.wait()).ended
+        assert (facts.state, facts.error) == ("failed", "ValueError: no such host")
+        assert "failed: ValueError: no such host" in (await bag.call("context_read", {"handle": taken.handle})).text
+
+
+@requirement("async:grace", "async:grace-keeps-output")
+async def test_leaving_the_session_gives_grace_then_cancels_and_keeps(tmp_path: Path) -> None:
+    quick, endless = Slow("done"), Slow()
+    async with fast_clock(tmp_path, grace_seconds=0.05) as bag:
+        first, second = await bag.run(quick, tool="a"), await bag.run(endless, tool="b")
+        assert isinstance(first, Running)
+        assert isinstance(second, Running)
+        quick.end.set()
+    assert endless.cancelled
+    async with opened(tmp_path) as bag:
+        assert (await bag.show(first.handle)).state == "ready"
+        assert (await bag.read(first.handle)).text == "done"
+        assert (await bag.show(second.handle)).state == "cancelled"
+
+
+@requirement("async:stop")
+async def test_stop_lets_what_runs_finish_and_offers_no_tools(tmp_path: Path) -> None:
+    call = Slow("done")
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(call, tool="a")
+        assert isinstance(taken, Running)
+        assert bag.tools()
+        await bag.stop()
+        assert bag.tools() == ()
+        call.end.set()
+        await bag.wait(taken.handle)
+        assert (await bag.read(taken.handle)).text == "done"
+
+
+async def test_a_call_that_swallows_its_cancellation_is_left_alone_and_counts_as_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.background.CLEAN_UP_SECONDS", 0.02)
+    release = asyncio.Event()
+
+    async def stubborn() -> str:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return "too late"
+
+    async with fast_clock(tmp_path) as bag:
+        taken = await bag.run(stubborn, tool="a")
+        assert isinstance(taken, Running)
+        await bag.abort()
+        assert (await bag.show(taken.handle)).state == "cancelled"
+        release.set()
+        await asyncio.sleep(0)
+        assert (await bag.show(taken.handle)).measure.bytes == 0, "what comes too late is dropped"
+
+
+async def test_a_thousand_cancellations_at_once_end_everything(tmp_path: Path) -> None:
+    calls = [Slow() for _ in range(1000)]
+    async with fast_clock(tmp_path, max_background_calls=1000, slow_after_seconds=60.0) as bag:
+        runs = [asyncio.ensure_future(bag.run(call, tool="a")) for call in calls]
+        for call in calls:
+            await call.started.wait()
+        for run in runs:
+            run.cancel()
+        results = await asyncio.gather(*runs, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        assert not bag.jobs.unfinished
+        assert all(call.cancelled for call in calls)
+
+
+async def test_where_the_store_refuses_a_slow_call_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    call = Slow(LOG)
+    async with fast_clock(tmp_path) as bag:
+        monkeypatch.setattr(type(bag.store), "begin", refused)
+        monkeypatch.setattr(type(bag.store), "put", refused)
+        running = asyncio.ensure_future(bag.run(call, tool="a"))
+        await call.started.wait()
+        call.end.set()
+        taken = await running
+        assert isinstance(taken, Unkept)
+        assert "No space left on device" in taken.content
+
+
+# Turns, events, notices
+
+
+async def test_a_turn_closes_when_every_call_has_ended_or_gone_to_the_background(tmp_path: Path) -> None:
+    slow = Slow(LOG)
+    async with fast_clock(tmp_path) as bag:
+        async with bag.turn(tokens_left=10_000) as turn:
+            background, inline = turn.run(slow, tool="slow"), turn.take(SMALL)
+        assert isinstance(background.result, Running)
+        assert inline.content is SMALL
+        slow.end.set()
+        await bag.wait()
+
+
+@requirement("async:completion-event")
+async def test_events_wake_whoever_listens_each_exactly_once(tmp_path: Path) -> None:
+    call = Slow("done")
+    async with fast_clock(tmp_path) as bag:
+        seen: list[str] = []
+
+        async def listen() -> None:
+            async for event in bag.events():
+                seen.append(event.kind)
+                if event.kind == "ended":
+                    return
+
+        listening = asyncio.ensure_future(listen())
+        await asyncio.sleep(0)
+        taken = await bag.run(call, tool="a")
+        assert isinstance(taken, Running)
+        call.end.set()
+        await listening
+        assert seen == ["running", "ended"]
+
+
+@requirement("async:retrieval-count")
+async def test_the_system_notice_lists_what_runs_what_is_ready_and_what_failed(tmp_path: Path) -> None:
+    slow, done, broken = Slow(), Slow(LOG), Slow(ValueError("no"))
+    async with fast_clock(tmp_path, dialect="async", grace_seconds=0.0) as bag:
+        tools = ((slow, "a"), (done, "b"), (broken, "c"))
+        _, ready, failed = [_handle(await bag.run(one, tool=name)) for one, name in tools]
+        done.end.set()
+        broken.end.set()
+        await bag.wait(ready)
+        await bag.wait(failed)
+        shown = bag.system_notice(turn=2)
+        assert "### Running (1)\n- a (id: " in shown
+        assert "### Ready (1)\n- b (id: " in shown
+        assert "tokens, exceeds threshold)" in shown
+        assert "### Failed (1)\n- c (id: " in shown
+        assert "ValueError: no)" in shown
+
+
+@requirement("async:crash-interrupted", "async:never-run-twice")
+async def test_a_session_whose_process_died_finds_its_calls_interrupted(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, os, sys\nfrom holdall import Holdall, Settings\n"
+        "async def call(writer):\n    writer.write('so far\\n')\n    print('ready', flush=True)\n    await asyncio.Event().wait()\n"
+        "async def main():\n"
+        "    bag = Holdall.open(home=sys.argv[1], session='s1', settings=Settings(slow_after_seconds=0.0))\n"
+        "    await bag.run(call, tool='crawl')\n    print('running', flush=True)\n    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tmp_path / "home"), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    said = {(await process.stdout.readline()).strip(), (await process.stdout.readline()).strip()}
+    assert said == {b"ready", b"running"}
+    process.kill()
+    await process.wait()
+    async with opened(tmp_path) as bag:
+        (facts,) = await bag.outputs()
+        assert facts.state == "interrupted"
+        assert (await bag.read(facts.handle)).text == "so far\n"
+        assert not bag.background, "nothing is run again by itself"

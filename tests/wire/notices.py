@@ -1,0 +1,164 @@
+"""How the tests of notices get them, outputs of every kind to tell of, and the calls that a notice offers."""
+
+import csv
+import hashlib
+import io
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from holdall.store.reader import FileReader
+from holdall.text.tokenizers import default_tokenizer
+from holdall.text.tokens import Estimate
+from holdall.values.facts import Origin
+from holdall.verbs.glimpse import glimpse
+from holdall.wire.notice import notice
+from holdall.wire.view import MOST_TOKENS, View
+from tests.support import reader_of
+
+TAG = "7d1a7d1a"
+_CALL = re.compile(r"(?P<name>\w+)\(")
+_ARGUMENT = re.compile(r"(?:, )?(?P<name>\w+)=")
+
+
+def reader_with(data: bytes, **facts: Any) -> FileReader:
+    """An output with these facts, and `tool` and its like of its origin."""
+    reader = reader_of(data, handle="k3f9")
+    origin = {name: facts.pop(name) for name in list(facts) if name in Origin.__slots__}
+    return FileReader(reader.fileno(), replace(reader.facts, origin=Origin(**origin), **facts), reader.table)
+
+
+def view_of(
+    output: str | bytes, *, exact: bool = True, most_tokens: int = MOST_TOKENS, tag: str = TAG, **facts: Any
+) -> View:
+    """`exact`: with a tokenizer that counts, and not one that estimates."""
+    data = output if isinstance(output, bytes) else output.encode()
+    tokenizer = default_tokenizer() if exact else Estimate()
+    return glimpse(reader_with(data, **facts), lambda: tag, tokenizer=tokenizer, most_tokens=most_tokens)
+
+
+def notice_of(output: str | bytes, **options: Any) -> str:
+    return notice(view_of(output, **options))
+
+
+def calls_in(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """The calls of the line that begins with Next, as a model would make them."""
+    line = next((line for line in text.split("\n") if line.startswith("Next: ")), "Next: ")
+    calls: list[tuple[str, dict[str, Any]]] = []
+    at, decoder = len("Next: "), json.JSONDecoder()
+    while found := _CALL.match(line, at):
+        at = found.end()
+        arguments: dict[str, Any] = {}
+        while argument := _ARGUMENT.match(line, at):
+            arguments[argument["name"]], at = decoder.raw_decode(line, argument.end())
+        assert line[at] == ")"
+        calls.append((found["name"], arguments))
+        at += len(") · ")
+    assert at >= len(line)
+    return calls
+
+
+# ── Outputs ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _number(*parts: int) -> int:
+    """The same for the same parts, and without any order in it."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4], "big")
+
+
+_USERS = ("root", "admin", "guest", "pi", "oracle", "test", "backup", "git")
+_CITIES = ("Oslo", "Bern", "Riga", "Lima", "Doha")
+
+
+def _auth_log() -> str:
+    lines: list[str] = []
+    for n in range(2400):
+        stamp = f"Nov {15 + n // 800} {n // 60 % 24:02}:{n % 60:02}:{n % 59:02} host sshd[{1000 + n}]:"
+        match n % 4:
+            case 0:
+                said = f"Failed password for {_USERS[_number(n) % 8]} from 10.0.{n % 7}.{n % 251} port {4000 + n} ssh2"
+            case 1:
+                said = f"Connection closed by 10.0.{n % 7}.{n % 251} port {4000 + n} [preauth]"
+            case _:
+                said = f"Accepted {'publickey' if n % 8 > 3 else 'password'} for bob from 10.1.1.1 port {4000 + n} ssh2"
+        lines.append(f"{stamp} {said}\n")
+    lines[1700] = "Nov 17 04:20:48 host sshd[2700]: fatal: no matching cipher found for 10.9.9.9\n"
+    return "".join(lines)
+
+
+def _csv() -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["id", "Country/Region", "order", "price", "day"])
+    for n in range(3000):
+        city = _CITIES[_number(n) % 5]
+        writer.writerow([n, city, f"first, {n}", n * 1.5, f"2026-01-{n % 28 + 1:02}"])
+    return text.getvalue()
+
+
+def _record(n: int) -> dict[str, Any]:
+    status = ("open", "paid", "void")[_number(n) % 3]
+    return {"id": n, "name": f"item {_number(n, 1)}", "status": status, "user": {"city": _CITIES[n % 5]}, "tags": ["a"]}
+
+
+_PATHS = {f"/api/v{n % 3}/pods{n}": {"get": {"operationId": f"listPods{n}", "tags": ["core"]}} for n in range(400)}
+
+SHAPES: dict[str, str | bytes] = {
+    "log": _auth_log(),
+    "log with levels": "".join(
+        f"2026-01-01 {n // 60 % 24:02}:{n % 60:02}:{n % 60:02} worker-{n % 4} "
+        + (f"ERROR disk {n} is gone\n" if n == 1500 else f"INFO job {n} done in {n % 90} ms\n")
+        for n in range(3000)
+    ),
+    "access log": "".join(
+        f'10.0.{n % 9}.{n % 77} - - [10/Oct/2026:13:{n // 60 % 60:02}:{n % 60:02} +0000] "GET /p/{n} HTTP/1.1" '
+        f"{(200, 200, 404, 500)[_number(n) % 4]} {n}\n"
+        for n in range(2000)
+    ),
+    "json, one line": json.dumps({"page": 1, "items": [_record(n) for n in range(2000)], "total": 2000}),
+    "json, a member a line": json.dumps({"openapi": "3.0.0", "paths": _PATHS, "info": {"title": "x"}}, indent=2),
+    "json, an array": json.dumps([_record(n) for n in range(1500)], indent=1),
+    "json, a map": json.dumps({f"user-{n}": {"age": n, "city": _CITIES[n % 5]} for n in range(2000)}),
+    "json, numbers": json.dumps([_number(n) for n in range(20_000)]),
+    "json, strange names": json.dumps([{"a b'c\"d": n, "select": n % 3, "naïve café": "x"} for n in range(3000)]),
+    "json, cut off": json.dumps([_record(n) for n in range(2000)])[:90_000],
+    "ndjson": "".join(json.dumps(_record(n)) + "\n" for n in range(2000)),
+    "csv": _csv(),
+    "csv, texts only": "name,city\n" + "".join(f"n{_number(n)},{_CITIES[n % 5]}\n" for n in range(3000)),
+    "csv, no header": "".join(f"{n},{n * 2},{n * 3}\n" for n in range(6000)),
+    "tsv": "id\tcity\n" + "".join(f"{n}\t{_CITIES[n % 5]}\n" for n in range(6000)),
+    "pytest": "= test session starts =\n"
+    + "".join(f"test_{n % 30}.py::test_{n} PASSED\n" for n in range(2500))
+    + "=== FAILURES ===\n____ test_two ____\n\n    def test_two():\n>       assert 1 == 2\nE       assert 1 == 2\n\n"
+    + "a.py:5: AssertionError\n=== short test summary info ===\nFAILED a.py::test_two\n"
+    + "=== 1 failed, 2500 passed in 3.20s ===\n",
+    "compiler": "".join(
+        f"src/m{n % 9}.c:{n}:5: {'error' if n % 90 == 7 else 'warning'}: unused variable 'v{n}'\n" for n in range(1500)
+    ),
+    "traceback": "".join(
+        f'step {n} of the job is done\nTraceback (most recent call last):\n  File "/a/b.py", line {n}, in run\n'
+        f"    raise KeyError({n})\n{('Key', 'Value', 'Type')[_number(n) % 3]}Error: {n}\n"
+        for n in range(700)
+    ),
+    "diff": "".join(
+        f"diff --git a/src/f{n}.py b/src/f{n}.py\nindex 1..2 100644\n--- a/src/f{n}.py\n+++ b/src/f{n}.py\n@@ -1,2 +1,3 @@\n"
+        " same\n-old\n" + "+new line\n" * (n % 17)
+        for n in range(600)
+    ),
+    "html": "<!DOCTYPE html><html><head><title>A page</title></head><body>\n"
+    + "".join(f'<h2>Part {n}</h2>\n<p>Words and <a href="/go/{n % 5}">more</a></p>\n' for n in range(900))
+    + "</body></html>\n",
+    "markdown": "".join(f"## Part {n}\n\nSome words with a [link](https://x.org/{n}).\n\n- one\n" for n in range(1500)),
+    "xml": '<?xml version="1.0"?>\n<bugs>\n'
+    + "".join(f'  <bug type="T{_number(n) % 7}" line="{n}"><at file="f{n}.c"/></bug>\n' for n in range(1500))
+    + "</bugs>\n",
+    "prose": "".join(f"The {n} sheep went over the hill and {_number(n)} came back.\n\n" for n in range(3000)),
+    "one line": "lorem ipsum dolor " * 8000,
+    "chinese": "漢字かな交じり文の長い行。\n" * 5000,
+    "blank": "\n" * 100_000,
+    "binary": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x80\x00\x00\x01\xe0\x08\x06"
+    + b"Software: made by a test\x00" * 20
+    + bytes(range(256)) * 400,
+    "bytes": bytes(range(256)) * 400,
+}
