@@ -9,10 +9,12 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from bench import data
 from bench.machine import Patience
 from holdall.bag import Holdall
+from holdall.store.directory import DirectoryStore
 from holdall.text.tokens import Tokenizer
 from holdall.values.facts import Facts
 
@@ -133,7 +135,7 @@ def file_of(path: Path) -> io.FileIO:
 
 def stored_path(bag: Holdall, facts: Facts) -> str:
     """Where the bytes of an output lie, for those that we are compared with."""
-    return str(next(Path(bag.store.home).glob(f"*/{facts.file}")))
+    return str(next(Path(cast("DirectoryStore", bag.store).home).glob(f"*/{facts.file}")))
 
 
 def holdall_command() -> list[str]:

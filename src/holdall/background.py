@@ -88,6 +88,7 @@ class Jobs:
                 await asyncio.wait((job.ended,), timeout=seconds)
         except asyncio.CancelledError:
             self.cancel([job])
+            await asyncio.wait((job.ended,))  # it ends, or is left alone: what it holds is free when we are gone
             raise
         return job.ended.done()
 

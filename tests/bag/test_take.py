@@ -374,3 +374,25 @@ async def test_times_come_from_the_clock_that_is_handed_in(tmp_path: Path) -> No
         taken = await bag.take(LOG)
         assert isinstance(taken, Kept)
         assert taken.artifact.created == 1_234_567_890.5
+
+
+@requirement("way:nothing-lost-silently")
+@pytest.mark.parametrize("form", ["iterator", "async"])
+async def test_of_a_stream_that_is_not_stored_the_text_says_how_much_there_was(tmp_path: Path, form: str) -> None:
+    parts: list[object] = ["x" * 10_000] * 400
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take(iter(parts) if form == "iterator" else _later(parts))
+        assert isinstance(taken, Unkept)
+        assert taken.content.endswith("nothing is to be stored; there were 4,000,000 bytes in all]")
+
+
+@requirement("way:nothing-lost-silently")
+async def test_in_the_clamp_dialect_binary_data_is_told_by_its_size_and_handle(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="clamp") as bag:
+        taken = await bag.take(b"\xff" * 60_000)
+        assert isinstance(taken, Kept)
+        assert taken.content == f"[binary data, 60,000 bytes: too large to show, kept; handle: {taken.handle}]"
+        cut = await bag.take(LOG)
+        assert isinstance(cut, Kept)
+        shown = (await bag.coverage(cut.handle)).shown.bytes()
+        assert 40_000 < shown < 51_200

@@ -25,9 +25,11 @@ def _sentences(path: Path) -> Iterator[str]:
         if error or log or fault:
             skipped |= {id(inner) for inner in ast.walk(node)}
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped
-        if is_text and len(node.value.split()) >= _WORDS:
-            yield node.value
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in skipped and len(text.split()) >= _WORDS:
+                yield text
+            case _:
+                pass
 
 
 @requirement("dialect:core-knows-no-wording")

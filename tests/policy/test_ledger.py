@@ -61,11 +61,13 @@ def test_counters_are_a_fold_over_events() -> None:
         Event(1.0, "refused"),
         Event(1.0, "unkept"),
         Event(1.0, "passed", handle="a"),
+        Event(1.0, "running", handle="c"),
+        Event(1.0, "ended", handle="c"),
     ):
         counters.add(event)
     assert counters.to_json() == {
         "inline": 1, "kept": 2, "unkept": 1, "kept_bytes": 107, "tokens_kept_out": 4600,
-        "retrievals": {"grep": 2, "read": 1}, "retrieved_tokens": 101, "refused": 1, "passed_by_reference": 1,
+        "retrievals": {"grep": 2, "read": 1}, "retrieved_tokens": 101, "refused": 1, "passed_by_reference": 1, "background": 1,
     }  # fmt: skip
     double = Counters()
     double.merge(counters)

@@ -480,6 +480,27 @@ def test_our_own_tools() -> None:
                     },
                 },
             ),
+            "wait_for_tool_output": (
+                "Wait until a running tool has ended: any, the one with this handle, or all of them; or until the output of one holds a pattern.",
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        "handle": {"type": "string", "minLength": 1, "description": "The handle of a running tool."},
+                        "all": {"type": "boolean", "description": "Until all have ended."},
+                        "pattern": {
+                            "type": "string",
+                            "minLength": 1,
+                            "description": "With a handle: until its output matches.",
+                        },
+                        "timeout": {
+                            "type": "number",
+                            "minimum": 0,
+                            "description": "The most seconds to wait (default 60).",
+                        },
+                    },
+                },
+            ),
         }
     )
 

@@ -10,7 +10,9 @@ from holdall.bag.attachments import set_aside, set_structure_aside
 from holdall.bag.core import Core
 from holdall.bag.keeping import keep
 from holdall.bag.noticing import view_of
-from holdall.bag.taking import Prepared, tokens_of
+from holdall.bag.showing import shared_beginning
+from holdall.bag.streams import drained
+from holdall.bag.taking import Prepared, text_of, tokens_of
 from holdall.policy.decide import Decision, Fits, Keep
 from holdall.store.ids import new_tag
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
@@ -41,7 +43,8 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     policy = core.policy_of(prepared.origin.tool)
     if policy.store == "never" or not core.dialect.stores:
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
-        return _unkept(core, prepared, fault, decision, room)
+        total = await drained(prepared.source) if prepared.is_part else None
+        return _unkept(core, prepared, fault, decision, room, total)
     try:
         if prepared.fault is not None:
             raise prepared.fault
@@ -69,7 +72,8 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Ta
         except (StoreFault, OSError) as problem:
             core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
         else:
-            _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False)
+            whole = [[0, facts.measure.bytes]]
+            _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False, shown=whole)
             return Kept(prepared.output, facts, aside, origin.is_error)
     for facts in aside:
         _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
@@ -87,8 +91,12 @@ async def _noticed(
 ) -> Taken:
     handle = core.handle_of(facts)
     if core.dialect.shorten is not None:
-        content = core.dialect.shorten(_cut(core, prepared, decision, None, handle=handle))
-        text, shown = "", ()
+        if prepared.text is None:
+            content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
+        else:
+            content = core.dialect.shorten(_cut(core, prepared, decision, None, handle=handle))
+        text = text_of(content)
+        shown = shared_beginning(prepared.text or "", text)
     else:
         view = await view_of(core, facts, room)
         text, shown = core.dialect.notice(view), core.dialect.shows(view)
@@ -106,13 +114,16 @@ async def _noticed(
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
 
 
-def _unkept(core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None) -> Unkept:
+def _unkept(
+    core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
+) -> Unkept:
     origin = prepared.origin
     if prepared.text is None:
         content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:
-        shorten = core.dialect.shorten or clamped
-        content = shorten(_cut(core, prepared, decision, room, why=str(fault)))
+        # Of a stream only the beginning is at hand: there are no two ends to show.
+        shorten = clamped if prepared.is_part else core.dialect.shorten or clamped
+        content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     core.journal.record(
         "unkept", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), why=str(fault),
         fault=type(fault).__name__, is_error=origin.is_error,

@@ -3,6 +3,7 @@
 Nothing is read twice and nothing is dropped: what was read to find out comes first in what goes on.
 """
 
+import contextlib
 import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -96,6 +97,20 @@ def gathered_sync(stream: Iterator[object], most: int) -> Whole | Rest:
     except Exception as problem:
         return Rest(_failing_sync(held.parts, problem), _text(held.parts))
     return held.whole()
+
+
+async def drained(parts: object) -> int:
+    """Read a stream to its end and throw it away; how many bytes there were. Where it breaks, as far as it came."""
+    total = 0
+    later = asynchronous(parts)
+    with contextlib.suppress(Exception):
+        if later is not None:
+            async for part in later:
+                total += len(b"".join(Source(iter((part,)))))
+        else:
+            for chunk in Source(parts_of(parts)):
+                total += len(chunk)
+    return total
 
 
 async def _chained(parts: list[object], stream: AsyncIterator[object]) -> AsyncIterator[object]:

@@ -38,6 +38,7 @@ class Prepared:
     parts: Parts | None = None
     notes: tuple[str, ...] = ()
     is_error: bool = False
+    is_part: bool = False  # `text` is only the beginning of a stream that goes on
     stored: Facts | None = None  # what is in the store already
     fault: Exception | None = None  # why what there was could not be stored
     started: float = field(default_factory=time.perf_counter)
@@ -54,7 +55,7 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
         gathered = await _gathered(value, limits)
         if isinstance(gathered, streams.Rest):
             head = gathered.head
-            return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, started=started)
+            return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, is_part=True, started=started)
         value = gathered.value
     return replace(_measured(core, value, origin, limits), started=started)
 

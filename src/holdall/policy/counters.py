@@ -20,6 +20,7 @@ class Counters:
     retrieved_tokens: int = 0
     refused: int = 0
     passed_by_reference: int = 0
+    background: int = 0
 
     def add(self, event: Event) -> None:
         data = event.data
@@ -40,10 +41,14 @@ class Counters:
                 self.refused += 1
             case "passed":
                 self.passed_by_reference += 1
+            case "running":
+                self.background += 1
+            case "ended":
+                pass
 
     def merge(self, other: "Counters") -> None:
         for name in ("inline", "kept", "unkept", "kept_bytes", "tokens_kept_out", "retrieved_tokens", "refused",
-                     "passed_by_reference"):  # fmt: skip
+                     "passed_by_reference", "background"):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.retrievals.update(other.retrievals)
 
@@ -58,6 +63,7 @@ class Counters:
             "retrieved_tokens": self.retrieved_tokens,
             "refused": self.refused,
             "passed_by_reference": self.passed_by_reference,
+            "background": self.background,
         }
 
 

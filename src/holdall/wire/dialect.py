@@ -27,6 +27,7 @@ class Cut:
     handle: str = ""  # where the whole is kept; empty where it is not
     why: str = ""  # why it is not
     tag: str = ""
+    total_bytes: int | None = None  # of a stream of which `result` is only the beginning
 
 
 def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:

@@ -13,12 +13,13 @@ from holdall.text.tokens import Estimate, Tokenizer
 
 _PIECE = re.compile(
     r"(?P<word>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<led> )(?=[A-Za-z])|(?P<spaces> +)|(?P<blank>[\t\n]+)"
-    r"|(?P<two>[\x80-\u07ff]+)|(?P<cjk>[\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff5e]+)"
-    r"|(?P<three>[\u0800-\uffff]+)|(?P<four>[\U00010000-\U0010ffff]+)|(?P<sign>.)",
+    # Letters of Latin-1, Greek, Cyrillic, Hebrew and Arabic are one token each at most.
+    r"|(?P<letter>[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]+)"
+    r"|(?P<two>[\x80-\u07ff]+)|(?P<three>[\u0800-\uffff]+)|(?P<four>[\U00010000-\U0010ffff]+)|(?P<sign>.)",
     re.DOTALL,
 )
-# What one character of each costs.
-_EACH = {"two": 1.0, "cjk": 1.8, "three": 2.7, "four": 4.0, "sign": 1.0, "blank": 0.7, "spaces": 0.05}
+# What one character of each costs at most: of others than the above, a token for each byte.
+_EACH = {"letter": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "sign": 1.0, "blank": 0.7, "spaces": 0.05}
 _SPARE = 1.06  # what pieces cost more beside each other than alone
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SPEAKABLE = re.compile(
@@ -33,6 +34,7 @@ sql start started state status string test tests time title token type url value
 kept distinct often context grep group limit
 """
 _COMMON = frozenset(_WORDS.split())
+_SHORT, _LONG = 2, 16  # letters; so short words are nothing to go by, and so long ones are none
 _FEW = 0.1  # where fewer of the words are common ones, it is not a language that is known here
 
 
@@ -44,7 +46,7 @@ def counter(tokenizer: Tokenizer) -> Callable[[str], int]:
 def at_most(text: str) -> int:
     pieces = [(match.lastgroup or "", match[0]) for match in _PIECE.finditer(text)]
     parts = [part for kind, piece in pieces if kind == "word" for part in _PART.findall(piece)]
-    strange = sum(part.lower() in _COMMON for part in parts) < _FEW * len(parts)
+    strange = sum(len(part) > _SHORT and part.lower() in _COMMON for part in parts) < _FEW * len(parts)
     found = sum(_word(part, strange) for part in parts)
     found += sum(_other(kind, len(piece)) for kind, piece in pieces if kind != "word")
     return ceil(found * _SPARE)
@@ -57,10 +59,12 @@ def _other(kind: str, length: int) -> float:
 
 
 def _word(part: str, strange: bool) -> float:
-    if len(part) <= 2 or part.lower() in _COMMON:
-        return 1.0
+    if len(part) <= _SHORT or part.lower() in _COMMON:
+        return 1.0 if part.islower() or len(part) == 1 else 1.4
     if part.isupper():
-        return 1.0 if len(part) == 3 and not strange else len(part) / 1.7
-    if strange or not _SPEAKABLE.fullmatch(part):
-        return max(1.0, len(part) / (2.1 if _SPEAKABLE.fullmatch(part) else 1.4))
+        return 1.0 if len(part) == _SHORT + 1 and not strange else len(part) / 1.6
+    if not _SPEAKABLE.fullmatch(part):
+        return max(1.0, len(part) / 1.4)
+    if strange or len(part) > _LONG:
+        return max(1.0, len(part) / 1.9)
     return 1.0 + max(0.0, (len(part) - 5) / 4.5)

@@ -84,7 +84,7 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[s
     told: list[str] = []
     for at in order:
         shape = rare[at]
-        if not grades[at] and len(rare) > 1 and shape.first in (0, len(lines.texts) - 1):
+        if not grades[at] and shape.first in (0, len(lines.texts) - 1):
             continue  # the first and the last line are shown anyway
         where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.start(shape.first))
         times = f" × {shape.seen}" if lines.exact else ""  # once in a sample is not once

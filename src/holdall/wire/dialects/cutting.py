@@ -16,6 +16,8 @@ from holdall.wire.view import View
 def clamped(cut: Cut) -> object:
     """The beginning and S4's suffix. Where only the number of tokens is over, what can be shown is still bounded."""
     gone = "" if cut.handle else cut.why or "nothing is stored"
+    if cut.total_bytes is not None:
+        gone = f"{gone}; there were {cut.total_bytes:,} bytes in all"
     over = cut.over
     suffix = suffix_for(over.bytes, over.lines, max_tokens=over.tokens, room=cut.room, handle=cut.handle, gone=gone)
     return clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
