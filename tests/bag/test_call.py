@@ -41,13 +41,15 @@ h2bb · lines 3–5 of 5,000 · bytes 62–156 of 168,900 · chars 62–156 of 1
 2026-01-01 00:00:02 INFO job 2
 2026-01-01 00:00:03 ERROR job 3
 2026-01-01 00:00:04 INFO job 4
-</h2bb:7d1a7d1a>\
+</h2bb:7d1a7d1a>
+Next: context_read(handle="h2bb", lines="6:8")\
 """)
         assert await answers(bag, "context_read", handle="h2bb", lines="4:4") == snapshot("""\
 h2bb · line 4 of 5,000 · bytes 93–125 of 168,900 · chars 93–125 of 168,900 · seen so far: <0.1 % · shown before
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:03 ERROR job 3
-</h2bb:7d1a7d1a>\
+</h2bb:7d1a7d1a>
+Next: context_read(handle="h2bb", lines="5:5")\
 """)
         assert await answers(bag, "context_read", handle="h2bb", lines="9000:9100") == snapshot(
             "h2bb · nothing there: the output ends at line 5,000, byte 168,900, char 168,900 · seen so far: <0.1 %"
@@ -95,7 +97,7 @@ L504 (byte 16,510)  2026-01-01 00:00:23 ERROR job 503
 Next: context_grep(handle="h2bb", pattern="ERROR", limit=2, start=33014)\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", limit=1, context=1) == snapshot("""\
-h2bb · 10 matches in 5,000 lines, 168,900 bytes · 1 shown · searched without checking checksums · seen so far: <0.1 % · shown before
+h2bb · 10 matches in 5,000 lines, 168,900 bytes · 1 shown · searched without checking checksums · seen so far: <0.1 %
 <h2bb:7d1a7d1a>
     2026-01-01 00:00:02 INFO job 2
 L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
@@ -178,7 +180,8 @@ h2bb · not text, so as hexadecimal bytes after their offsets · lines 2–3 of 
 <h2bb:7d1a7d1a>
 000000fa  fa fb fc fd fe ff 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19
 0000011a  1a 1b 1c 1d 1e 1f 20 21 22 23 24 25 26 27 28 29 2a 2b
-</h2bb:7d1a7d1a>\
+</h2bb:7d1a7d1a>
+Next: context_read(handle="h2bb", bytes="300:350")\
 """)
         whole = await bag.call("context_read", {"handle": "h2bb"})
         assert len(whole.text.encode()) <= 16 * 1024
@@ -375,7 +378,8 @@ async def test_async_retrieves_raw_and_slices_with_the_errors_of_s3(tmp_path: Pa
 h2bb · line 1 of 5,000 · bytes 10–30 of 168,900 · chars 10–30 of 168,900 · seen so far: <0.1 %
 <h2bb:7d1a7d1a>
  00:00:00 INFO job 0
-</h2bb:7d1a7d1a>\
+</h2bb:7d1a7d1a>
+Next: get_tool_output("h2bb", "slice", slice = {"start": 30, "length": 20})\
 """)
 
 

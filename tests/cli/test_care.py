@@ -121,6 +121,7 @@ def test_stats_adds_up_what_the_sessions_did(holdall: Program) -> None:
         "inline": 0, "kept": 2, "unkept": 0, "kept_bytes": len(LARGE) + 6, "tokens_kept_out": counted["tokens_kept_out"],
         "retrievals": {"read": 1}, "retrieved_tokens": counted["retrieved_tokens"], "refused": 0,
         "passed_by_reference": 0,
+        "background": 0,
     }  # fmt: skip
     assert holdall("stats").text.split("\n")[-6:] == [
         "",

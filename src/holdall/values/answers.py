@@ -67,6 +67,7 @@ class Match:
     cut_right: bool = False
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    context: tuple[Span, ...] = ()  # where `before` and `after` stand, as far as they are shown
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -210,10 +211,11 @@ def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
         case Passage():
             return (answer.bytes,) if answer.bytes.start < answer.bytes.end else ()
         case Found():
-            return tuple(
+            texts = [
                 Span(match.text_byte, match.text_byte + len(match.text.encode("utf-8", "replace")))
                 for match in answer.matches
-            )
+            ]
+            return (*texts, *(span for match in answer.matches for span in match.context))
         case Nodes():
             return tuple(Span(node.bytes.start, node.bytes.start + _length(node)) for node in answer.nodes)
         case Table():

@@ -75,22 +75,26 @@ class Windows:
 
         And whether all of them are there and whole.
         """
-        before, whole_before = self._lines(self._lines_before(match.byte), number, room)
-        after, whole_after = self._lines(self._lines_after(match.end), number, room)
-        return replace(match, before=tuple(reversed(before)), after=tuple(after)), whole_before and whole_after
+        before, above, whole_before = self._lines(self._lines_before(match.byte), number, room)
+        after, below, whole_after = self._lines(self._lines_after(match.end), number, room)
+        shown = replace(match, before=tuple(reversed(before)), after=tuple(after), context=(*reversed(above), *below))
+        return shown, whole_before and whole_after
 
-    def _lines(self, lines: Iterator[Span], number: int, room: int | None) -> tuple[list[str], bool]:
+    def _lines(self, lines: Iterator[Span], number: int, room: int | None) -> tuple[list[str], list[Span], bool]:
+        """The lines, where what is shown of them stands, and whether all of them are there and whole."""
         texts: list[str] = []
+        spans: list[Span] = []
         whole = True
         for line in islice(lines, number):
             text = self._line(line)
             if room is not None:
                 room -= len(text.encode())
                 if room < 0:
-                    return texts, False
+                    return texts, spans, False
             whole = whole and line.end - line.start <= self._size.line
             texts.append(text)
-        return texts, whole
+            spans.append(Span(line.start, min(line.end, line.start + len(text.encode()))))
+        return texts, spans, whole
 
     def _line(self, line: Span) -> str:
         if line.end - line.start <= self._size.line:

@@ -81,7 +81,9 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen, *, verb: str = "r
     if not passage.exact:
         head.insert(0, "not text, so as hexadecimal bytes after their offsets")
         body = hex_rows(passage.data, passage.bytes.start)
-    following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else {}
+    following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else _as_much(passage)
+    if verb == "slice" and not passage.next and following:
+        following = {"start": passage.chars.end, "length": passage.chars.end - passage.chars.start}
     return frame.around(head, body, frame.next(verb, following, at_end=_ends(passage)))
 
 
@@ -171,6 +173,17 @@ def _lines(lines: Span | None, total: int) -> str:
     if lines.start == lines.end:
         return f"line {lines.start:,} of {total:,}"
     return f"lines {lines.start:,}–{lines.end:,} of {total:,}"
+
+
+def _as_much(passage: Passage) -> dict[str, Any]:
+    """As much again, after a range that was shown whole: by lines where it was made of lines. Nothing at the end."""
+    if passage.bytes.end >= passage.total.bytes or passage.state == "running":
+        return {}
+    if passage.lines is not None and passage.data.endswith(b"\n"):
+        first, number = passage.lines.end + 1, passage.lines.end - passage.lines.start + 1
+        return {"lines": f"{first}:{first + number - 1}"}
+    size = max(1, passage.bytes.end - passage.bytes.start)
+    return {"bytes": f"{passage.bytes.end}:{passage.bytes.end + size}"}
 
 
 def _range(span: Span) -> str:
