@@ -15,6 +15,8 @@ from tests.requirements import requirement
 COMMANDS = [
     "put",
     "exec",
+    "wait",
+    "stop",
     "ls",
     "show",
     "cat",

@@ -70,14 +70,14 @@ def test_a_kind_or_state_that_nobody_knows_is_refused(key: str, value: str) -> N
         Facts.from_json(SOME.to_json() | {key: value})
 
 
-@pytest.mark.parametrize("later", ["is_error", "traceback"])
+@pytest.mark.parametrize("later", ["is_error", "traceback", "process"])
 def test_records_from_before_there_was_such_a_name_are_read(later: str) -> None:
     flat = SOME.to_json()
     del flat[later]
     assert Facts.from_json(flat) == SOME
 
 
-@pytest.mark.parametrize("missing", sorted(set(SOME.to_json()) - {"is_error", "traceback"}))
+@pytest.mark.parametrize("missing", sorted(set(SOME.to_json()) - {"is_error", "traceback", "process"}))
 def test_facts_without_one_of_their_names_are_refused(missing: str) -> None:
     flat: dict[str, Any] = SOME.to_json()
     del flat[missing]

@@ -14,6 +14,7 @@ from holdall.policy.counters import Counters
 from holdall.policy.ledger import Coverage
 from holdall.store.protocol import OutputReader
 from holdall.store.sources import CHUNK
+from holdall.store.watching import FileWatch
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.facts import Facts
@@ -28,7 +29,6 @@ from holdall.verbs.tail import DEFAULT_LINES, tail
 from holdall.wire.tool import Ask
 
 Fetched = Passage | Found | Table | Nodes
-_FOLLOW_SECONDS = 0.1  # how often a followed output is looked at; its writer may be another process
 
 
 class Fetching(Core):
@@ -139,17 +139,25 @@ class Fetching(Core):
 
     async def follow(self, handle: str, lines: int = DEFAULT_LINES) -> AsyncIterator[bytes]:
         """The end of an output, then what is written to it, until it has ended."""
-        last = await self.tail(handle, lines, bounded=False)
-        yield last.data
-        at = last.bytes.end
-        while True:
-            running = (await self.show(handle)).state == "running"
-            async for chunk in self.stream(handle, Span(at, 1 << 62)):
-                at += len(chunk)
-                yield chunk
-            if not running:
-                return
-            await asyncio.sleep(_FOLLOW_SECONDS)
+        watch = await self.watch(handle)
+        try:
+            last = await self.tail(handle, lines, bounded=False)
+            yield last.data
+            at = last.bytes.end
+            while True:
+                running = (await self.show(handle)).state == "running"
+                async for chunk in self.stream(handle, Span(at, 1 << 62)):
+                    at += len(chunk)
+                    yield chunk
+                if not running:
+                    return
+                await watch.changed()
+        finally:
+            watch.close()
+
+    async def watch(self, handle: str) -> FileWatch:
+        """Tells when the output is written to, by whichever process. Close it."""
+        return await self.on(handle, lambda reader: FileWatch(reader.fileno()))
 
     # Inside
 

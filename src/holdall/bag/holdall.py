@@ -161,10 +161,13 @@ class Holdall(Waiting):
         return await keep(self, output, origin, progress=progress)
 
     async def begin(
-        self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False
+        self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False, process: int = 0
     ) -> OutputWriter:
-        """A running output: its handle exists now, and what is written to it can be read by anybody."""
-        origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal)
+        """A running output: its handle exists now, and what is written to it can be read by anybody.
+
+        `process` is the one to be asked (by SIGTERM) where somebody wants it to end.
+        """
+        origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
         writer = await asyncio.to_thread(self.store.begin, self.session, origin)
         self.kept[writer.handle] = self.store.resolve(self.session, writer.handle)
         return writer

@@ -36,6 +36,9 @@ class Journal:
         self._counters = Counters()
         self.watchers: list[Watcher] = []
 
+    def now(self) -> float:
+        return self._clock()
+
     def record(
         self,
         kind: EventKind,

@@ -40,6 +40,8 @@ class Waiting(Dispatching):
         seconds = most if timeout is None else max(0.0, min(timeout, most))
         if pattern and not handle:
             raise WrongUse("a pattern is waited for in one output: give its handle.")
+        if handle and (await self._one(handle)) is None:
+            return await self._wait_for_others(handle, pattern, seconds)
         chosen = [await self._one(handle)] if handle else list(self.background.values())
         running = [one for one in chosen if one is not None and not one.job.ended.done()]
         matched = ""
@@ -108,6 +110,26 @@ class Waiting(Dispatching):
 
     def _running(self, one: Dispatched) -> StillRunning:
         return StillRunning(one.origin.tool, one.handle, self.jobs.age(one.job), one.job.state == "queued")
+
+    async def _wait_for_others(self, handle: str, pattern: str, seconds: float) -> Waited:
+        """The same for an output that another process writes: the system tells when there is something new."""
+        lookout = Lookout(pattern) if pattern else None
+        watch = await self.watch(handle)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    facts = await self.show(handle)
+                    if lookout is not None and await self.on(handle, lookout.found):
+                        return Waited(matched=facts.handle)
+                    if facts.state != "running":
+                        return Waited((facts,))
+                    await watch.changed()
+        except TimeoutError:
+            facts = await self.show(handle)
+            age = max(0.0, self.journal.now() - facts.created)
+            return Waited(running=(StillRunning(facts.origin.tool, facts.handle, age),), timed_out=True)
+        finally:
+            watch.close()
 
     async def _until_written(self, handle: str, running: list[Dispatched], pattern: str, seconds: float) -> str:
         """The handle once its output holds the pattern; empty where it ended, or the time did, without it."""

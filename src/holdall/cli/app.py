@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdall.cli.app_care import CARE
 from holdall.cli.app_config import config_app
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
 
@@ -79,6 +80,10 @@ async def exec_(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The command and its arguments.")],
     tool: Tool = "",
     call_id: CallId = "",
+    background: Annotated[
+        bool, typer.Option("--background", "-b", help="Print its handle and return at once; it outlives the shell.")
+    ] = False,
+    report_to: Annotated[int, typer.Option(hidden=True)] = -1,
     home: Home = None,
     session: Session = None,
     as_json: Json = False,
@@ -86,13 +91,52 @@ async def exec_(
     """Run a command and keep its output; its exit code is ours.
 
     On a terminal the output is shown as it comes; in a pipe you get what a model would see. Standard output and
-    standard error are kept as they came, in one stream. While it runs, `holdall tail -f HANDLE` follows it.
+    standard error are kept as they came, in one stream. While it runs, `holdall tail -f HANDLE` follows it,
+    `holdall wait HANDLE` waits for its end or for a pattern, and `holdall stop HANDLE` ends it.
 
-    Example:  holdall exec -- make -j2
+    Example:  holdall exec -- make -j2      holdall exec --background -- make -j2 world
     """
+    if background or report_to >= 0:
+        from holdall.cli import background as behind
+
+        if report_to >= 0:
+            return await behind.keep_in_background(command, tool, call_id, home, session, report_to)
+        return await behind.execute(command, tool, call_id, home, session, as_json or common.as_json)
     from holdall.cli import keep
 
     return await keep.execute(command, tool, call_id, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def wait(
+    handle: Annotated[str | None, typer.Argument(help="The output to wait for (default: any that runs).")] = None,
+    pattern: Annotated[str | None, typer.Option("--pattern", "-p", help="Until its output matches this.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--timeout", "-t", metavar="SECONDS", help="No longer than this.")
+    ] = None,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Wait until a running command has ended, or until its output holds a pattern.
+
+    Exit code 1 where the time was over first, where it ended without the pattern, or where nothing runs.
+
+    Example:  holdall wait b7c4 --pattern 'error:'
+    """
+    from holdall.cli import background as behind
+
+    return await behind.wait(handle, pattern, seconds, home, session, as_json or common.as_json)
+
+
+@app.command()
+@runs
+async def stop(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """End a command that runs in the background; what it has written is kept."""
+    from holdall.cli import background as behind
+
+    return await behind.stop(handle, home, session, as_json or common.as_json)
 
 
 @app.command()
@@ -246,54 +290,5 @@ async def query(
     return await fetch.query(handle, ask, home, session, as_json or common.as_json)
 
 
-@app.command()
-@runs
-async def gc(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    home: Home = None,
-    session: Session = None,
-    as_json: Json = False,
-) -> int:
-    """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone."""
-    from holdall.cli import care
-
-    return await care.gc(dry_run, home, session, as_json or common.as_json)
-
-
-@app.command()
-@runs
-async def verify(home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Read every kept byte again, compare every hash, and name what is damaged.
-
-    All sessions; with --session only that one. Exit code 3 where something is damaged.
-    """
-    from holdall.cli import care
-
-    return await care.verify(home, session, as_json or common.as_json)
-
-
-@app.command()
-@runs
-async def stats(home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. --session: only that one."""
-    from holdall.cli import care
-
-    return await care.stats(home, session, as_json or common.as_json)
-
-
-@app.command()
-@runs
-async def doctor(home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Check that everything Holdall needs is there and works."""
-    from holdall.cli import care
-
-    return await care.doctor(home, session, as_json or common.as_json)
-
-
-@app.command()
-@runs
-async def demo(home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Keep a real output of ten megabytes, search it, query it, and read it back byte for byte."""
-    from holdall.cli import demo as tour
-
-    return await tour.demo(home, session, as_json or common.as_json)
+for _command in CARE:
+    app.command()(_command)

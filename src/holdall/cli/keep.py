@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from holdall.bag import Holdall
@@ -19,6 +21,7 @@ from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.facts import Facts, State
 
 _PIPE_BYTES = 1024 * 1024
+_PATIENCE = 2.0  # seconds between asking a command to end and ending it
 _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
 
 
@@ -34,31 +37,45 @@ async def put(tool: str, call_id: str, home: str | None, session: str | None, as
 
 
 async def execute(
-    command: list[str], tool: str, call_id: str, home: str | None, session: str | None, as_json: bool
+    command: list[str],
+    tool: str,
+    call_id: str,
+    home: str | None,
+    session: str | None,
+    as_json: bool,
+    report: Callable[[str], None] | None = None,
 ) -> int:
-    """Run `command` with one pipe for both its streams, so that they are kept interleaved as they came."""
+    """Run `command` with one pipe for both its streams, so that they are kept interleaved as they came.
+
+    `report` is told the handle as soon as there is one; then nobody reads our own output.
+    """
     name = tool or os.path.basename(command[0])
     async with open_bag(home, session) as bag:
         _refuse_what_is_never_stored(bag, name)
         try:
-            process = await asyncio.to_thread(_start, command)
+            process = await asyncio.to_thread(_start, command, report is not None)
         except (OSError, ValueError) as problem:
             return _cannot_start(command[0], problem)
         try:
-            writer = await bag.begin(tool=name, arguments={"command": command}, call_id=call_id, terminal=True)
+            writer = await bag.begin(
+                tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid()
+            )
         except StoreFault:
             process.kill()
             process.wait()
             raise
+        if report is not None:
+            report(writer.handle)
+        stopped = _stopping(process, alone=report is not None)
         live = show.is_terminal(sys.stdout) and not as_json
         if show.is_terminal(sys.stderr):
             show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
         with _ignoring_interrupts():
             fault = await asyncio.to_thread(_copy, process, writer.write, live)
             code = await asyncio.to_thread(process.wait)
-        facts = await asyncio.to_thread(_finish, writer.finish, code, fault)
-        if facts is None:
-            return FAULT
+        facts = await asyncio.to_thread(_finish, writer.finish, code, fault, stopped.is_set())
+        if facts is None or report is not None:
+            return FAULT if facts is None else 0
         if live:
             size = f"{facts.measure.bytes:,} bytes, {facts.measure.lines:,} lines"
             show.about(f"{_ended(code)} · kept as {facts.handle} · {size}")
@@ -70,8 +87,29 @@ async def execute(
         return code if code >= 0 else _BY_SIGNAL - code
 
 
-def _start(command: list[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0)
+def _start(command: list[str], alone: bool) -> "subprocess.Popen[bytes]":
+    """`alone`: in a group of its own, so that all that it starts can be ended with it."""
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0, start_new_session=alone
+    )
+
+
+def _stopping(process: "subprocess.Popen[bytes]", *, alone: bool) -> threading.Event:
+    """Whoever asks us to end (SIGTERM) means the command: it is asked too, ended where it does not, and then kept."""
+    asked = threading.Event()
+
+    def send(number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if process.returncode is None:
+                os.killpg(process.pid, number) if alone else os.kill(process.pid, number)
+
+    def ask() -> None:
+        asked.set()
+        send(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(_PATIENCE, send, signal.SIGKILL)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ask)
+    return asked
 
 
 async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
@@ -150,9 +188,11 @@ def _copy(process: "subprocess.Popen[bytes]", keep: Any, live: bool) -> StoreFau
     return fault
 
 
-def _finish(finish: Any, code: int, fault: Exception | None) -> Facts | None:
+def _finish(finish: Any, code: int, fault: Exception | None, stopped: bool) -> Facts | None:
     state: State = "interrupted" if fault is not None else "ready" if code == 0 else "failed"
     error = "" if code == 0 else _ended(code)
+    if stopped and code != 0:
+        state, error = "cancelled", f"it was asked to end ({error})"
     if fault is not None:
         error = f"not all of it is kept: {fault}"
     try:

@@ -12,7 +12,7 @@ Kind = Literal["json", "ndjson", "csv", "html", "markdown", "log", "diff", "text
 State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
 KINDS: tuple[str, ...] = get_args(Kind)
 STATES: tuple[str, ...] = get_args(State)
-_LATER = ("is_error", "traceback")
+_LATER = ("is_error", "traceback", "process")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Origin:
     call_id: str = ""
     terminal: bool = False  # the output of a command: kept under terminal/ as a log
     is_error: bool = False  # the tool said that it failed, or raised
+    process: int = 0  # that can be asked to end it, while it runs; it holds the file's lock for as long
     traceback: str = ""  # of what it raised: for whoever looks into it, never for a model
 
 

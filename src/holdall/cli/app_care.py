@@ -1,0 +1,58 @@
+"""The commands that look after the store; part of `app`, in its manner."""
+
+from typing import Annotated
+
+import typer
+
+from holdall.cli.options import Home, Json, Session, common, runs
+
+
+@runs
+async def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone."""
+    from holdall.cli import care
+
+    return await care.gc(dry_run, home, session, as_json or common.as_json)
+
+
+@runs
+async def verify(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Read every kept byte again, compare every hash, and name what is damaged.
+
+    All sessions; with --session only that one. Exit code 3 where something is damaged.
+    """
+    from holdall.cli import care
+
+    return await care.verify(home, session, as_json or common.as_json)
+
+
+@runs
+async def stats(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. --session: only that one."""
+    from holdall.cli import care
+
+    return await care.stats(home, session, as_json or common.as_json)
+
+
+@runs
+async def doctor(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Check that everything Holdall needs is there and works."""
+    from holdall.cli import care
+
+    return await care.doctor(home, session, as_json or common.as_json)
+
+
+@runs
+async def demo(home: Home = None, session: Session = None, as_json: Json = False) -> int:
+    """Keep a real output of ten megabytes, search it, query it, and read it back byte for byte."""
+    from holdall.cli import demo as tour
+
+    return await tour.demo(home, session, as_json or common.as_json)
+
+
+CARE = (gc, verify, stats, doctor, demo)

@@ -1,0 +1,80 @@
+"""Being told when a file is written to or let go of, by the system: inotify on Linux, kqueue on macOS and BSD.
+
+For outputs that another process writes. Nothing here reads the file, and nothing polls.
+"""
+
+import asyncio
+import ctypes
+import os
+import select
+import sys
+from typing import Any
+
+_MODIFY, _CLOSE_WRITE = 0x2, 0x8
+_NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
+
+
+class FileWatch:
+    """Made before the file is looked at, so that no write in between is missed. Close it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._queue: Any = None
+        if sys.platform == "linux":
+            self._descriptor = _inotify(descriptor)
+        else:
+            self._descriptor = self._kqueue(descriptor)
+
+    def _kqueue(self, descriptor: int) -> int:
+        system: Any = select
+        self._queue = system.kqueue()
+        notes = system.KQ_NOTE_WRITE | system.KQ_NOTE_EXTEND | system.KQ_NOTE_ATTRIB
+        flags = system.KQ_EV_ADD | system.KQ_EV_CLEAR
+        event = system.kevent(descriptor, filter=system.KQ_FILTER_VNODE, flags=flags, fflags=notes)
+        self._queue.control([event], 0)
+        return int(self._queue.fileno())
+
+    async def changed(self) -> None:
+        """Until something has happened to the file since the last time."""
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[None] = loop.create_future()
+
+        def ready() -> None:
+            self._take()
+            if not told.done():
+                told.set_result(None)
+
+        loop.add_reader(self._descriptor, ready)
+        try:
+            await told
+        finally:
+            loop.remove_reader(self._descriptor)
+
+    def close(self) -> None:
+        if self._queue is not None:
+            self._queue.close()
+        else:
+            os.close(self._descriptor)
+
+    def _take(self) -> None:
+        """The events are only that there were some."""
+        if self._queue is not None:
+            self._queue.control(None, 100, 0)
+        else:
+            try:
+                while os.read(self._descriptor, 65_536):
+                    pass
+            except BlockingIOError:
+                pass
+
+
+def _inotify(descriptor: int) -> int:
+    library = ctypes.CDLL(None, use_errno=True)
+    queue = int(library.inotify_init1(_NONBLOCK | _CLOEXEC))
+    if queue < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    path = f"/proc/self/fd/{descriptor}".encode()
+    if library.inotify_add_watch(queue, path, _MODIFY | _CLOSE_WRITE) < 0:
+        code = ctypes.get_errno()
+        os.close(queue)
+        raise OSError(code, os.strerror(code))
+    return queue

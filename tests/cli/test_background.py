@@ -1,0 +1,95 @@
+"""Commands that go on after their shell, with the real program: exec --background, wait, stop, tail -f. No sleeps."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import PROGRAM, Program
+from tests.requirements import requirement
+
+
+def _gate(folder: Path) -> Path:
+    """A pipe with a name: whoever reads it waits until somebody writes."""
+    gate = folder / "gate"
+    os.mkfifo(gate)
+    return gate
+
+
+def _started(holdall: Program, script: str) -> str:
+    ran = holdall("exec", "--background", "--json", "--", "sh", "-c", script)
+    assert ran.code == 0, ran.err
+    assert ran.json["state"] == "running"
+    return str(ran.json["handle"])
+
+
+@requirement("cli:exec-background", "cli:wait", "async:wait-pattern")
+def test_a_command_in_the_background_outlives_its_shell_and_is_read_while_it_runs(
+    holdall: Program, tmp_path: Path
+) -> None:
+    gate = _gate(tmp_path)
+    handle = _started(holdall, f"echo first; cat {gate}; echo 'error: 7'; exit 3")
+    assert holdall("wait", handle, "--pattern", "fir.t").code == 0
+    assert holdall("tail", handle).text == "first\n"
+    assert f"{handle}    sh    running" in holdall("ls").text
+    waiting = subprocess.Popen([PROGRAM, "wait", handle], env=holdall.environment(), stdout=subprocess.PIPE)
+    following = subprocess.Popen([PROGRAM, "tail", "-f", handle], env=holdall.environment(), stdout=subprocess.PIPE)
+    gate.write_text("from the gate\n")
+    out, _ = waiting.communicate(timeout=60)
+    assert out.decode().startswith(f"{handle} failed: exit code 3 · 29 bytes, 3 lines · ")
+    shown, _ = following.communicate(timeout=60)
+    assert shown == b"first\nfrom the gate\nerror: 7\n"
+    assert holdall("cat", handle).out == shown
+    assert holdall("wait", handle, "--pattern", "error: [0-9]").code == 0
+    assert holdall("wait", handle, "--pattern", "never").code == 1
+
+
+@requirement("cli:stop")
+def test_stop_ends_a_command_with_all_that_it_started_and_keeps_what_it_wrote(holdall: Program, tmp_path: Path) -> None:
+    gate = _gate(tmp_path)
+    handle = _started(holdall, f"echo begun; (cat {gate}; echo never) & wait")
+    holdall("wait", handle, "--pattern", "begun")
+    ran = holdall("stop", handle)
+    assert ran.code == 0
+    assert ran.text.startswith(f"{handle} cancelled: it was asked to end (killed by SIGTERM) · 6 bytes, 1 lines")
+    assert holdall("cat", handle).out == b"begun\n"
+    again = holdall("stop", handle)
+    assert again.code == 2
+    assert "is not running: it is cancelled" in again.err
+
+
+@requirement("async:crash-interrupted")
+def test_a_keeper_that_is_killed_leaves_an_interrupted_output_with_every_byte(holdall: Program, tmp_path: Path) -> None:
+    gate = _gate(tmp_path)
+    handle = _started(holdall, f"seq 1 5000; cat {gate}")
+    holdall("wait", handle, "--pattern", "^5000$")
+    keeper = holdall("show", handle, "--json").json["process"]
+    os.kill(keeper, signal.SIGKILL)
+    assert holdall("wait", handle).text.startswith(f"{handle} interrupted: its writer ended before it did")
+    assert holdall("cat", handle).out == b"".join(b"%d\n" % n for n in range(1, 5001))
+    descriptor = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)  # the command itself still waits there: let it go
+    os.close(descriptor)
+
+
+def test_what_cannot_be_started_is_told_at_once(holdall: Program) -> None:
+    ran = holdall("exec", "--background", "--", "/nowhere/at/all")
+    assert ran.code == 127
+    assert "there is no such command" in ran.err
+    assert holdall("ls").code == 1
+
+
+@pytest.mark.parametrize("arguments", [("wait",), ("wait", "--pattern", "x"), ("wait", "zzzz"), ("stop", "zzzz")])
+def test_a_wait_for_nothing_says_so(holdall: Program, arguments: tuple[str, ...]) -> None:
+    ran = holdall(*arguments)
+    assert ran.code in (1, 2)
+    assert ran.err
+
+
+@requirement("cli:wait")
+def test_a_wait_that_is_over_its_time_says_so(holdall: Program, tmp_path: Path) -> None:
+    handle = _started(holdall, f"cat {_gate(tmp_path)}")
+    ran = holdall("wait", "--timeout", "0.05")
+    assert (ran.code, ran.err) == (1, "still running; the time is over\n")
+    assert holdall("stop", handle).code == 0
