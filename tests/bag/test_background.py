@@ -478,3 +478,87 @@ async def test_a_session_whose_process_died_finds_its_calls_interrupted(tmp_path
         assert facts.state == "interrupted"
         assert (await bag.read(facts.handle)).text == "so far\n"
         assert not bag.background, "nothing is run again by itself"
+
+
+# The hostile inputs of this area
+
+
+async def test_a_group_of_a_thousand_errors_is_stored_in_full(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise ExceptionGroup("g", [ValueError("x" * 5000) for _ in range(1000)])
+
+    async with opened(tmp_path) as bag:
+        taken = await bag.run(fail, tool="t")
+        assert isinstance(taken, Kept)
+        assert taken.is_error
+        assert taken.artifact.measure.bytes > 5_000_000
+        assert bag.count(taken.content) <= 500
+
+
+async def test_a_call_that_ends_exactly_at_the_deadline_is_either_inline_or_running_never_both(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = 0.002
+
+    def call(number: int) -> Any:
+        async def ends() -> str:
+            done: asyncio.Future[str] = loop.create_future()
+            loop.call_later(deadline + (number % 21 - 10) / 10_000, done.set_result, f"result {number}")
+            return await done
+
+        return ends
+
+    async with opened(tmp_path, slow_after_seconds=deadline, max_background_calls=1000) as bag:
+        taken = await asyncio.gather(*(bag.run(call(n), tool=f"t{n}") for n in range(200)))
+        await bag.wait(all=True)
+        inline = {one.content for one in taken if isinstance(one, Inline)}
+        kept = {one.handle for one in taken if isinstance(one, Running)}
+        assert len(inline) + len(kept) == 200
+        assert {facts.handle for facts in await bag.outputs()} == kept
+        later = {(await bag.read(handle)).text for handle in kept}
+        assert inline | later == {f"result {n}" for n in range(200)}
+        assert not inline & later
+
+
+@requirement("async:crash-interrupted")
+async def test_fifty_calls_of_a_killed_process_are_all_interrupted_with_what_they_wrote(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys\nfrom holdall import Holdall, Settings\n"
+        "def call(number):\n"
+        "    async def write(writer):\n        writer.write(f'part {number}')\n        await asyncio.Event().wait()\n"
+        "    return write\n"
+        "async def main():\n"
+        "    settings = Settings(slow_after_seconds=0.0, max_background_calls=50)\n"
+        "    bag = Holdall.open(home=sys.argv[1], session='s1', settings=settings)\n"
+        "    await asyncio.gather(*(bag.run(call(n), tool=f't{n}') for n in range(50)))\n"
+        "    print('all', flush=True)\n    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tmp_path / "home"), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert (await process.stdout.readline()).strip() == b"all"
+    process.kill()
+    await process.wait()
+    async with opened(tmp_path) as bag:
+        outputs = await bag.outputs()
+        assert [facts.state for facts in outputs] == ["interrupted"] * 50
+        found = {facts.origin.tool: (await bag.read(facts.handle)).text for facts in outputs}
+        assert found == {f"t{n}": f"part {n}" for n in range(50)}
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), None])
+async def test_a_wait_with_nothing_running_answers_at_once_whatever_its_time(
+    tmp_path: Path, seconds: float | None
+) -> None:
+    async with opened(tmp_path) as bag:
+        waited = await bag.wait(timeout=seconds)
+        assert (waited.ended, waited.running) == ((), ())
+
+
+async def test_a_wait_of_no_time_with_something_running_says_what_runs(tmp_path: Path) -> None:
+    async with fast_clock(tmp_path, grace_seconds=0.0) as bag:
+        taken = await bag.run(Slow(), tool="t")
+        for seconds in (0, -1, float("nan")):
+            waited = await bag.wait(timeout=seconds)
+            assert [one.handle for one in waited.running] == [_handle(taken)]

@@ -90,6 +90,7 @@ class Core:
     def _close(self) -> None:
         self._readers.close()
         self.sql.close()
+        self.journal.flush()
         with contextlib.suppress(Exception):
             self.store.end_session(self.session)
         self.store.close()

@@ -1,7 +1,8 @@
 """The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
 
 An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does fails
-because of its log.
+because of its log. That an output was shown whole is written with the next event too, at the latest at the close: a
+killed process loses at most a few of those, and nothing about an output that is kept.
 """
 
 import json
@@ -19,6 +20,7 @@ from holdall.values.events import Event, EventKind
 
 _LOG = logging.getLogger("holdall")
 Watcher = Callable[[Event], None]
+_MOST_WAITING = 32
 
 
 class Journal:
@@ -54,11 +56,9 @@ class Journal:
         with self._lock:
             self._fold(event)
             self._waiting.append(line)
-            try:
-                self._store.append_events(self._session, b"\n".join(self._waiting) + b"\n")
-                self._waiting.clear()
-            except (StoreFault, OSError) as problem:
-                _LOG.warning("an event waits to be written: %s", problem)
+            # What was shown whole is all in the transcript: such an event can wait for the next one.
+            if kind != "inline" or len(self._waiting) >= _MOST_WAITING:
+                self._write()
         for watcher in self.watchers:
             watcher(event)
         return event
@@ -73,6 +73,20 @@ class Journal:
         with self._lock:
             self._catch_up()
             return self._counters
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        if not self._waiting:
+            return
+        try:
+            self._store.append_events(self._session, b"\n".join(self._waiting) + b"\n")
+            self._waiting.clear()
+        except (StoreFault, OSError) as problem:
+            _LOG.warning("an event waits to be written: %s", problem)
 
     def _catch_up(self) -> None:
         """Fold what others wrote. Our own events are folded already."""
