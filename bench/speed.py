@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import machine, report
-from bench.jobs import deciding, ingest, reading, search, sizes, sql, startup
+from bench.jobs import deciding, ingest, reading, search, sizes, slow, sql, startup
 from bench.lab import Lab
 from bench.result import Curve, Measured, Row
 
@@ -21,6 +21,7 @@ JOBS: Mapping[str, Job] = {
     "decide": deciding.decide,
     "query": sql.query,
     "size": sizes.cost_against_size,
+    "slow": slow.slow,
     "startup": startup.startup,
     "extra": reading.extra,
 }

@@ -27,13 +27,16 @@ class Overdue(Exception):
 class Job:
     """One dispatched call. Its outcome is there when it has ended: what it returned, or what it raised."""
 
+    # Ten thousand of them may wait at once.
+    __slots__ = ("dispatched", "ended", "ending", "name", "outcome", "owner", "state", "task", "timer")
+
     def __init__(self, name: str, now: float, ended: "asyncio.Future[None]") -> None:
         self.name = name
         self.dispatched = now
         self.ended = ended  # done when the job has ended; wait for it with asyncio.wait, which does not cancel it
         self.state: CallState = "queued"
         self.outcome: object = None
-        self.at_end: Callable[[Step], Coroutine[Any, Any, None]] | None = None  # set once it goes on in the background
+        self.owner: Any = None  # set once it goes on in the background: then its end is handed to `at_end` first
         self.task: asyncio.Task[object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.ending: Step | None = None  # why it was cancelled, where it was
@@ -42,8 +45,16 @@ class Job:
 class Jobs:
     """The calls of one session: at most `slots` run at once, the others wait in the order of their dispatch."""
 
-    def __init__(self, slots: int, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        slots: int,
+        *,
+        clock: Callable[[], float],
+        at_end: Callable[[Any, Step], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        """`at_end` gets the owner of a job that has ended in the background, before anybody else hears of it."""
         self._slots = slots
+        self._at_end = at_end
         self._clock = clock
         self._running = 0
         self._queue: deque[asyncio.Future[None]] = deque()
@@ -169,7 +180,7 @@ class Jobs:
             return
         if job.state == "running":
             self._release()
-        if job.at_end is None:
+        if job.owner is None or self._at_end is None:
             self._settled(job, step)
         else:
             finishing = asyncio.get_running_loop().create_task(self._finish(job, step))
@@ -179,8 +190,8 @@ class Jobs:
     async def _finish(self, job: Job, step: Step) -> None:
         """Its output is made whole before anybody hears that it has ended."""
         try:
-            if job.at_end is not None:
-                await job.at_end(step)
+            if self._at_end is not None:
+                await self._at_end(job.owner, step)
         finally:
             self._settled(job, step)
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdall import Command, Holdall, Inline, Kept, Running, Taken, ToolPolicy, Unkept
+from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.sinks import Writer
+from holdall.store.directory import DirectoryStore
+from holdall.values.settings import by_name
+from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
 
@@ -48,7 +51,16 @@ class Slow:
         return self.result
 
 
-@requirement("async:race", "async:handle-from-the-start", "async:same-handle-whole", "async:completion-event")
+@requirement(
+    "async:race",
+    "async:handle-from-the-start",
+    "async:same-handle-whole",
+    "async:completion-event",
+    "way:too-slow-registered",
+    "api:run-races",
+    "dialect:holdall-wait",
+    "store:async-eagerly",
+)
 async def test_a_slow_call_goes_on_and_the_same_handle_holds_the_whole(tmp_path: Path) -> None:
     call = Slow(LOG)
     async with fast_clock(tmp_path) as bag:
@@ -82,7 +94,7 @@ async def test_a_call_that_wins_the_race_is_decided_by_its_size(tmp_path: Path) 
         assert not bag.background
 
 
-@requirement("async:no-async")
+@requirement("async:no-async", "way:policy-never-async")
 async def test_without_async_every_call_is_awaited_and_so_is_one_that_never_goes_async(tmp_path: Path) -> None:
     async def later() -> str:
         await asyncio.sleep(0)
@@ -96,7 +108,7 @@ async def test_without_async_every_call_is_awaited_and_so_is_one_that_never_goes
         assert isinstance(await bag.run(later, tool="other"), Running)
 
 
-@requirement("async:running-read", "async:running-tail", "async:running-grep")
+@requirement("async:running-read", "async:running-tail", "async:running-grep", "api:run-writer")
 @pytest.mark.parametrize("form", ["async generator", "generator", "writer", "async writer"])
 async def test_what_a_running_call_has_written_can_be_read_tailed_and_searched(tmp_path: Path, form: str) -> None:
     end, written = threading.Event(), asyncio.Event()
@@ -178,7 +190,7 @@ async def test_a_command_is_kept_as_it_comes_and_its_exit_code_is_its_end(tmp_pa
         assert large.artifact.measure.bytes == 200_001
 
 
-@requirement("async:abort", "async:grace-keeps-output")
+@requirement("async:abort", "async:grace-keeps-output", "api:stop-abort")
 async def test_abort_ends_a_command_and_keeps_what_it_wrote(tmp_path: Path) -> None:
     script = "import sys, threading; print('begun', flush=True); threading.Event().wait()"
     async with fast_clock(tmp_path) as bag:
@@ -207,7 +219,7 @@ async def test_a_command_that_ignores_the_signal_is_ended_all_the_same(tmp_path:
 # Waiting
 
 
-@requirement("async:wait-any", "async:wait-handle", "async:wait-all", "async:no-polling")
+@requirement("async:wait-any", "async:wait-handle", "async:wait-all", "async:no-polling", "api:wait")
 async def test_a_wait_is_for_any_for_one_or_for_all(tmp_path: Path) -> None:
     calls = [Slow(f"result {n}") for n in range(3)]
     async with fast_clock(tmp_path) as bag:
@@ -317,7 +329,7 @@ async def test_a_call_that_fails_in_the_background_says_how(tmp_path: Path) -> N
         assert "failed: ValueError: no such host" in (await bag.call("context_read", {"handle": taken.handle})).text
 
 
-@requirement("async:grace", "async:grace-keeps-output")
+@requirement("async:grace", "async:grace-keeps-output", "api:leaving-ends-session")
 async def test_leaving_the_session_gives_grace_then_cancels_and_keeps(tmp_path: Path) -> None:
     quick, endless = Slow("done"), Slow()
     async with fast_clock(tmp_path, grace_seconds=0.05) as bag:
@@ -332,7 +344,7 @@ async def test_leaving_the_session_gives_grace_then_cancels_and_keeps(tmp_path: 
         assert (await bag.show(second.handle)).state == "cancelled"
 
 
-@requirement("async:stop")
+@requirement("async:stop", "api:stop-abort")
 async def test_stop_lets_what_runs_finish_and_offers_no_tools(tmp_path: Path) -> None:
     call = Slow("done")
     async with fast_clock(tmp_path) as bag:
@@ -416,7 +428,7 @@ async def test_a_turn_closes_when_every_call_has_ended_or_gone_to_the_background
         await bag.wait()
 
 
-@requirement("async:completion-event")
+@requirement("async:completion-event", "api:events")
 async def test_events_wake_whoever_listens_each_exactly_once(tmp_path: Path) -> None:
     call = Slow("done")
     async with fast_clock(tmp_path) as bag:
@@ -562,3 +574,56 @@ async def test_a_wait_of_no_time_with_something_running_says_what_runs(tmp_path:
         for seconds in (0, -1, float("nan")):
             waited = await bag.wait(timeout=seconds)
             assert [one.handle for one in waited.running] == [_handle(taken)]
+
+
+# The rest of the contract
+
+
+@requirement(
+    "dialect:holdall-seconds", "dialect:async-seconds", "settings:slow-after-seconds", "settings:async-enabled",
+    "settings:tool-timeout-seconds", "settings:max-background-calls",
+)  # fmt: skip
+async def test_the_clock_is_five_seconds_in_two_dialects_and_stands_still_in_the_others() -> None:
+    settings = Settings()
+    assert (settings.slow_after_seconds, settings.async_enabled) == (5.0, True)
+    assert (settings.tool_timeout_seconds, settings.max_background_calls) == (600.0, 8)
+    assert {name for name, dialect in DIALECTS.items() if dialect.races} == {"holdall", "async"}
+    names = by_name()
+    assert [names[name].name for name in ("asyncTimeoutSecs", "async", "toolTimeout")] == [
+        "slow_after_seconds", "async_enabled", "tool_timeout_seconds",
+    ]  # fmt: skip
+
+
+@requirement("store:retention-session-abort")
+async def test_what_is_kept_for_its_session_goes_when_the_session_is_aborted(tmp_path: Path) -> None:
+    async with fast_clock(tmp_path, retention="session") as bag:
+        handle = _handle(await bag.run(Slow(), tool="t"))
+        kept = (await bag.keep("text")).handle
+        await bag.abort()
+    async with opened(tmp_path) as bag:
+        assert {facts.handle: facts.state for facts in await bag.outputs()} == {handle: "expired", kept: "expired"}
+
+
+@requirement("answer:never-async", "answer:raw-whole", "answer:output-expired")
+async def test_retrieval_never_goes_to_the_background_and_raw_gives_the_whole(tmp_path: Path) -> None:
+    text = "word " * 6000
+    async with fast_clock(tmp_path, dialect="async", max_background_calls=1) as bag:
+        busy = Slow()
+        await bag.run(busy, tool="busy")
+        handle = (await bag.keep(text, tool="t")).handle
+        whole = await bag.call("get_tool_output", {"id": handle, "mode": "raw"})
+        assert whole.text == text, "over 16 KiB, and within the limits of the dialect"
+        store = bag.store
+        assert isinstance(store, DirectoryStore)
+        store.expire(bag.session, await bag.show(handle), "by hand")
+        gone = await bag.call("get_tool_output", {"id": handle, "mode": "raw"})
+        assert (gone.text, gone.is_error) == ("Tool output expired", True)
+        busy.end.set()
+
+
+@requirement("watch:async-promotions")
+async def test_calls_that_went_to_the_background_are_counted(tmp_path: Path) -> None:
+    async with fast_clock(tmp_path, grace_seconds=0.0) as bag:
+        await bag.run(Slow(), tool="a")
+        await bag.run(Slow(), tool="b")
+        assert (await bag.counters()).background == 2

@@ -350,6 +350,13 @@ Next: context.grep(refId="h2bb", pattern="ERROR", limit=1, start=16510)\
         assert bag.owns("context_read")
 
 
+@requirement(
+    "answer:raw-too-large",
+    "answer:unknown-tool-id",
+    "answer:tool-not-ready",
+    "answer:query-required",
+    "answer:nothing-to-wait-for",
+)
 async def test_async_retrieves_raw_and_slices_with_the_errors_of_s3(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path, dialect="async") as bag:
         taken = await bag.take(LOG, tool="fetch")

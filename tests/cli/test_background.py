@@ -25,7 +25,7 @@ def _started(holdall: Program, script: str) -> str:
     return str(ran.json["handle"])
 
 
-@requirement("cli:exec-background", "cli:wait", "async:wait-pattern")
+@requirement("cli:exec-background", "cli:wait", "async:wait-pattern", "cli:ls-running")
 def test_a_command_in_the_background_outlives_its_shell_and_is_read_while_it_runs(
     holdall: Program, tmp_path: Path
 ) -> None:

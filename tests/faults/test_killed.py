@@ -95,11 +95,17 @@ def test_a_writer_killed_at_any_system_call_that_writes_loses_nothing_either(
     assert fired >= 0.95 * len(places) > 0
 
 
+# Nothing of these is on a disk; and the log of events takes a torn line back or passes over it, which has its own tests.
+IN_MEMORY = ("memory.py", "shelf.py", "draft.py", "nameless.py", "memory_upkeep.py", "events.py")
+
+
 def test_every_function_that_changes_a_disk_and_that_the_store_calls_is_counted() -> None:
     """Otherwise a step would be one that nobody is ever killed at."""
     called: set[str] = set()
     folder = Path(next(iter(holdall.store.__path__)))
     for path in folder.glob("*.py"):
+        if path.name in IN_MEMORY:
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr=name)):

@@ -320,6 +320,7 @@ Use get_tool_output("k3f9", mode) to retrieve this output:
 """)
 
 
+@requirement("dialect:async-running-text")
 def test_async_says_what_s3_decision_13_says_of_time() -> None:
     assert DIALECTS["async"].running(view_of("async")) == snapshot("""\
 Tool Output ID: k3f9

@@ -36,6 +36,7 @@ HOSTILE: dict[str, str | bytes] = {
         " ".join("".join(_letters("bdklmnprst", 1) + _letters("aeiou", 1) for _ in range(3)) for _ in range(9))
         for _ in range(4000)
     ),
+    "vowels": ("aeiou" * 2000 + "bcdfg ") * 9,
     "signs": _letters("!@#$%^&*()_+-=[]{};:'\\|,.<>/?`~", 100_000),
     "control characters": bytes(_RANDOM.choices(range(1, 32), k=60_000)),
     "carriage returns": "row\r" * 30_000,

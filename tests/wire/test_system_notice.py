@@ -3,6 +3,7 @@
 from inline_snapshot import snapshot
 
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work, system_notice
+from tests.requirements import requirement
 
 RUNNING = (RunningTool("fetcher", "abc123", 7.21), RunningTool("search", "def456", 3.14))
 READY = (
@@ -11,6 +12,9 @@ READY = (
 )
 
 
+@requirement(
+    "notice:system-exact", "notice:system-sections", "notice:system-exceeds-threshold", "notice:system-retrievals"
+)
 def test_the_whole_notice_of_the_async_dialect() -> None:
     work = Work(running=RUNNING, ready=READY)
     assert system_notice(work, names="async", turn=3, max_turns=10, tokens_used=57_600, window=128_000) == snapshot("""\
@@ -41,6 +45,7 @@ Use wait_for_tool_output() to block until a running tool completes.\
 """)
 
 
+@requirement("notice:system-only-running", "notice:system-nothing-async")
 def test_only_running_and_nothing_at_all() -> None:
     assert system_notice(Work(running=RUNNING[:1]), names="async", turn=1) == snapshot("""\
 # System Notice
@@ -75,11 +80,13 @@ You now need to decide your next move:
 """)
 
 
+@requirement("notice:system-failed")
 def test_failed_calls_stand_with_their_reason() -> None:
     work = Work(failed=[FailedTool("crawl", "x1", "timed out after 600s")])
     assert "### Failed (1)\n- crawl (id: x1, timed out after 600s)\n" in system_notice(work, names="async", turn=1)
 
 
+@requirement("notice:system-holdall")
 def test_in_our_own_dialect_the_same_shape_with_our_tools() -> None:
     kept = ["k3f9  fetch · 797,637 bytes · 7,121 lines (log)"]
     assert system_notice(Work(running=RUNNING, ready=READY, kept=kept), turn=3, max_turns=10) == snapshot("""\

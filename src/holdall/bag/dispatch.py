@@ -6,8 +6,8 @@ written so far can be read under that handle, and at its end the same handle hol
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdall.background import Job, Jobs, Overdue
@@ -39,13 +39,12 @@ class Dispatched:
     handle: str = ""
     facts: Facts | None = None  # of a call in the background that has ended
     told: bool = False  # whether its end was told by a wait
-    since: float = field(default_factory=time.time)
 
 
 class Dispatching(Calling):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.jobs = Jobs(parts.settings.max_background_calls, clock=time.monotonic)
+        self.jobs = Jobs(parts.settings.max_background_calls, clock=time.monotonic, at_end=self._ended)
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
 
     def dispatch(self, call: object, origin: Origin, schema: Mapping[str, Any] | None = None) -> Dispatched:
@@ -54,10 +53,14 @@ class Dispatching(Calling):
         origin = replace(origin, terminal=True) if terminal else origin
         sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD)
 
-        async def work() -> object:
+        async def resolved() -> object:
             arguments = await references.resolve(self, origin.arguments, origin.tool, schema)
             return await called(call, arguments, sink)
 
+        def plain() -> Coroutine[Any, Any, object]:
+            return called(call, origin.arguments, sink)
+
+        work = resolved if references.is_on(self, origin.tool) else plain
         job = self.jobs.dispatch(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
         return Dispatched(origin, sink, job)
 
@@ -66,13 +69,13 @@ class Dispatching(Calling):
         if await self.jobs.race(one.job, self._patience(one.origin)):
             return await self._prepared(one)
         # From here on its end is stored by `_ended`, however soon it comes.
-        one.job.at_end = lambda step: self._ended(one, step)
+        one.job.owner = one
         one.handle = await asyncio.to_thread(one.sink.begin)
         if not one.handle:  # the store refuses: without a handle nobody could ever fetch it, so it is waited for
             await self.jobs.race(one.job, None)
             return await self._prepared(one)
         self.background[one.handle] = one
-        facts = await self.show(one.handle)
+        facts = one.sink.facts or await self.show(one.handle)
         self.kept[one.handle] = facts
         self.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
         state: State = "queued" if one.job.state == "queued" else "running"

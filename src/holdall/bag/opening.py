@@ -51,4 +51,10 @@ def opened(
         info = store.open_session(session or new_uuid(), retention=given, parent=parent)
     journal = Journal(store, info, clock=clock)
     journal.watchers += watchers()
-    return Parts(store, info, settings, tokenizer, dialect or DIALECTS[settings.dialect], journal)
+    return Parts(store, info, settings, tokenizer, dialect or _dialect(settings), journal)
+
+
+def _dialect(settings: Settings) -> Dialect:
+    """S3's dialect is about what goes on in the background: where nothing may, it is as if it were switched off."""
+    off = settings.dialect == "async" and not settings.async_enabled
+    return DIALECTS["legacy" if off else settings.dialect]

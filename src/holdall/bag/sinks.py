@@ -18,6 +18,11 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 
 class Sink:
+    __slots__ = (
+        "_core", "_finished", "_lock", "_most", "_only_blocks", "_origin", "_parts", "_size", "_writer", "fault",
+        "listeners",
+    )  # fmt: skip
+
     def __init__(self, core: Core, origin: Origin, most: int) -> None:
         self._core = core
         self._origin = origin
@@ -29,12 +34,17 @@ class Sink:
         self._writer: OutputWriter | None = None
         self._finished = False
         self.fault: StoreFault | OSError | None = None
-        self.listeners: list[Callable[[], None]] = []  # called after each write, from the thread that wrote
+        self.listeners: tuple[Callable[[], None], ...] = ()  # called after each write, from the thread that wrote
 
     @property
     def handle(self) -> str:
         """Empty while nothing of it is in the store."""
         return self._writer.handle if self._writer is not None else ""
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is known of it since it has a handle."""
+        return self._writer.facts if self._writer is not None else None
 
     @property
     def is_empty(self) -> bool:

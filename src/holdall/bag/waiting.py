@@ -141,7 +141,7 @@ class Waiting(Dispatching):
             loop.call_soon_threadsafe(written.set)
 
         for one in running:
-            one.sink.listeners.append(heard)
+            one.sink.listeners = (*one.sink.listeners, heard)
         try:
             async with asyncio.timeout(seconds):
                 while True:
@@ -158,7 +158,7 @@ class Waiting(Dispatching):
             return ""
         finally:
             for one in running:
-                one.sink.listeners.remove(heard)
+                one.sink.listeners = tuple(other for other in one.sink.listeners if other is not heard)
 
     def _tell(self, event: Event) -> None:
         if self._loop is None:

@@ -5,6 +5,7 @@ the records that differ, so an index that is missing, old or damaged costs time 
 """
 
 import threading
+from collections.abc import Iterator
 
 from holdall.store.folder import SessionFolder
 from holdall.store.index import Index
@@ -55,10 +56,9 @@ class Catalogue:
         return sorted(found, key=lambda facts: (facts.created, facts.handle)), faults
 
     def find(self, folder: SessionFolder, *, column: str, value: str) -> list[Facts]:
-        """The outputs whose `id`, `call_id` or `sha256` is `value`, each read from its record.
+        """The outputs whose `id` or `call_id` is `value`, each read from its record.
 
-        The index answers where it can. Where it knows of none the folder is asked, but for a hash: a hash is looked
-        up at every `put`, and what a miss costs there is a second copy of the same bytes, not a lost handle.
+        The index answers where it can. Where it knows of none the folder is asked.
         """
         with self._lock:
             complete = self._index.is_complete(folder.session.id)
@@ -67,9 +67,22 @@ class Catalogue:
         found = [facts for facts in hinted if facts is not None and _value(facts, column) == value]
         if column == "id" and found:
             return found
-        if column == "sha256" and complete:
-            return found
         return [facts for facts in self.all(folder) if _value(facts, column) == value]
+
+    def twins(self, folder: SessionFolder, sha256: str) -> Iterator[Facts]:
+        """A few outputs with these bytes, read one by one: a session may have thousands of the same.
+
+        A hash is looked up at every `put`, and what a miss costs is a second copy of the same bytes, not a lost handle.
+        """
+        with self._lock:
+            complete = self._index.is_complete(folder.session.id)
+            handles = self._index.handles(folder.session.id, column="sha256", value=sha256) if complete else []
+        if not complete:
+            yield from (facts for facts in self.all(folder) if facts.measure.sha256 == sha256)
+        for handle in handles:
+            facts = _loaded(folder, handle)
+            if facts is not None and facts.measure.sha256 == sha256:
+                yield facts
 
     def note(self, folder: SessionFolder, facts: Facts) -> None:
         """A record that was just written."""

@@ -37,8 +37,8 @@ class Draft:
         self._is_over = False
         self._writer: weakref.ref[MemoryWriter] | None = None
 
-    def writer(self, handle: str, end: Ending) -> "MemoryWriter":
-        writer = MemoryWriter(self, handle, end)
+    def writer(self, facts: Facts, end: Ending) -> "MemoryWriter":
+        writer = MemoryWriter(self, facts, end)
         self._writer = weakref.ref(writer)
         return writer
 
@@ -83,20 +83,25 @@ class Draft:
 class MemoryWriter:
     """Appends to a running output. Made by the store, which has its facts already."""
 
-    def __init__(self, draft: Draft, handle: str, end: Ending) -> None:
+    def __init__(self, draft: Draft, facts: Facts, end: Ending) -> None:
         self._draft = draft
-        self._handle = handle
+        self._facts = facts
         self._end = end
 
     @property
     def handle(self) -> str:
-        return self._handle
+        return self._facts.handle
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
 
     def write(self, chunk: bytes) -> None:
         self._draft.write(chunk)
 
     def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
-        return self._end(state, error, exit_code)
+        self._facts = self._end(state, error, exit_code)
+        return self._facts
 
     def close(self) -> None:
         """Give up. Without `finish`, the output then counts as interrupted."""

@@ -39,7 +39,7 @@ CREATE INDEX IF NOT EXISTS by_sha256 ON outputs (session, sha256);
 _LOOK_UP = {
     "id": "SELECT handle FROM outputs WHERE session = ? AND id = ?",
     "call_id": "SELECT handle FROM outputs WHERE session = ? AND call_id = ?",
-    "sha256": "SELECT handle FROM outputs WHERE session = ? AND sha256 = ?",
+    "sha256": "SELECT handle FROM outputs WHERE session = ? AND sha256 = ? LIMIT 16",
 }
 
 

@@ -115,9 +115,35 @@ def settle(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: Blo
     return facts
 
 
+def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], rule: str, now: float) -> int:
+    """Tombstones in place of outputs; the bytes that this freed. The caller holds the lock."""
+    gone: dict[str, int] = {}  # by file: its bytes
+    for handle in handles:
+        loaded = folder.load(handle)
+        if loaded is None or loaded[0].state in ("expired", "running"):
+            continue
+        current = loaded[0]
+        origin = replace(current.origin, arguments=None)
+        stone = replace(current, state="expired", ended=now, error=rule, file="", origin=origin)
+        folder.rewrite(stone, BlockTable())
+        catalogue.note(folder, stone)
+        gone[current.file] = current.measure.bytes
+    gone.pop("", None)
+    if not gone:
+        return 0
+    others, unreadable = catalogue.survey(folder)
+    if unreadable:  # a record that cannot be read may name any file
+        return 0
+    for other in others:
+        gone.pop(other.file, None)
+    for file in gone:
+        folder.remove_bytes(file)
+    return sum(gone.values())
+
+
 def twin_of(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable) -> Facts | None:
     """Another output of the session with the same bytes, still as they came. A damaged copy is no copy."""
-    for other in catalogue.find(folder, column="sha256", value=facts.measure.sha256):
+    for other in catalogue.twins(folder, facts.measure.sha256):
         if other.file in ("", facts.file) or other.state in ("expired", "running"):
             continue
         if _is_intact(folder, other, table):

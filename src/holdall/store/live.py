@@ -23,8 +23,23 @@ _SYNC_BYTES = 8 * 1024 * 1024
 _SYNC_SECONDS = 1.0
 
 
+class _Measures:
+    """What is counted of an output while it is written."""
+
+    __slots__ = ("digest", "measurer")
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.measurer = Measurer(tokenizer)
+        self.digest = hashlib.sha256()
+
+
 class LiveWriter:
     """Appends to a running output. Made by the store, which has published the record already."""
+
+    __slots__ = (
+        "_clock", "_descriptor", "_facts", "_folder", "_measures", "_room", "_settle", "_synced_at", "_tokenizer",
+        "_unsynced", "_where",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -41,8 +56,8 @@ class LiveWriter:
         self._folder = folder
         self._facts = facts
         self._descriptor = descriptor
-        self._measurer = Measurer(tokenizer)
-        self._digest = hashlib.sha256()
+        self._tokenizer = tokenizer
+        self._measures: _Measures | None = None  # made with the first byte: many calls only wait
         self._clock = clock
         self._settle = settle
         self._where = where
@@ -54,16 +69,21 @@ class LiveWriter:
     def handle(self) -> str:
         return self._facts.handle
 
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
     def write(self, chunk: bytes) -> None:
+        measures = self._measures = self._measures or _Measures(self._tokenizer)
         if self._room is not None:
-            self._room(self._measurer.taken + len(chunk))
+            self._room(measures.measurer.taken + len(chunk))
         view = memoryview(chunk)
         while view:
             with disk.explained("writing a running output", self._where):
                 taken = view[: os.write(self._descriptor, view)]
             # Measured as it is taken: the part of a chunk for which a full disk had room is part of the output.
-            self._digest.update(taken)
-            self._measurer.feed(taken)
+            measures.digest.update(taken)
+            measures.measurer.feed(taken)
             self._unsynced += len(taken)
             view = view[len(taken) :]
         if self._unsynced >= _SYNC_BYTES or time.monotonic() - self._synced_at >= _SYNC_SECONDS:
@@ -72,7 +92,8 @@ class LiveWriter:
             self._unsynced, self._synced_at = 0, time.monotonic()
 
     def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
-        measure, table = self._measurer.finish(self._digest.hexdigest())
+        measures = self._measures or _Measures(self._tokenizer)
+        measure, table = measures.measurer.finish(measures.digest.hexdigest())
         final = replace(
             self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
         )

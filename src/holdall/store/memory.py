@@ -124,7 +124,7 @@ class MemoryStore:
                         shelf, entry, draft, replace(entry.facts, state=state, error=error, exit_code=exit_code)
                     )
 
-            return draft.writer(shelf.publish(entry).handle, end)
+            return draft.writer(shelf.publish(entry), end)
 
     # Outputs: out
 

@@ -58,6 +58,11 @@ class OutputWriter(Protocol):
     @property
     def handle(self) -> str: ...
 
+    @property
+    def facts(self) -> Facts:
+        """As they are in the record: of a running output, until it is finished."""
+        ...
+
     def write(self, chunk: bytes) -> None:
         """Append. On return other readers see these bytes; they are durable as far as the last sync."""
         ...

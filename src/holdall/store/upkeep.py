@@ -86,10 +86,9 @@ def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
     for session in sessions:
         folder, outputs, _ = store.survey(session)
         over = [facts for facts in outputs if _is_over(session, facts, now)]
-        for facts in over:
-            expired.append((session.name, facts))
-            if not dry_run:
-                freed += store.expire(session, facts, f"kept for {session.retention}")
+        expired += [(session.name, facts) for facts in over]
+        if over and not dry_run:
+            freed += store.expire_all(session, over, f"kept for {session.retention}")
         if dry_run:
             freed += _would_free(outputs, over)
         for name, size in _leftovers(store, session, folder, now):

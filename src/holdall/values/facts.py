@@ -46,6 +46,9 @@ class Measure:
     notes: tuple[str, ...] = ()
 
 
+_NOTHING_YET = Measure()
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Everything about one kept output but its bytes."""
@@ -55,7 +58,7 @@ class Facts:
     session: str
     created: float
     origin: Origin = field(default_factory=Origin)
-    measure: Measure = field(default_factory=Measure)
+    measure: Measure = _NOTHING_YET
     state: State = "ready"
     ended: float | None = None
     file: str = ""  # the name of its bytes inside the session's folder; identical outputs share one

@@ -23,7 +23,9 @@ _EACH = {"letter": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "sign": 1.0, "bla
 _SPARE = 1.06  # what pieces cost more beside each other than alone
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SPEAKABLE = re.compile(
-    r"(?:[bcdfghjklmnpqrstvwxz]{0,3}[aeiouy]{1,2})+[bcdfghjklmnpqrstvwxz]{0,4}", re.IGNORECASE | re.ASCII
+    # Possessive: vowels without end would take without end.
+    r"(?:[bcdfghjklmnpqrstvwxz]{0,3}+[aeiouy]{1,2}+)++[bcdfghjklmnpqrstvwxz]{0,4}+",
+    re.IGNORECASE | re.ASCII,
 )
 _WORDS = """
 a an and any are as at be by can do for from has have if in into is it its last line lines first more most no not of on

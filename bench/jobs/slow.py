@@ -1,0 +1,134 @@
+"""Slow calls: what the race costs a call that is not slow, ten thousand at once, and the end of one that still runs."""
+
+import asyncio
+import math
+import os
+import resource
+import time
+
+from bench.lab import Lab
+from bench.result import Gate, Measured, Row
+from bench.rounds import percentile
+from holdall.bag import Holdall
+from holdall.text.tokens import Estimate
+from holdall.values.events import Event
+from holdall.values.settings import Settings
+from holdall.values.taken import Running
+
+_BATCH = 500
+_MB = 1_000_000
+
+
+async def slow(lab: Lab) -> Measured:
+    rows = [await _overhead(lab)]
+    rows += await _at_once(lab, 10_000 if lab.sizes.rounds > 1 else 200)
+    rows.append(await _tail_of_a_running_one(lab))
+    return Measured(rows)
+
+
+async def _overhead(lab: Lab) -> Row:
+    """`run` of a call that returns at once, above awaiting it; the best of many batches."""
+
+    async def call() -> str:
+        return "small"
+
+    best = plain = math.inf
+    async with lab.bag(Estimate()) as bag:
+        for _ in range(4 * lab.sizes.rounds):
+            started = time.perf_counter()
+            for _ in range(_BATCH):
+                await call()
+            plain = min(plain, (time.perf_counter() - started) / _BATCH)
+            started = time.perf_counter()
+            for _ in range(_BATCH):
+                await bag.jobs.race(bag.jobs.dispatch("call", call, timeout=600.0), 5.0)
+            best = min(best, (time.perf_counter() - started) / _BATCH)
+        whole = math.inf
+        for _ in range(2 * lab.sizes.rounds):
+            started = time.perf_counter()
+            for _ in range(_BATCH):
+                await bag.run(call)
+            whole = min(whole, (time.perf_counter() - started) / _BATCH)
+    return Row(
+        "slow", "the race, for a call that returns at once", best - plain, "µs", gate=Gate(25e-6, "figure"),
+        notes=f"all of run, decided and logged: {(whole - plain) * 1e6:.0f} µs",
+        more={"run_seconds": whole - plain},
+    )  # fmt: skip
+
+
+async def _at_once(lab: Lab, number: int) -> list[Row]:
+    """So many calls in the background together: what they take, and how soon whoever listens hears of an end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each running output is an open file
+    settings = Settings(slow_after_seconds=0.0, max_background_calls=number, tokenizer="estimate")
+    ended, heard = dict[str, float](), dict[str, float]()
+    try:
+        with lab.scratch() as home:
+            async with Holdall.open(home=str(home / "home"), settings=settings) as bag:
+                gate = asyncio.Event()
+
+                async def call() -> str:
+                    await gate.wait()
+                    return "done"
+
+                def note(event: Event) -> None:
+                    if event.kind == "ended":
+                        ended[event.handle] = time.perf_counter()
+
+                await bag.run(call)
+                before = _resident()
+                for _ in range(number - 1):
+                    if not isinstance(await bag.run(call, tool="t"), Running):
+                        raise AssertionError("a call that does not end goes on in the background")
+                grown = _resident() - before
+                bag.journal.watchers.append(note)
+                listening = asyncio.ensure_future(_hear(bag, number, heard))
+                await asyncio.sleep(0)
+                gate.set()
+                await listening
+                states = {facts.state for facts in await bag.outputs()}
+                if len(ended) != number or states != {"ready"}:
+                    raise AssertionError("a call was lost")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    late = [heard[handle] - ended[handle] for handle in ended]
+    return [
+        Row("slow", f"{number:,} calls at once, memory", grown, "bytes", gate=Gate(50 * _MB, "figure")),
+        Row("slow", f"{number:,} ends, woken after, p99", percentile(late, 0.99), "ms", gate=Gate(50e-3, "figure")),
+    ]
+
+
+async def _hear(bag: Holdall, number: int, heard: dict[str, float]) -> None:
+    async for event in bag.events():
+        if event.kind == "ended":
+            heard[event.handle] = time.perf_counter()
+            if len(heard) == number:
+                return
+
+
+async def _tail_of_a_running_one(lab: Lab) -> Row:
+    """The last lines of an output that somebody still writes."""
+    async with lab.bag(Estimate()) as bag:
+        writer = await bag.begin(tool="t")
+        line = b"2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n" * 12_500
+        written = 0
+        while written < lab.sizes.log:
+            await asyncio.to_thread(writer.write, line)
+            written += len(line)
+        await bag.tail(writer.handle)
+        best = math.inf
+        for _ in range(20 * lab.sizes.rounds):
+            started = time.perf_counter()
+            await bag.tail(writer.handle)
+            best = min(best, time.perf_counter() - started)
+        writer.finish()
+    size = f"{lab.sizes.log / _MB:,.0f} MB"
+    return Row("slow", f"tail of a running output of {size}", best, "ms", gate=Gate(1e-3, "figure"))
+
+
+def _resident() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
