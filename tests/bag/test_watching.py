@@ -97,7 +97,7 @@ def exported() -> Iterator[tuple[InMemorySpanExporter, InMemoryMetricReader]]:
     tracing, metering = TracerProvider(), MeterProvider(metric_readers=[reader])
     tracing.add_span_processor(SimpleSpanProcessor(spans))
     patch = pytest.MonkeyPatch()
-    patch.setattr(trace, "get_tracer", tracing.get_tracer)
+    patch.setattr(trace, "get_tracer_provider", lambda: tracing)
     patch.setattr(metrics, "get_meter", metering.get_meter)
     counter: Any = telemetry._counter  # pyright: ignore[reportPrivateUsage]
     counter.cache_clear()

@@ -47,6 +47,7 @@ class Core:
         self.sql = SqlWorker()
         self._readers = Readers(parts.store, parts.session)
         self._closed = False
+        self._limits = limits_of(parts.settings, parts.dialect.limits)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
@@ -71,6 +72,8 @@ class Core:
         return facts.long_handle if self.dialect.long_handles else facts.handle
 
     def limits_for(self, tool: str) -> Limits:
+        if tool not in self.settings.tools:
+            return self._limits
         return limits_of(self.settings, self.dialect.limits, self.policy_of(tool))
 
     def bounds(self, *, bounded: bool = True) -> Bounds:

@@ -64,10 +64,10 @@ class Dispatching(Calling):
         job = self.jobs.dispatch(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
         return Dispatched(origin, sink, job)
 
-    async def raced(self, one: Dispatched) -> Prepared | Running:
-        """What it gave, measured; or the notice that it goes on."""
+    async def raced(self, one: Dispatched) -> Prepared | Running | str:
+        """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
         if await self.jobs.race(one.job, self._patience(one.origin)):
-            return await self._prepared(one)
+            return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
         # From here on its end is stored by `_ended`, however soon it comes.
         one.job.owner = one
         one.handle = await asyncio.to_thread(one.sink.begin)

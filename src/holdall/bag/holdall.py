@@ -18,7 +18,7 @@ from holdall.bag.core import Parts
 from holdall.bag.keeping import keep
 from holdall.bag.noticing import view_of, work_of
 from holdall.bag.opening import opened
-from holdall.bag.settling import settle
+from holdall.bag.settling import quickly, settle
 from holdall.bag.showing import show_kept
 from holdall.bag.taking import prepare
 from holdall.bag.turn import Turn
@@ -98,6 +98,8 @@ class Holdall(Waiting):
         Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
         """
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        if tokens_left is None and (quick := quickly(self, output, origin)) is not None:
+            return quick
         return await settle(self, await prepare(self, output, origin), room=tokens_left, notice_room=tokens_left)
 
     async def run(
@@ -122,6 +124,11 @@ class Holdall(Waiting):
         ended = await self.raced(self.dispatch(call, origin, schema))
         if isinstance(ended, Running):
             return ended
+        if isinstance(ended, str):
+            quick = quickly(self, ended, origin) if tokens_left is None else None
+            if quick is not None:
+                return quick
+            ended = await prepare(self, ended, origin)
         return await settle(self, ended, room=tokens_left, notice_room=tokens_left)
 
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:

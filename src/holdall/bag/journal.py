@@ -20,7 +20,7 @@ from holdall.values.events import Event, EventKind
 
 _LOG = logging.getLogger("holdall")
 Watcher = Callable[[Event], None]
-_MOST_WAITING = 32
+_MOST_WAITING = 256
 
 
 class Journal:
@@ -32,7 +32,7 @@ class Journal:
         self._clock = clock
         self._by = new_tag()
         self._lock = threading.Lock()
-        self._waiting: list[bytes] = []
+        self._waiting: list[Event] = []
         self._at = 0
         self._ledger = Ledger()
         self._counters = Counters()
@@ -52,10 +52,9 @@ class Journal:
         **data: Any,
     ) -> Event:
         event = Event(self._clock(), kind, handle, tool, call_id, round(seconds, 6), self._by, data)
-        line = json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii")
         with self._lock:
             self._fold(event)
-            self._waiting.append(line)
+            self._waiting.append(event)
             # What was shown whole is all in the transcript: such an event can wait for the next one.
             if kind != "inline" or len(self._waiting) >= _MOST_WAITING:
                 self._write()
@@ -83,7 +82,7 @@ class Journal:
         if not self._waiting:
             return
         try:
-            self._store.append_events(self._session, b"\n".join(self._waiting) + b"\n")
+            self._store.append_events(self._session, b"".join(map(_line, self._waiting)))
             self._waiting.clear()
         except (StoreFault, OSError) as problem:
             _LOG.warning("an event waits to be written: %s", problem)
@@ -102,6 +101,15 @@ class Journal:
     def _fold(self, event: Event) -> None:
         self._ledger.add(event)
         self._counters.add(event)
+
+
+def _line(event: Event) -> bytes:
+    if event.kind == "inline" and event.tool.isidentifier() and not event.call_id and list(event.data) == ["chars"]:
+        # The most frequent one, in a third of the time: it has nothing in it that must be escaped.
+        chars = event.data["chars"]
+        line = f'{{"at":{event.at!r},"event":"inline","tool":"{event.tool}","by":"{event.by}","chars":{chars}}}\n'
+        return line.encode("utf-8")
+    return json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii") + b"\n"
 
 
 def events_in(data: bytes) -> list[Event]:

@@ -13,10 +13,10 @@ from holdall.bag.noticing import view_of
 from holdall.bag.showing import shared_beginning
 from holdall.bag.streams import drained
 from holdall.bag.taking import Prepared, text_of, tokens_of
-from holdall.policy.decide import Decision, Fits, Keep
+from holdall.policy.decide import Decision, Fits, Keep, decide
 from holdall.store.ids import new_tag
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
-from holdall.values.facts import Facts
+from holdall.values.facts import Facts, Origin
 from holdall.values.taken import Inline, Kept, Taken, Unkept
 from holdall.wire.clamp import MAX_BYTES, clamp_text
 from holdall.wire.dialect import Cut
@@ -53,6 +53,16 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
         return _unkept(core, prepared, fault, decision, room)
     return await _noticed(core, prepared, facts, aside, decision, notice_room)
+
+
+def quickly(core: Core, output: object, origin: Origin) -> Inline | None:
+    """The common case by the shortest way: a small text of a tool that is like all others. None for anything else."""
+    if type(output) is not str or origin.tool in core.settings.tools:
+        return None
+    if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
+        return None
+    core.journal.record("inline", tool=origin.tool, call_id=origin.call_id, chars=len(output))
+    return Inline(output)
 
 
 def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:

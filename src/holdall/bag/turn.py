@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from holdall.bag.dispatch import Dispatching
+from holdall.bag.dispatch import Dispatched, Dispatching
 from holdall.bag.settling import settle
 from holdall.bag.taking import Prepared, prepare, tokens_of
 from holdall.policy.decide import Fits
@@ -79,7 +79,7 @@ class Turn:
         """Start it now; it goes on beside the others."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
 
-        return self._start(tool or "run", self._bag.raced(self._bag.dispatch(call, origin, schema)))
+        return self._start(tool or "run", self._measured(self._bag.dispatch(call, origin, schema)))
 
     def take(
         self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
@@ -110,6 +110,10 @@ class Turn:
             await asyncio.gather(*works, return_exceptions=True)
             raise
         await self._settle(done)
+
+    async def _measured(self, one: Dispatched) -> Prepared | Running:
+        ended = await self._bag.raced(one)
+        return await prepare(self._bag, ended, one.origin) if isinstance(ended, str) else ended
 
     def _start(self, name: str, work: Any) -> Pending:
         pending = Pending(name, asyncio.ensure_future(work))
