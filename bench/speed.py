@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import machine, report
-from bench.jobs import deciding, ingest, reading, search, sizes, slow, sql, startup
+from bench.jobs import deciding, ingest, notices, reading, search, sizes, slow, sql, startup
 from bench.lab import Lab
 from bench.result import Curve, Measured, Row
 
@@ -19,6 +19,7 @@ JOBS: Mapping[str, Job] = {
     "grep": search.grep,
     "line": search.grep_line,
     "decide": deciding.decide,
+    "notice": notices.notices,
     "query": sql.query,
     "size": sizes.cost_against_size,
     "slow": slow.slow,

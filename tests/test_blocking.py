@@ -16,7 +16,19 @@ from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
 
 # What the bag needs to work on itself, and what a loop is needed for.
-INSIDE = {"fetch", "on", "policy_of", "limits", "handle_of", "limits_for", "bounds", "count", "dispatch", "raced", "watch"}
+INSIDE = {
+    "fetch",
+    "on",
+    "policy_of",
+    "limits",
+    "handle_of",
+    "limits_for",
+    "bounds",
+    "count",
+    "dispatch",
+    "raced",
+    "watch",
+}
 
 
 def _public(kind: type) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -35,7 +36,8 @@ def view_of(
     """`exact`: with a tokenizer that counts, and not one that estimates."""
     data = output if isinstance(output, bytes) else output.encode()
     tokenizer = default_tokenizer() if exact else Estimate()
-    return glimpse(reader_with(data, **facts), lambda: tag, tokenizer=tokenizer, most_tokens=most_tokens)
+    tags = itertools.chain([tag], map("{:08x}".format, itertools.count()))  # another where this one occurs
+    return glimpse(reader_with(data, **facts), lambda: next(tags), tokenizer=tokenizer, most_tokens=most_tokens)
 
 
 def notice_of(output: str | bytes, **options: Any) -> str:

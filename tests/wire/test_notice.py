@@ -131,8 +131,7 @@ handle: k3f9
 1 failed, 2500 passed in 3.20s
 FAILED a.py::test_two · L2,511 · its details: L2,503–2,509: assert 1 == 2
 2,500 × test_<n>.py::test_<n> PASSED
-… 4 more shapes, 4 of them rare (≤ 2 lines):
-L1 × 1  = test session starts =
+… 4 more shapes, 4 of them rare (≤ 2 lines)
 L1  = test session starts =
 L2  test_0.py::test_0 PASSED
 L3  test_1.py::test_1 PASSED

@@ -1,8 +1,8 @@
 """Who is told of every event: the log of the process, and OpenTelemetry where it is installed."""
 
 import importlib
-import importlib.util
 import logging
+import sys
 
 from holdall.bag.journal import Watcher
 from holdall.text.escape import one_line
@@ -12,10 +12,13 @@ _LOG = logging.getLogger("holdall")
 
 
 def watchers() -> list[Watcher]:
-    found: list[Watcher] = [log_event]
-    if importlib.util.find_spec("opentelemetry") is not None:
-        found.append(importlib.import_module("holdall.bag.telemetry").watch)
-    return found
+    return [log_event, _tell_opentelemetry]
+
+
+def _tell_opentelemetry(event: Event) -> None:
+    """Only in a program that uses it, which has then imported it: importing it for nobody would cost every start."""
+    if "opentelemetry.trace" in sys.modules:
+        importlib.import_module("holdall.bag.telemetry").watch(event)
 
 
 def log_event(event: Event) -> None:

@@ -22,6 +22,7 @@ _WORDS = (
     b"Exception",
     b"FAILED",
     b"error: ",
+    b"fatal: ",
 )
 _OFTEN = 40  # a word that the sample has more often says nothing about what is rare
 _TRIES = 20  # places of one word that are looked at

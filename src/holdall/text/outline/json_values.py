@@ -76,7 +76,9 @@ def _look_further(seen: Seen, begun: Prefix, text: str, sample: Sample) -> None:
     spine = begun.spine()
     for depth, container in enumerate(spine):
         size = len(container)
-        if size < (3 if isinstance(container, list) else _MAP):
+        if isinstance(container, list) and size == 1:
+            seen.counts[id(container)] = 1, False  # there may be more: what it holds is not at its end
+        if size < (2 if isinstance(container, list) else _MAP):
             continue
         start = begun.open_at[depth]
         sizes = [(begun.end - start) / size]  # of one member, here and in each window

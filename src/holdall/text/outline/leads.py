@@ -31,6 +31,7 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:#-])\"?<(?:\*|n|ip|path|h
 _NUMBER = re.compile(r"<n>[,;.:)\]]?")
 _WORD = re.compile(r"[A-Za-z]{3,16}", re.ASCII)
 _TELLING = 12  # letters before what is captured from which on it is clear what is counted
+_SET = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\w{1,24}[,;)\]]?", re.ASCII)
 _LETTERS = re.compile(r"[A-Za-z]{3}", re.ASCII)
 _STAMPS = (  # how a time begins a line, and how much of it names a day, an hour and a minute
     (re.compile(r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d", re.ASCII), (10, 13, 16)),
@@ -100,7 +101,7 @@ def _patterns(mined: Shapes) -> list[_Pattern]:
     grades = complaints([shape.body for shape in often])
     wrong = [(shape, _OF_ERRORS) for shape, grade in zip(often, grades, strict=True) if grade][:_SHAPES]
     chosen = wrong + [(shape, 1.0) for shape in often[:_SHAPES]]
-    found = {pattern.regex: pattern for pattern in _contrasts(often)}
+    found = {pattern.regex: pattern for pattern in _contrasts(often, grades)}
     for shape, weight in chosen:
         row = _row(shape)
         for number, pattern in enumerate(_of_row(row, weight)):
@@ -130,7 +131,7 @@ def _of_row(row: list[str], weight: float) -> Iterator[_Pattern]:
                 yield pattern
 
 
-def _contrasts(often: list[Shape]) -> Iterator[_Pattern]:
+def _contrasts(often: list[Shape], grades: list[int]) -> Iterator[_Pattern]:
     """Where shapes differ in one word only, that word is what to count by."""
     rows = [_row(shape) for shape in often]
     by_place: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -138,11 +139,17 @@ def _contrasts(often: list[Shape]) -> Iterator[_Pattern]:
         for at, place in enumerate(places(row)):
             by_place[place].append((number, at))
     for alike in by_place.values():
-        if len(alike) > 1 and all(_WORD.fullmatch(rows[number][at]) for number, at in alike):
-            number, at = alike[0]
-            pattern = _captured(rows[number], at, r"(\w+)", 1.5)
-            if pattern:
-                yield pattern
+        words = [rows[number][at] for number, at in alike]
+        number, at = alike[0]
+        weight = 1.5 * (_OF_ERRORS if any(grades[number] for number, _ in alike) else 1.0)
+        named = [_SET.fullmatch(word) for word in words]
+        pattern = None
+        if len(words) > 1 and all(map(_WORD.fullmatch, words)):
+            pattern = _captured(rows[number], at, r"(\w+)", weight)
+        elif len(words) > 1 and named[0] and len({each["name"] if each else "" for each in named}) == 1:
+            pattern = _Pattern(f"{literal(named[0]['name'])}(\\w+)", "", weight)
+        if pattern:
+            yield pattern
 
 
 def _captured(row: list[str], at: int, group: str, weight: float) -> _Pattern | None:

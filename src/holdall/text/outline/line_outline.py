@@ -1,8 +1,10 @@
 """Logs and other lines: the shapes that are frequent, with counts, and those that are rare, with their places."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 
 from holdall.text.numbers import plural
 from holdall.text.outline.complaints import complaints
@@ -37,7 +39,8 @@ def parts(
     Lines that start inside of what is `known` have been told already. At most `most` frequent ones are told, and none
     that begin like what is `passed_over`; these are only counted.
     """
-    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or not is_in(lines.start(shape.first), known)]
+    told_of = merged(known)
+    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or not is_in(lines.start(shape.first), told_of)]
     rare = [shape for shape in shapes if shape.seen <= _RARE]
     said = [shape for shape in shapes if passed_over is None or not passed_over.match(shape.text)]
     often = [shape for shape in said if shape.seen > _RARE]
@@ -96,8 +99,21 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[s
     return told
 
 
-def is_in(place: int, known: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= place < end for start, end in known)
+def merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes as ranges that are sorted and do not overlap."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def is_in(place: int, known: list[tuple[int, int]]) -> bool:
+    """Whether one of the ranges, which `merged` gave, has that byte."""
+    at = bisect_right(known, place, key=itemgetter(0)) - 1
+    return at >= 0 and place < known[at][1]
 
 
 def error_lines(mined: Shapes, lines: Lines) -> list[tuple[int, str]]:

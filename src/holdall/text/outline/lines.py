@@ -7,8 +7,9 @@ from itertools import accumulate
 
 from holdall.text.outline.sample import Sample, thinned
 
-_LINES = 32_000  # lines that are looked at …
-_VARIED = 5_000  # … and where nearly every one has a shape of its own: more would tell no more
+_ALL = 32_000  # up to so many lines all are looked at, …
+_SOME = 12_000  # … of more so many, …
+_VARIED = 3_000  # … and where nearly every one has a shape of its own: more would tell no more
 _PROBE = 64 * 1024
 
 
@@ -40,7 +41,10 @@ def split(sample: Sample) -> Lines:
     """Of a window the first and the last line are left out, for they may be cut."""
     read = sum(len(data) for _, data in sample.pieces)
     expected = sample.lines * read / max(1, sample.size)
-    most = _VARIED if _varied(sample.head[:_PROBE]) else _LINES
+    if _varied(sample.head[:_PROBE]):
+        most = _VARIED
+    else:
+        most = expected if sample.whole and expected <= _ALL else _SOME
     if expected > most:
         sample = thinned(sample, most / expected)
     texts: list[bytes] = []

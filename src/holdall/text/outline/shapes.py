@@ -16,7 +16,7 @@ from holdall.text.outline.lines import Lines
 from holdall.text.outline.masks import masked, unquoted
 from holdall.text.outline.model import spread
 
-_MOST = 700  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
+_MOST = 500  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
 _MOST_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them
 _VARIES = 4  # so many words at one position make it vary
 _ROUNDS = 3

@@ -6,7 +6,7 @@ from holdall.text.numbers import plural
 from holdall.text.outline.far import far_errors
 from holdall.text.outline.heads import Head, head_of
 from holdall.text.outline.leads import text_leads, word_lead
-from holdall.text.outline.line_outline import error_lines, is_access_log, is_in, parts, summary
+from holdall.text.outline.line_outline import error_lines, is_access_log, is_in, merged, parts, summary
 from holdall.text.outline.lines import Lines, split
 from holdall.text.outline.model import MOST_ERRORS, Lead, Outline, Room, count, cut, cut_bytes, fitted
 from holdall.text.outline.sample import Sample
@@ -20,7 +20,7 @@ _SECTION = re.compile(
 _THROWN = re.compile(r"\w(Error|Exception)\b")
 _BEGINNING = 1000  # bytes in which a word is looked for
 _LINE = 160
-_LOOKED_AT = 8_000  # lines among which headings are looked for
+_LOOKED_AT = 4_000  # lines among which headings are looked for
 
 
 def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
@@ -119,7 +119,7 @@ def _errors(found: list[Trace], mined: Shapes, lines: Lines, far: list[tuple[int
     """What was thrown, what stands outside of the sample, and the lines of the sample that look like errors."""
     thrown = [(trace.start, cut_bytes(trace.message.encode())) for trace in found[:2]]
     errors: dict[int, str] = {}
-    known = [(trace.start, trace.end + 1) for trace in found]
+    known = merged([(trace.start, trace.end + 1) for trace in found])
     others = [each for each in error_lines(mined, lines) if not is_in(each[0], known)]
     for at, text in [*thrown, *far[:2], *others]:
         errors.setdefault(at, text)
