@@ -12,7 +12,7 @@ from holdall.wire.frugal import counter
 from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
 
 # What a notice says besides the outline, in tokens; where few may be said, the outline still gets a quarter of them.
-_BESIDES = 240
+_BESIDES, _BESIDES_JSON = 240, 205  # the first lines of JSON tell little, and are short
 _LEAST = 0.25
 
 
@@ -45,7 +45,8 @@ def glimpse(
 
 
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline:
-    room = Room(max(_LEAST * most_tokens, most_tokens - _BESIDES), counter(tokenizer))
+    besides = _BESIDES_JSON if reader.facts.measure.kind == "json" else _BESIDES
+    room = Room(max(_LEAST * most_tokens, most_tokens - besides), counter(tokenizer))
     return outline(
         reader.read,
         reader.facts.measure,

@@ -14,7 +14,7 @@ from holdall.text.outline.json_text import loads
 
 _TRIES = 4
 _TOKENS = 8_000  # of what is closed: more would take too long
-_MEMBERS = 3_000  # that are added to one container
+_MEMBERS = 1_200  # that are added to one container
 DEEPEST = 120  # levels; the parser of Python stops at about 1,000, and no outline shows more
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _GAP = re.compile(r"[\s,]*+")

@@ -15,8 +15,8 @@ from holdall.text.json_names import normalized_step
 from holdall.text.outline.json_text import readable
 from holdall.text.outline.model import spread
 
-_STEPS = ((24_000, 12_000), (40_000, 1_200))  # while so many were looked at in all, so many more for one path …
-_FEWER = 200  # … and then only so many
+_STEPS = ((24_000, 12_000), (30_000, 800))  # while so many were looked at in all, so many more for one path …
+_FEWER = 120  # … and then only so many
 _MAP_KEYS = 12  # a record with fewer names is never taken for a map
 _SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
 

@@ -21,7 +21,7 @@ def scalars(values: list[Any], *, exact: bool) -> str:
     about = "" if exact else "~"
     kinds = Counter(map(type, values))
     if _is_prose(values):
-        return f"{'|'.join(_TYPES.get(kind, '?') for kind, _ in kinds.most_common())} {_example(values, kinds, about)}"
+        return f"{types(values)} {_example(values, kinds, about)}"
     distinct = _distinct(values, kinds)
     if len(distinct) == 1:
         return literal(values[0]) if exact or len(values) == 1 else about + literal(values[0])
@@ -30,7 +30,7 @@ def scalars(values: list[Any], *, exact: bool) -> str:
         return about + "|".join(
             literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)
         )
-    names = "|".join(_TYPES.get(kind, "?") for kind, _ in kinds.most_common())
+    names = types(values)
     (kind, top), times = distinct.most_common(1)[0]
     if kind is str and times > 2 and len(distinct) * 4 <= len(values):
         shown = 3 if len(str(top)) <= _SHORT else 1
@@ -40,6 +40,10 @@ def scalars(values: list[Any], *, exact: bool) -> str:
         )
         return f"{names}, {about}{len(distinct):,} distinct, most often {most}"
     return f"{names} {_example(values, kinds, about)}".rstrip()
+
+
+def types(values: list[Any]) -> str:
+    return "|".join(_TYPES.get(kind, "?") for kind, _ in Counter(map(type, values)).most_common())
 
 
 def _is_prose(values: list[Any]) -> bool:

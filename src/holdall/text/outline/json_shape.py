@@ -12,7 +12,7 @@ from typing import cast
 
 from holdall.text.outline.json_groups import Allowance, Group
 from holdall.text.outline.json_leads import json_leads
-from holdall.text.outline.json_scalars import quoted, scalars
+from holdall.text.outline.json_scalars import quoted, scalars, types
 from holdall.text.outline.json_text import readable
 from holdall.text.outline.json_values import Seen
 from holdall.text.outline.model import Lead, Room, count, cut
@@ -55,6 +55,7 @@ class Shapes:
         self._allowance = Allowance()
         self._root = Group("$", [seen.value], seen.whole, self._allowance)
         self._waiting: list[Group] = []
+        self._short = False
         self._told: dict[str, str] = {}  # scalars by path: a line may be written more than once
 
     @property
@@ -71,13 +72,24 @@ class Shapes:
         misses = 0
         while self._waiting and len(lines) < _MOST_LINES and misses < _MISSES:
             self._waiting.sort(key=_weight)
-            line = self._line(self._waiting.pop(0))
+            group = self._waiting.pop(0)
+            line = self._line(group)
+            if room.of(line) > room.size and len(group.values) > 1:
+                line = self._in_short(group)
             if room.of(line) <= room.size:
                 lines.append(line)
                 room = room.after([line])
             else:
                 misses += 1
         return lines
+
+    def _in_short(self, group: Group) -> str:
+        """Its line with the types of the scalars instead of what is in them."""
+        self._short = True
+        try:
+            return self._line(group)
+        finally:
+            self._short = False
 
     def _line(self, group: Group) -> str:
         lead = "" if group.path == "$" else f"{cut(group.path, _LONGEST_PATH)}: "
@@ -159,6 +171,8 @@ class Shapes:
         return _names(group)
 
     def _scalars(self, group: Group) -> str:
+        if self._short:
+            return types(group.plain)
         if group.path not in self._told:
             self._told[group.path] = scalars(group.plain, exact=group.exact)
         return self._told[group.path]

@@ -17,7 +17,7 @@ _HEAD = 64 * 1024  # … from where it is known which containers are open
 _BEGINNING = 2 * 1024 * 1024  # and never more than this
 _MAP = 12  # an open object with fewer members is a record, not a map
 _WINDOW = 64 * 1024
-_FROM_WINDOW = 40  # records taken out of one window
+_FROM_WINDOW = 24  # records taken out of one window
 _FIRST_KEY = re.compile(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
 
 
