@@ -52,7 +52,8 @@ def test_both_have_the_same_methods_with_the_same_parameters() -> None:
 
 @pytest.fixture
 def bag(tmp_path: Path) -> Iterator[blocking.Holdall]:
-    with blocking.Holdall.open(home=str(tmp_path / "home"), session="s1", settings=Settings()) as opened:
+    settings = Settings(slow_after_seconds=600.0)
+    with blocking.Holdall.open(home=str(tmp_path / "home"), session="s1", settings=settings) as opened:
         yield opened
 
 
@@ -104,10 +105,14 @@ def test_an_interrupt_reaches_the_call_and_the_bag_still_works(bag: blocking.Hol
         signal.pthread_kill(main, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        bag.run(endless, tool="x")
-    thread.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever ran before in this process
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            bag.run(endless, tool="x")
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert released.is_set(), "it had ended when the interrupt was raised"
     assert bag.take(SMALL).content is SMALL
 

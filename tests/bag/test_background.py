@@ -627,3 +627,31 @@ async def test_calls_that_went_to_the_background_are_counted(tmp_path: Path) -> 
         await bag.run(Slow(), tool="a")
         await bag.run(Slow(), tool="b")
         assert (await bag.counters()).background == 2
+
+
+async def test_a_clock_that_jumps_changes_nothing_about_the_race(tmp_path: Path) -> None:
+    times = iter([1e9, 5.0, 2e9, 0.0, 1e9] * 1000)
+    call = Slow("done")
+    async with fast_clock(tmp_path, clock=lambda: next(times)) as bag:
+        handle = _handle(await bag.run(call, tool="t"))
+        call.end.set()
+        (facts,) = (await bag.wait()).ended
+        assert (facts.handle, facts.state) == (handle, "ready")
+        (still,) = bag.still_running() or (None,)
+        assert still is None
+
+
+async def test_memory_stays_flat_for_a_command_that_prints_much(tmp_path: Path) -> None:
+    """A hundred megabytes, a little at a time; more would only take longer."""
+    script = "import sys\nline = 'x' * 99 + '\\n'\nfor _ in range(1000): sys.stdout.write(line * 1000)"
+    async with opened(tmp_path) as bag:
+        await bag.run(Command([sys.executable, "-c", "print('x' * 100_000)"]), tool="warm")
+        before = _resident()
+        taken = await bag.run(Command([sys.executable, "-c", script]), tool="loud")
+        assert isinstance(taken, Kept)
+        assert taken.artifact.measure.bytes == 100_000_000
+        assert _resident() - before < 48_000_000
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
