@@ -170,3 +170,8 @@ def test_no_beginning_makes_telling_the_kind_quadratic(text: str) -> None:
 )
 def test_the_delimiter_is_the_sign_that_parts_nearly_every_line_alike(rows: list[str], sign: str | None) -> None:
     assert delimiter_of(rows) == sign
+
+
+def test_the_usual_log_of_a_python_program_is_a_log_though_each_line_has_a_comma() -> None:
+    lines = "".join(f"2026-01-01 00:00:{n % 60:02},{n % 1000:03} INFO worker started job {n}\n" for n in range(300))
+    assert kind_of(lines.encode(), b"", whole=True, valid=True) == "log"

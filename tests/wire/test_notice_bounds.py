@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.text.tokenizers import default_tokenizer
+from holdall.text.tokens import Estimate
 from holdall.verbs.glimpse import glimpse
 from holdall.wire.frugal import at_most
 from holdall.wire.notice import notice, shown_by_notice
@@ -161,6 +162,29 @@ def test_tokens_of_hostile_texts_are_never_thought_too_few(shape: str) -> None:
     output = HOSTILE[shape]
     text = (output if isinstance(output, str) else output.decode())[:1500]
     assert at_most(text) >= COUNT(text)
+
+
+class _Panics:
+    """A tokenizer that fails as those written in Rust do."""
+
+    name = "panics"
+
+    def count(self, text: str) -> int:
+        raise BaseException("a panic")
+
+
+def test_a_tokenizer_that_fails_costs_no_notice() -> None:
+    text = notice(glimpse(reader_with(b"a row\n" * 20_000), lambda: TAG, tokenizer=_Panics()))
+    assert text.startswith("The tool returned 120,000 bytes")
+    assert "\n20,000 × a row\n" in text
+    assert COUNT(text) <= 500
+
+
+def test_a_notice_without_an_outline_shows_the_ends() -> None:
+    view = glimpse(reader_with(b"first\n" + b"a row\n" * 20_000), lambda: TAG, tokenizer=Estimate(), outlined=False)
+    text = notice(view)
+    assert "\nL1  first\n" in text
+    assert "\nL20,001  a row\n" in text
 
 
 # ── Time ────────────────────────────────────────────────────────────────────────────────────────────────────

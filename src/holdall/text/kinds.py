@@ -55,10 +55,14 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
         return "html"
     if _DIFF.search(text) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines):
         return "diff"
+    sample = lines[:200]
+    stamped = sum(bool(_STAMP.match(line)) for line in sample) * 3 >= len(sample)
+    # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
+    if stamped and _STAMP.match(lines[0]):
+        return "log"
     if delimiter_of(lines) is not None:
         return "csv"
-    sample = lines[:200]
-    if sum(bool(_STAMP.match(line)) for line in sample) * 3 >= len(sample):
+    if stamped:
         return "log"
     if len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample):
         return "log"
@@ -79,7 +83,7 @@ def delimiter_of(lines: list[str]) -> str | None:
             continue
         width, hits = widths.most_common(1)[0]
         header = rows[0].split(sign)
-        plain_header = all(0 < len(name.strip()) <= 64 for name in header)
+        plain_header = all(0 < len(name.strip()) <= 64 and len(name.split()) <= 5 for name in header)
         if width >= 2 and hits * 10 >= len(rows) * 9 and plain_header and len(header) == width:
             return sign
     return None

@@ -13,13 +13,25 @@ from holdall.text.tokens import Estimate, Tokenizer
 
 _PIECE = re.compile(
     r"(?P<word>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<led> )(?=[A-Za-z])|(?P<spaces> +)|(?P<blank>[\t\n]+)"
+    r"|(?P<rule>-{4,}|={4,}|_{4,}|\*{4,}|#{4,})"
+    r"|(?P<pair>=\"|\",|\"\)|\(\"|\":|\{\"|\"\}|\}\]|\},|\],|\[\{)|(?P<known>[·…→–−×])"
     # Letters of Latin-1, Greek, Cyrillic, Hebrew and Arabic are one token each at most.
     r"|(?P<letter>[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]+)"
     r"|(?P<two>[\x80-\u07ff]+)|(?P<three>[\u0800-\uffff]+)|(?P<four>[\U00010000-\U0010ffff]+)|(?P<sign>.)",
     re.DOTALL,
 )
 # What one character of each costs at most: of others than the above, a token for each byte.
-_EACH = {"letter": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "sign": 1.0, "blank": 0.7, "spaces": 0.05}
+_EACH = {
+    "pair": 0.5,
+    "known": 1.0,
+    "letter": 1.0,
+    "two": 2.0,
+    "three": 3.0,
+    "four": 4.0,
+    "sign": 1.0,
+    "blank": 0.7,
+    "spaces": 0.05,
+}
 _SPARE = 1.06  # what pieces cost more beside each other than alone
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SPEAKABLE = re.compile(
@@ -41,8 +53,19 @@ _FEW = 0.1  # where fewer of the words are common ones, it is not a language tha
 
 
 def counter(tokenizer: Tokenizer) -> Callable[[str], int]:
-    """What counts the tokens of a text, never too few."""
-    return at_most if isinstance(tokenizer, Estimate) else tokenizer.count
+    """What counts the tokens of a text, never too few, and never fails."""
+    if isinstance(tokenizer, Estimate):
+        return at_most
+
+    def count(text: str) -> int:
+        try:
+            return tokenizer.count(text)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # tokenizers written in Rust panic with what is no Exception
+            return at_most(text)
+
+    return count
 
 
 def at_most(text: str) -> int:
@@ -57,6 +80,8 @@ def at_most(text: str) -> int:
 def _other(kind: str, length: int) -> float:
     if kind == "digits":
         return ceil(length / 3)
+    if kind == "rule":
+        return 3.0 + length / 16
     return max(1.0, _EACH[kind] * length) if kind != "led" else 0.0
 
 
@@ -69,4 +94,4 @@ def _word(part: str, strange: bool) -> float:
         return max(1.0, len(part) / 1.4)
     if strange or len(part) > _LONG:
         return max(1.0, len(part) / 1.9)
-    return 1.0 + max(0.0, (len(part) - 5) / 4.5)
+    return 1.0 + max(0.0, (len(part) - 7) / 5)

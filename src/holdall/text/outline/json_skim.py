@@ -14,9 +14,9 @@ import stringzilla
 from holdall.text.outline.json_begin import prefix
 
 _ROOT = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,100}(?P<open>[\[{])\r?\n(?P<unit>[ \t]{0,16})[^\s]")
-_BYTES = 640 * 1024  # parsed in all
-_ALL = 40  # members of a container that are all looked at; of more …
-_SOME, _MOST = 32, 1200  # … at least and at most so many, spread evenly
+_BYTES = 900 * 1024  # parsed in all
+_ALL = 48  # members of a container that are all looked at; of more …
+_SOME, _MOST = 48, 1200  # … at least and at most so many, spread evenly
 _LEAST = 8 * 1024  # bytes that one member may always take
 _DEEPEST = 8
 _COLON = re.compile(rb'"\s{0,8}:\s{0,8}')
@@ -24,9 +24,10 @@ _COLON = re.compile(rb'"\s{0,8}:\s{0,8}')
 Counts = dict[int, int]
 
 
-def can_be_skimmed(head: bytes) -> bool:
-    """By how it begins."""
-    return _ROOT.match(head) is not None
+def can_be_skimmed(head: bytes, *, deep: bool = False) -> bool:
+    """By how it begins. `deep`: what is inside of its members too, for that is indented further."""
+    root = _ROOT.match(head)
+    return root is not None and bool(root["unit"] or not deep)
 
 
 def skim(data: bytes) -> tuple[Any, Counts] | None:

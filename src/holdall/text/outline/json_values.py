@@ -11,7 +11,8 @@ from holdall.text.outline.json_skim import can_be_skimmed, skim
 from holdall.text.outline.json_text import cost, loads
 from holdall.text.outline.sample import SCANNED, Sample
 
-_AFFORDABLE = 22.0  # milliseconds for which all of a text is parsed; of a dearer one …
+_AFFORDABLE = 22.0  # milliseconds for which all of a text is parsed …
+_AFFORDABLE_SKIMMED = 12.0  # … and of one whose members can be counted without that; of a dearer one …
 _SPENT = 7.0  # … so much of its beginning as takes so long, …
 _HEAD = 64 * 1024  # … from where it is known which containers are open
 _BEGINNING = 2 * 1024 * 1024  # and never more than this
@@ -36,7 +37,7 @@ def see(sample: Sample) -> Seen | None:
     note = ""
     if sample.whole and not sample.head[-100:].rstrip().endswith((b"]", b"}")):
         note = f"cut off: it ends at byte {sample.size:,} without the closing bracket"
-    elif sample.whole and cost(sample.head) <= _AFFORDABLE:
+    elif sample.whole and cost(sample.head) <= _affordable(sample.head):
         try:
             return Seen(loads(_text(sample.head)))
         except json.JSONDecodeError as fault:
@@ -49,6 +50,10 @@ def see(sample: Sample) -> Seen | None:
         if skimmed:
             return Seen(skimmed[0], whole=False, counts={at: (number, True) for at, number in skimmed[1].items()})
     return _begun(sample, _text(sample.head), note)
+
+
+def _affordable(head: bytes) -> float:
+    return _AFFORDABLE_SKIMMED if can_be_skimmed(head, deep=True) else _AFFORDABLE
 
 
 def _text(data: bytes) -> str:
