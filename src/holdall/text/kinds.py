@@ -58,9 +58,7 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
     sample = lines[:200]
     stamped = sum(bool(_STAMP.match(line)) for line in sample) * 3 >= len(sample)
     # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
-    if stamped and _STAMP.match(lines[0]):
-        return "log"
-    if delimiter_of(lines) is not None:
+    if not (stamped and _STAMP.match(lines[0])) and delimiter_of(lines) is not None:
         return "csv"
     if stamped:
         return "log"
