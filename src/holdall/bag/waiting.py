@@ -71,7 +71,7 @@ class Waiting(Dispatching):
             self._streams.discard(queue)
 
     async def stop(self) -> None:
-        """No further call is dispatched and no tool is offered; what runs in the background may end."""
+        """No tool of ours is offered any more; what runs may end. Whoever drives the agent makes no new calls."""
         self.is_stopping = True
 
     async def abort(self) -> None:
