@@ -13,6 +13,7 @@ from typing import Any
 
 from holdall.policy.lifecycle import CallState, Step, after, has_ended
 
+_STARTED = after("queued", "started")
 CLEAN_UP_SECONDS = 2.0  # a cancelled call has so long to clean up; then it is left alone and what it gives is dropped
 
 
@@ -28,10 +29,13 @@ class Job:
     """One dispatched call. Its outcome is there when it has ended: what it returned, or what it raised."""
 
     # Ten thousand of them may wait at once.
-    __slots__ = ("dispatched", "ended", "ending", "name", "outcome", "owner", "state", "task", "timer")
+    __slots__ = (
+        "dispatched", "ended", "ending", "name", "outcome", "owner", "state", "task", "timeout", "timer", "watched",
+    )  # fmt: skip
 
-    def __init__(self, name: str, now: float, ended: "asyncio.Future[None]") -> None:
+    def __init__(self, name: str, now: float, timeout: float | None, ended: "asyncio.Future[None]") -> None:
         self.name = name
+        self.timeout = timeout
         self.dispatched = now
         self.ended = ended  # done when the job has ended; wait for it with asyncio.wait, which does not cancel it
         self.state: CallState = "queued"
@@ -40,6 +44,7 @@ class Job:
         self.task: asyncio.Task[object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.ending: Step | None = None  # why it was cancelled, where it was
+        self.watched = False
 
 
 class Jobs:
@@ -72,21 +77,36 @@ class Jobs:
         self, name: str, work: Callable[[], Coroutine[Any, Any, object]], *, timeout: float | None = None
     ) -> Job:
         """Start it now, or as soon as there is a slot. Its clock starts here in both cases."""
+        job = self.start(name, work, timeout=timeout)
+        self.watch(job)
+        return job
+
+    def start(
+        self, name: str, work: Callable[[], Coroutine[Any, Any, object]], *, timeout: float | None = None
+    ) -> Job:
+        """`dispatch` for whoever races it in the same breath: most calls end in one turn of the loop, unwatched."""
         loop = asyncio.get_running_loop()
-        job = Job(name, self._clock(), loop.create_future())
+        job = Job(name, self._clock(), timeout, loop.create_future())
         self._jobs[id(job)] = job
         if self._running < self._slots:
             self._running += 1
-            job.state = after(job.state, "started")
+            job.state = _STARTED
             job.task = loop.create_task(work())
         else:
             turn: asyncio.Future[None] = loop.create_future()
             self._queue.append(turn)
             job.task = loop.create_task(self._queued(job, turn, work))
-        job.task.add_done_callback(partial(self._done, job))
-        if timeout is not None:
-            job.timer = loop.call_later(timeout, self._overdue, job, timeout)
         return job
+
+    def watch(self, job: Job) -> None:
+        """From here on its end is noticed, and it ends when its time is over."""
+        if job.watched or job.task is None:
+            return
+        job.watched = True
+        job.task.add_done_callback(partial(self._done, job))
+        if job.timeout is not None:
+            left = max(0.0, job.timeout - self.age(job))
+            job.timer = asyncio.get_running_loop().call_later(left, self._overdue, job, job.timeout)
 
     async def race(self, job: Job, seconds: float | None) -> bool:
         """Whether it has ended before the clock; None means however long it takes. A cancellation reaches the call."""
@@ -96,6 +116,7 @@ class Jobs:
             if job.task is not None and job.task.done() and not job.ended.done():
                 self._done(job, job.task)
             if not job.ended.done():
+                self.watch(job)
                 await asyncio.wait((job.ended,), timeout=seconds)
         except asyncio.CancelledError:
             self.cancel([job])
@@ -107,12 +128,16 @@ class Jobs:
         """Ask them to end. One that does not within its time is left alone, and counts as ended."""
         for job in list(jobs):
             if job.task is not None and not has_ended(job.state):
+                self.watch(job)
                 job.ending = job.ending or step
                 job.task.cancel()
                 asyncio.get_running_loop().call_later(CLEAN_UP_SECONDS, self._abandon, job)
 
     async def wait(self, jobs: Iterable[Job], *, seconds: float | None, all_of_them: bool = False) -> None:
         """Until one of them, or all, have ended."""
+        jobs = list(jobs)
+        for job in jobs:
+            self.watch(job)
         ends = [job.ended for job in jobs if not job.ended.done()]
         if ends:
             condition = asyncio.ALL_COMPLETED if all_of_them else asyncio.FIRST_COMPLETED

@@ -48,7 +48,7 @@ class Dispatching(Calling):
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
 
     def dispatch(self, call: object, origin: Origin, schema: Mapping[str, Any] | None = None) -> Dispatched:
-        """Start it, as soon as there is a slot."""
+        """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
         sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD)
@@ -61,7 +61,7 @@ class Dispatching(Calling):
             return called(call, origin.arguments, sink)
 
         work = resolved if references.is_on(self, origin.tool) else plain
-        job = self.jobs.dispatch(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
+        job = self.jobs.start(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
         return Dispatched(origin, sink, job)
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:

@@ -79,7 +79,9 @@ class Turn:
         """Start it now; it goes on beside the others."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
 
-        return self._start(tool or "run", self._measured(self._bag.dispatch(call, origin, schema)))
+        one = self._bag.dispatch(call, origin, schema)
+        self._bag.jobs.watch(one.job)
+        return self._start(tool or "run", self._measured(one))
 
     def take(
         self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
