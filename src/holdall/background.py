@@ -6,7 +6,7 @@ says what it does and is told when it has ended. Nothing here polls: every wait 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -30,14 +30,14 @@ class Job:
 
     # Ten thousand of them may wait at once.
     __slots__ = (
-        "dispatched", "ended", "ending", "name", "outcome", "owner", "state", "task", "timeout", "timer", "watched",
+        "_ended", "dispatched", "ending", "name", "outcome", "owner", "state", "task", "timeout", "timer", "watched",
     )  # fmt: skip
 
-    def __init__(self, name: str, now: float, timeout: float | None, ended: "asyncio.Future[None]") -> None:
+    def __init__(self, name: str, now: float, timeout: float | None) -> None:
         self.name = name
         self.timeout = timeout
         self.dispatched = now
-        self.ended = ended  # done when the job has ended; wait for it with asyncio.wait, which does not cancel it
+        self._ended: asyncio.Future[None] | None = None
         self.state: CallState = "queued"
         self.outcome: object = None
         self.owner: Any = None  # set once it goes on in the background: then its end is handed to `at_end` first
@@ -45,6 +45,30 @@ class Job:
         self.timer: asyncio.TimerHandle | None = None
         self.ending: Step | None = None  # why it was cancelled, where it was
         self.watched = False
+
+    @property
+    def ended(self) -> "asyncio.Future[None]":
+        """Done when the job has ended; wait for it with asyncio.wait, which does not cancel it."""
+        if self._ended is None:  # most calls end before anybody asks
+            self._ended = asyncio.get_running_loop().create_future()
+            if has_ended(self.state):
+                self._ended.set_result(None)
+        return self._ended
+
+    def tell(self) -> None:
+        """It has ended: wake whoever waits for it."""
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+
+
+class _OneTurn:
+    """`asyncio.sleep(0)` without its two frames."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+_ONE_TURN = _OneTurn()
 
 
 class Jobs:
@@ -81,12 +105,10 @@ class Jobs:
         self.watch(job)
         return job
 
-    def start(
-        self, name: str, work: Callable[[], Coroutine[Any, Any, object]], *, timeout: float | None = None
-    ) -> Job:
+    def start(self, name: str, work: Callable[[], Coroutine[Any, Any, object]], *, timeout: float | None = None) -> Job:
         """`dispatch` for whoever races it in the same breath: most calls end in one turn of the loop, unwatched."""
         loop = asyncio.get_running_loop()
-        job = Job(name, self._clock(), timeout, loop.create_future())
+        job = Job(name, self._clock(), timeout)
         self._jobs[id(job)] = job
         if self._running < self._slots:
             self._running += 1
@@ -112,17 +134,17 @@ class Jobs:
         """Whether it has ended before the clock; None means however long it takes. A cancellation reaches the call."""
         try:
             # One turn of the loop is enough for a call that does not wait for anything: no timer is set up for it.
-            await asyncio.sleep(0)
-            if job.task is not None and job.task.done() and not job.ended.done():
+            await _ONE_TURN
+            if job.task is not None and job.task.done() and not has_ended(job.state):
                 self._done(job, job.task)
-            if not job.ended.done():
+            if not has_ended(job.state):
                 self.watch(job)
                 await asyncio.wait((job.ended,), timeout=seconds)
         except asyncio.CancelledError:
             self.cancel([job])
             await asyncio.wait((job.ended,))  # it ends, or is left alone: what it holds is free when we are gone
             raise
-        return job.ended.done()
+        return has_ended(job.state)
 
     def cancel(self, jobs: Iterable[Job], step: Step = "aborted") -> None:
         """Ask them to end. One that does not within its time is left alone, and counts as ended."""
@@ -224,5 +246,4 @@ class Jobs:
         if step == "finished" and job.state == "queued":  # cannot be, and must not be hidden if it is
             step = "lost"
         job.state = after(job.state, step)
-        if not job.ended.done():
-            job.ended.set_result(None)
+        job.tell()

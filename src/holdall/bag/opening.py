@@ -50,7 +50,7 @@ def opened(
         given = retention if settings.retention is not None else None
         info = store.open_session(session or new_uuid(), retention=given, parent=parent)
     journal = Journal(store, info, clock=clock)
-    journal.watchers += watchers()
+    journal.watchers |= watchers()
     return Parts(store, info, settings, tokenizer, dialect or _dialect(settings), journal)
 
 

@@ -61,7 +61,7 @@ def quickly(core: Core, output: object, origin: Origin) -> Inline | None:
         return None
     if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
         return None
-    core.journal.record("inline", tool=origin.tool, call_id=origin.call_id, chars=len(output))
+    core.journal.shown_whole(origin.tool, origin.call_id, len(output))
     return Inline(output)
 
 

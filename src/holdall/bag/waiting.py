@@ -22,7 +22,7 @@ class Waiting(Dispatching):
         self.is_stopping = False
         self._streams: set[asyncio.Queue[Event | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.journal.watchers.append(self._tell)
+        self.journal.watchers[self._tell] = lambda: not self._streams
 
     async def wait(
         self,

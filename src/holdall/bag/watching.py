@@ -4,20 +4,24 @@ import importlib
 import logging
 import sys
 
-from holdall.bag.journal import Watcher
+from holdall.bag.journal import Idle, Watcher
 from holdall.text.escape import one_line
 from holdall.values.events import Event
 
 _LOG = logging.getLogger("holdall")
 
 
-def watchers() -> list[Watcher]:
-    return [log_event, _tell_opentelemetry]
+def watchers() -> dict[Watcher, Idle]:
+    return {log_event: lambda: not _LOG.isEnabledFor(logging.INFO), _tell_opentelemetry: _no_opentelemetry}
+
+
+def _no_opentelemetry() -> bool:
+    """Only a program that uses it has imported it: importing it for nobody would cost every start."""
+    return "opentelemetry.trace" not in sys.modules
 
 
 def _tell_opentelemetry(event: Event) -> None:
-    """Only in a program that uses it, which has then imported it: importing it for nobody would cost every start."""
-    if "opentelemetry.trace" in sys.modules:
+    if not _no_opentelemetry():
         importlib.import_module("holdall.bag.telemetry").watch(event)
 
 
