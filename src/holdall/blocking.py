@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdall import bag
+from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore
 from holdall.text.tokens import Tokenizer
 from holdall.values.settings import Settings
@@ -152,14 +153,15 @@ class Holdall:
         settings: Settings | None = None,
         dialect: Dialect | None = None,
         store: OutputStore | None = None,
+        model: Model | str | None = None,
         tokenizer: Tokenizer | None = None,
         clock: Callable[[], float] = time.time,
         parent: str = "",
     ) -> Self:
         """A session by name, made where there is none; without a name, a new one. Use it as `with`."""
         inner = bag.Holdall.open(
-            session=session, home=home, settings=settings, dialect=dialect, store=store, tokenizer=tokenizer,
-            clock=clock, parent=parent,
+            session=session, home=home, settings=settings, dialect=dialect, store=store, model=model,
+            tokenizer=tokenizer, clock=clock, parent=parent,
         )  # fmt: skip
         return cls(inner, Portal())
 
@@ -198,6 +200,8 @@ class Holdall:
     slice = _waits(bag.Holdall.slice)
     grep = _waits(bag.Holdall.grep)
     query = _waits(bag.Holdall.query)
+    extract = _waits(bag.Holdall.extract)
+    forecast = _waits(bag.Holdall.forecast)
     find = _waits(bag.Holdall.find)
     stream = _iterates(bag.Holdall.stream)
     follow = _iterates(bag.Holdall.follow)

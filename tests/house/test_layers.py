@@ -64,7 +64,8 @@ def small_house(tmp_path: Path) -> Path:
     for room in " | ".join(layers).replace("(", "").replace(")", "").split(" | "):
         (tmp_path / "holdall" / room).mkdir(parents=True)
         (tmp_path / "holdall" / room / "__init__.py").touch()
-    for module in ("__init__", "text/excerpt", "values/left", "values/right", "adapters/one", "adapters/two"):
+    for module in ("__init__", "text/excerpt", "values/left", "values/right", "adapters/one", "adapters/two",
+                   "extract/truncate"):  # fmt: skip
         (tmp_path / "holdall" / f"{module}.py").touch()
     (tmp_path / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     return tmp_path

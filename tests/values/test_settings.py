@@ -15,7 +15,7 @@ from tests.requirements import requirement
 
 FIELDS = {one.name: one for one in dataclasses.fields(Settings)}
 NUMBERS = [name for name, one in FIELDS.items() if one.metadata["least"] is not None]
-WHOLE_NUMBERS = [name for name in NUMBERS if not isinstance(FIELDS[name].default, float)]
+WHOLE_NUMBERS = [name for name in NUMBERS if FIELDS[name].metadata["whole"]]
 SWITCHES = [name for name, one in FIELDS.items() if is_switch(one)]
 TEXTS = [name for name in FIELDS if name not in (*NUMBERS, *SWITCHES, "tools")]
 OF_A_TOOL = {one.name: one for one in dataclasses.fields(ToolPolicy)}
@@ -208,6 +208,10 @@ def test_the_names_of_the_documents_lead_to_our_own() -> None:
             "async": "async_enabled",
             "asyncTimeoutSecs": "slow_after_seconds",
             "toolTimeout": "tool_timeout_seconds",
+            "extractionModel": "extraction_model",
+            "MAX_CHUNKS_FOR_FULL_MODE": "max_chunks",
+            "overlapPercent": "chunk_overlap_percent",
+            "avgLineBytesThreshold": "long_line_bytes",
         }
     )
     assert all(names[one.name].name == one.name for one in FIELDS.values())

@@ -481,6 +481,31 @@ def test_our_own_tools() -> None:
                     },
                 },
             ),
+            "tool_output": (
+                "Extract information from a stored tool output that was too large to return.",
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["handle", "extract"],
+                    "properties": {
+                        "handle": {
+                            "type": "string",
+                            "minLength": 1,
+                            "description": 'UUID handle of the stored tool output (provided in the tool-result message: tool_output(handle = "<uuid>", ...)).',
+                        },
+                        "extract": {
+                            "type": "string",
+                            "minLength": 1,
+                            "description": "Provide precise, detailed instructions about what you need from the tool output (be specific, include keys/fields/sections if known).",
+                        },
+                        "mode": {
+                            "type": "string",
+                            "enum": ["auto", "full-chunked", "read-grep", "truncate"],
+                            "description": "Optional override. auto=module decides; full-chunked=LLM chunk+reduce; read-grep=dynamic sub-agent with Read/Grep; truncate=keeps top and bottom, truncates in the middle.",
+                        },
+                    },
+                },
+            ),
             "wait_for_tool_output": (
                 "Wait until a running tool has ended: any, the one with this handle, or all of them; or until the output of one holds a pattern.",
                 {

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from holdall.bag.fetching import Fetched, Fetching
+from holdall.bag.extracting import Extracting
+from holdall.bag.fetching import Fetched
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import AnswerTooLong, HoldallError, NoModel, NotReady, QueryMissing, TooLargeForRaw
+from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
 from holdall.values.facts import Facts
 from holdall.values.spans import Span
 from holdall.verbs.bounds import Bounds
@@ -37,13 +38,14 @@ _LEAST_TOKENS = 64
 _TRIES = 8
 
 
-class Calling(Fetching):
+class Calling(Extracting):
     async def call(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> Answer:
         """Run one of the dialect's tools. `arguments` are a mapping, or the JSON text of one."""
         started = time.perf_counter()
         tool = self.dialect.tool(name)
         if tool is None:
-            known = [tool.name for tool in self.dialect.tools]
+            asks = self.models.configured or not self.dialect.extracts_with_model
+            known = [tool.name for tool in self.dialect.tools if asks or tool.verb != "extract"]
             return self._refused(name, "", no_such_tool(name, known), started)
         problem, given = _checked(tool, arguments)
         if problem:
@@ -65,7 +67,7 @@ class Calling(Fetching):
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
         if ask.verb == "extract":
-            raise QueryMissing if not ask.options.get("question") else NoModel(facts.origin.tool)
+            return await self._extracted(name, facts, ask, tokens_left, started)
         if ask.verb == "raw":
             text, found = await self._raw(facts), None
             spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
@@ -78,6 +80,27 @@ class Calling(Fetching):
             scanned=[span.as_list() for span in scanned_by(found)] if found is not None else [],
         )  # fmt: skip
         return Answer(text, handle=facts.handle, spans=spans)
+
+    async def _extracted(self, name: str, facts: Facts, ask: Ask, tokens_left: int | None, started: float) -> Answer:
+        if not (question := str(ask.options.get("question", "")).strip()):
+            raise QueryMissing
+        extraction = await self.extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
+        most_tokens = max(_LEAST_TOKENS, min(self.settings.answer_max_tokens, tokens_left or 1 << 60))
+
+        def fits(text: str) -> bool:
+            size = len(text.encode("utf-8", "replace"))
+            return size <= self.settings.answer_max_bytes and self.count(text) <= most_tokens
+
+        said = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
+        frame = Frame(self.handle_of(facts), tag_for("\n".join(said), new_tag), self.dialect.go_on)
+        text = self.dialect.extracted(extraction, frame, facts.origin.tool, fits)
+        # Only what was proved and is in the text counts as shown.
+        shown = tuple(one.span for one in extraction.snippets if one.verified and one.text in text)
+        self.journal.record(
+            "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
+            verb="extract", tokens=self.count(text), shown=[span.as_list() for span in shown],
+        )  # fmt: skip
+        return Answer(text, handle=facts.handle, spans=shown)
 
     async def _waited(self, _ask: Ask) -> Answer:
         """Whoever knows what runs answers this; here nothing does."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdall.bag.journal import Journal
+from holdall.bag.models import Models
+from holdall.llm.protocol import Model
 from holdall.policy.limits import Limits, limits_of
 from holdall.store.cache import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
@@ -34,6 +36,7 @@ class Parts:
     tokenizer: Tokenizer
     dialect: Dialect
     journal: Journal
+    model: Model | str | None = None  # the session's own
 
 
 class Core:
@@ -44,6 +47,7 @@ class Core:
         self.dialect = parts.dialect
         self.tokenizer = parts.tokenizer
         self.journal = parts.journal
+        self.models = Models(parts.settings, parts.model)
         self.sql = SqlWorker()
         self._readers = Readers(parts.store, parts.session)
         self._closed = False
@@ -88,6 +92,7 @@ class Core:
         """End the session: its retention rule is carried out, everything open is closed."""
         if not self._closed:
             self._closed = True
+            await self.models.close()
             await asyncio.to_thread(self._close)
 
     def _close(self) -> None:

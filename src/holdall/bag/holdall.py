@@ -10,6 +10,7 @@ The edges come in here and nowhere else: above it nothing touches a store, a ver
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
@@ -23,6 +24,7 @@ from holdall.bag.showing import show_kept
 from holdall.bag.taking import prepare
 from holdall.bag.turn import Turn
 from holdall.bag.waiting import Waiting
+from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide
 from holdall.policy.room import room_of_turn
 from holdall.store.ids import new_tag
@@ -57,6 +59,7 @@ class Holdall(Waiting):
         settings: Settings | None = None,
         dialect: Dialect | None = None,
         store: OutputStore | None = None,
+        model: Model | str | None = None,
         tokenizer: Tokenizer | None = None,
         clock: Callable[[], float] = time.time,
         parent: str = "",
@@ -64,14 +67,14 @@ class Holdall(Waiting):
         """A session by name, made where there is none; without a name, a new one. Use it as `async with`.
 
         `dialect` is one of your own; those that ship are named in the settings. Without a `store` outputs are kept in
-        the folder `home`.
+        the folder `home`. `model` answers questions about outputs: one of your own, or its name (`provider:name`,
+        `gguf:PATH`); the setting `extraction_model` comes first.
         """
-        return cls(
-            opened(
-                session=session, home=home, settings=settings or Settings(), dialect=dialect, store=store,
-                tokenizer=tokenizer, clock=clock, parent=parent,
-            )
+        parts = opened(
+            session=session, home=home, settings=settings or Settings(), dialect=dialect, store=store,
+            tokenizer=tokenizer, clock=clock, parent=parent,
         )  # fmt: skip
+        return cls(replace(parts, model=model))
 
     async def __aenter__(self) -> Self:
         return self
@@ -191,7 +194,9 @@ class Holdall(Waiting):
         if not listed or final_turn or self.is_stopping:
             return ()
         waits = bool(self.background) or not self.dialect.waits_later
-        return tuple(tool.spec for tool in self.dialect.tools if tool.verb != "wait" or waits)
+        asks = self.models.configured or not self.dialect.extracts_with_model
+        left_out = {verb for verb, listed in (("wait", waits), ("extract", asks)) if not listed}
+        return tuple(tool.spec for tool in self.dialect.tools if tool.verb not in left_out)
 
     def owns(self, name: str) -> bool:
         """Whether a tool's name is one of ours, listed now or not."""
@@ -199,7 +204,7 @@ class Holdall(Waiting):
 
     def instructions(self) -> str:
         """The few lines for a system prompt that tell a model how to use handles."""
-        return self.dialect.instructions
+        return self.dialect.instructions + (self.dialect.with_model if self.models.configured else "")
 
     def system_notice(
         self,

@@ -28,6 +28,7 @@ async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
             tokenizer=core.tokenizer,
             most_tokens=most if room is None else min(most, room),
             long_handle=core.dialect.long_handles,
+            extracts=core.models.configured,
         )
         return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
 

@@ -19,6 +19,8 @@ _NAMES = {
     "passed": "holdall.references.passed",
     "running": "holdall.calls.background",
     "ended": "holdall.calls.ended",
+    "asked": "holdall.models.calls",
+    "extracted": "holdall.extractions",
 }
 _NANOSECONDS = 1_000_000_000
 
@@ -46,6 +48,8 @@ def _span_name(event: Event) -> str:
     """GenAI's name for what a tool does; our own verbs are tools of that name."""
     if event.kind in ("retrieved", "refused"):
         return f"execute_tool {event.data.get('name') or event.data.get('verb', 'unknown')}"
+    if event.kind == "asked":
+        return f"chat {event.data.get('model', 'unknown')}"
     return f"holdall {event.kind}"
 
 
@@ -57,17 +61,24 @@ def _attributes(event: Event) -> dict[str, str | int | float | bool]:
         found["gen_ai.tool.call.id"] = event.call_id[:200]
     if event.handle:
         found["holdall.handle"] = event.handle
-    for name in ("verb", "reason", "bytes", "tokens", "content_tokens", "is_error"):
+    for name in ("verb", "reason", "bytes", "tokens", "content_tokens", "is_error", "strategy", "calls", "cost"):
         value = event.data.get(name)
         if isinstance(value, str | int | float):
             found[f"holdall.{name}"] = value
+    if event.kind == "asked":
+        found |= {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": str(event.data.get("model", ""))[:200],
+            "gen_ai.usage.input_tokens": int(event.data.get("input_tokens", 0)),
+            "gen_ai.usage.output_tokens": int(event.data.get("output_tokens", 0)),
+        }
     if event.kind in ("retrieved", "refused"):
         found |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": str(event.data.get("name", ""))[:200]}
     return found
 
 
 def _count(event: Event) -> None:
-    labels = {"verb": str(event.data["verb"])} if "verb" in event.data else {}
+    labels = {name: str(event.data[name]) for name in ("verb", "strategy") if name in event.data}
     _counter(_NAMES[event.kind], "1").add(1, labels)
     if event.kind == "kept":
         _counter("holdall.bytes.kept", "By").add(int(event.data.get("bytes", 0)))

@@ -21,6 +21,11 @@ class Counters:
     refused: int = 0
     passed_by_reference: int = 0
     background: int = 0
+    extractions: Counter[str] = field(default_factory=Counter[str])  # by the strategy that gave the answer
+    fallbacks: int = 0
+    model_calls: int = 0
+    model_tokens: int = 0
+    model_cost: float = 0.0
 
     def add(self, event: Event) -> None:
         data = event.data
@@ -43,14 +48,24 @@ class Counters:
                 self.passed_by_reference += 1
             case "running":
                 self.background += 1
+            case "asked":
+                self.model_calls += 1
+                self.model_tokens += _number(data.get("input_tokens")) + _number(data.get("output_tokens"))
+                cost = data.get("cost")
+                self.model_cost += float(cost) if isinstance(cost, int | float) else 0.0
+            case "extracted":
+                self.extractions[str(data.get("strategy", "?"))] += 1
+                self.fallbacks += data.get("reason") == "fallback"
             case "ended":
                 pass
 
     def merge(self, other: "Counters") -> None:
         for name in ("inline", "kept", "unkept", "kept_bytes", "tokens_kept_out", "retrieved_tokens", "refused",
-                     "passed_by_reference", "background"):  # fmt: skip
+                     "passed_by_reference", "background", "fallbacks", "model_calls", "model_tokens",
+                     "model_cost"):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.retrievals.update(other.retrievals)
+        self.extractions.update(other.extractions)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -64,6 +79,11 @@ class Counters:
             "refused": self.refused,
             "passed_by_reference": self.passed_by_reference,
             "background": self.background,
+            "extractions": dict(sorted(self.extractions.items())),
+            "fallbacks": self.fallbacks,
+            "model_calls": self.model_calls,
+            "model_tokens": self.model_tokens,
+            "model_cost": round(self.model_cost, 6),
         }
 
 

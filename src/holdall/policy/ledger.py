@@ -81,7 +81,7 @@ class Ledger:
         return self.by_handle.get(handle) or Coverage()
 
     def add(self, event: Event) -> None:
-        if not event.handle or event.kind in ("running", "ended"):
+        if not event.handle or event.kind in ("running", "ended", "asked"):
             return
         coverage = self.by_handle.setdefault(event.handle, Coverage())
         for way in WAYS:

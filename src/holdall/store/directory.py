@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdall.policy.retention import Retention
-from holdall.store import disk, events, keeping
+from holdall.store import disk, events, keeping, remembered
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
@@ -198,6 +198,17 @@ class DirectoryStore:
     def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
         with self._using("reading the events"):
             return events.read_from(at, inside=self._root.folder(session).descriptor)
+
+    # Notes
+
+    def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
+        with self._using("reading a note"):
+            return remembered.recall(remembered.name_of(content, key), inside=self._root.folder(session).descriptor)
+
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+        with self._using("writing a note", make=True):
+            folder = self._root.folder(session, make=True)
+            remembered.remember(remembered.name_of(content, key), data, inside=folder.descriptor)
 
     # Upkeep
 

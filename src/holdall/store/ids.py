@@ -15,6 +15,11 @@ def new_tag(digits: int = 8) -> str:
     return secrets.token_hex(digits // 2)
 
 
+def new_nonce() -> str:
+    """128 random bits: what proves that a text was written by the one who was told it."""
+    return secrets.token_hex(16)
+
+
 def new_handle(attempt: int) -> str:
     """A short handle. After a few collisions it grows, so that a crowded session still finds one at once."""
     length = min(SHORTEST + attempt // 4, LONGEST)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdall.policy.measure import checksum
+from holdall.store import remembered
 from holdall.store.catalogue import Catalogue
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.ingest import Ingested
@@ -118,6 +119,7 @@ def settle(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: Blo
 def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], rule: str, now: float) -> int:
     """Tombstones in place of outputs; the bytes that this freed. The caller holds the lock."""
     gone: dict[str, int] = {}  # by file: its bytes
+    contents: dict[str, str] = {}  # by file: the hash of its bytes
     for handle in handles:
         loaded = folder.load(handle)
         if loaded is None or loaded[0].state in ("expired", "running"):
@@ -128,6 +130,7 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
         folder.rewrite(stone, BlockTable())
         catalogue.note(folder, stone)
         gone[current.file] = current.measure.bytes
+        contents[current.file] = current.measure.sha256
     gone.pop("", None)
     if not gone:
         return 0
@@ -136,6 +139,8 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
         return 0
     for other in others:
         gone.pop(other.file, None)
+    staying = {other.measure.sha256 for other in others if other.file}
+    remembered.forget({contents[file] for file in gone} - staying, inside=folder.descriptor)
     for file in gone:
         folder.remove_bytes(file)
     return sum(gone.values())

@@ -18,6 +18,7 @@ from holdall.store.live import RunningReader
 from holdall.store.nameless import Blob, explained
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
+from holdall.store.remembered import name_of
 from holdall.store.sessions import check_name
 from holdall.store.shelf import Entry, Shelf, Shelves
 from holdall.store.sources import storable
@@ -184,6 +185,16 @@ class MemoryStore:
             end = max(at, log.rfind(b"\n") + 1)
             return bytes(log[at:end]), end
 
+    # Notes
+
+    def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
+        with self._shelves.lock:
+            return self._shelves.of(session.id).notes.get(name_of(content, key))
+
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+        with self._shelves.lock:
+            self._shelves.of(session.id).notes[name_of(content, key)] = data
+
     # Upkeep
 
     def expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
@@ -197,7 +208,10 @@ class MemoryStore:
             entry.table, entry.blob = BlockTable(), None
             origin = replace(current.origin, arguments=None)
             entry.change(replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin))
-            return 0 if any(one.blob is blob for one in shelf.entries.values()) else current.measure.bytes
+            if any(one.blob is blob for one in shelf.entries.values()):
+                return 0
+            shelf.forget(current.measure.sha256)
+            return current.measure.bytes
 
     def used_bytes(self, session: SessionInfo) -> int:
         """What the session's outputs take: identical ones once."""

@@ -125,6 +125,14 @@ class OutputStore(Protocol):
         """The whole lines of the log from byte `at` on, and where they end."""
         ...
 
+    def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
+        """What was remembered in this session under these two hashes; None where there is nothing (any more)."""
+        ...
+
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+        """A small note about an output of that content. It goes with the last output of the session that has it."""
+        ...
+
     def end_session(self, session: SessionInfo) -> None:
         """Carry out the session's retention rule where it is `session`."""
         ...

@@ -41,12 +41,18 @@ class Shelf:
     info: SessionInfo
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])  # by handle
     log: bytearray = field(default_factory=bytearray)
+    notes: dict[str, bytes] = field(default_factory=dict[str, bytes])
     # By sha256. It goes with the last output that holds it.
     _blobs: WeakValueDictionary[str, Blob] = field(default_factory=WeakValueDictionary[str, Blob])
 
     def in_order(self) -> list[Entry]:
         """Oldest first."""
         return sorted(self.entries.values(), key=lambda one: (one.facts.created, one.facts.handle))
+
+    def forget(self, sha256: str) -> None:
+        """The notes about a content that no output has any more."""
+        for name in [name for name in self.notes if name.startswith(f"{sha256}-")]:
+            del self.notes[name]
 
     def publish(self, entry: Entry) -> Facts:
         """Put it under a handle that nobody has."""

@@ -13,7 +13,11 @@
     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
     │   ├── QueryMissing        an extraction without a question
     │   ├── NoModel             an extraction, and no model is configured for it
+    │   ├── NoSuchModel         a model's name that says nothing, or whose file is not there
+    │   ├── TooCostly           a question would take more calls, tokens or money than it may
+    │   ├── RealCallsOff        a real model was to be called where that is switched off
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
+    │   ├── BadServer           the configuration of an MCP server that cannot be one
     │   └── MissingExtra        an optional package is not installed
     ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
     │   └── AnchorNotFound      the text to slice around does not occur
@@ -26,7 +30,13 @@
         ├── OutputExpired       retention removed the bytes; the record says when
         ├── OutputDamaged       the stored bytes are not the bytes that came
         ├── OutputMissing       the file of an output was removed by hand
-        └── WorkerFault         a helper process died, or ran out of time or memory
+        ├── WorkerFault         a helper process died, or ran out of time or memory
+        ├── ModelFault          a language model did not answer
+        │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
+        │   └── ModelOverflow   the request is longer than the model can take
+        └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is no answer
+            ├── UpstreamOverdue it has not answered in time
+            └── UpstreamRefused it answered with an error of the protocol
 
 A message says what happened and what to do next. It never holds the content of an output.
 """
@@ -135,8 +145,35 @@ class NoModel(WrongUse):
         super().__init__("no model is configured for extraction.")
 
 
+class NoSuchModel(WrongUse):
+    """The message names what was given, and the forms that there are."""
+
+
+class TooCostly(WrongUse):
+    """The message names the ceiling, what it would take, and how to raise it or to ask for less."""
+
+    def __init__(self, message: str, *, tool: str = "") -> None:
+        self.tool = tool
+        super().__init__(message)
+
+
+class RealCallsOff(WrongUse):
+    def __init__(self, model: str) -> None:
+        super().__init__(f"a call of {model} was refused: real models are switched off here (HOLDALL_REAL_MODELS=off).")
+
+
 class BadReference(WrongUse):
     """The message names the argument, and what a reference looks like."""
+
+
+class BadServer(WrongUse):
+    """Names the place and the rule, and never the value: it may be a password."""
+
+    def __init__(self, where: str, key: str, rule: str, *, near: str = "") -> None:
+        self.key = key
+        self.rule = rule
+        hint = f" Did you mean {near!r}?" if near else ""
+        super().__init__(f"{_flat(where[:300])}: {_flat(key[:200])} {rule}.{hint}")
 
 
 class AnchorNotFound(NothingFound):
@@ -191,6 +228,47 @@ class OutputMissing(StoreFault):
 
 class WorkerFault(StoreFault):
     """A helper process died, or ran out of time or memory; the message says which."""
+
+
+class ModelFault(StoreFault):
+    """The message says what the provider said, in one line."""
+
+
+class ModelBusy(ModelFault):
+    """`retry_after` is in seconds, where the provider named it."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class ModelOverflow(ModelFault):
+    """The request is longer than the model can take."""
+
+
+class UpstreamFault(StoreFault):
+    """`said` is the end of what the server wrote beside its messages, on one line and without its secrets."""
+
+    def __init__(self, server: str, what: str, *, way_out: str = "", said: str = "") -> None:
+        self.server = server
+        self.what = what
+        self.said = said
+        words = f' It last wrote: "{said}".' if said else ""
+        super().__init__(f'MCP server "{_flat(server[:100])}" {what}.{words}{" " + way_out if way_out else ""}')
+
+
+class UpstreamOverdue(UpstreamFault):
+    """It was told that nobody waits any longer; what it has done until then is not known."""
+
+
+class UpstreamRefused(UpstreamFault):
+    """`code`, `reason` and `data` are as the server sent them; the message shows the beginning of the reason."""
+
+    def __init__(self, server: str, what: str, *, code: int, reason: str, data: object = None) -> None:
+        self.code = code
+        self.reason = reason
+        self.data = data
+        super().__init__(server, what)
 
 
 def _flat(text: str) -> str:

@@ -9,7 +9,9 @@ from typing import Any, Literal, cast, get_args
 
 from holdall.values.spans import Span
 
-EventKind = Literal["inline", "kept", "unkept", "retrieved", "refused", "passed", "running", "ended"]
+EventKind = Literal[
+    "inline", "kept", "unkept", "retrieved", "refused", "passed", "running", "ended", "asked", "extracted"
+]
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 
 

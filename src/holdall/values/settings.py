@@ -18,11 +18,13 @@ DIALECTS: tuple[str, ...] = get_args(Dialect)
 TokenizerName = Literal["auto", "o200k", "estimate"]
 Listed = Literal["when-needed", "always"]
 Storing = Literal["oversized", "always", "never"]
+Remembering = Literal["session", "store", "off"]
 _CHOICES = {
     "dialect": DIALECTS,
     "tokenizer": get_args(TokenizerName),
     "tools_listed": get_args(Listed),
     "store": get_args(Storing),
+    "extraction_cache": get_args(Remembering),
 }
 _SWITCHES = ("never_async", "by_reference", "async_enabled")
 
@@ -33,9 +35,17 @@ _ALSO_TOKENS = ("asyncTokenThreshold",)
 
 
 def _setting(
-    default: Any, about: str, *, least: float | None = None, most: float | None = None, also: tuple[str, ...] = ()
+    default: Any,
+    about: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    also: tuple[str, ...] = (),
+    whole: bool | None = None,
 ) -> Any:
-    return field(default=default, metadata={"about": about, "least": least, "most": most, "also": also})
+    """`whole` says whether a number is a whole one, where the default does not."""
+    whole = not isinstance(default, float) if whole is None else whole
+    return field(default=default, metadata={"about": about, "least": least, "most": most, "also": also, "whole": whole})
 
 
 def _limit(about: str, *also: str) -> Any:
@@ -96,6 +106,7 @@ class Settings:
             "least": None,
             "most": None,
             "also": (),
+            "whole": True,
         },
     )
     retention: str | None = _setting(
@@ -127,6 +138,35 @@ class Settings:
         5.0, "how long calls may go on when their session ends, before they are cancelled", least=0, most=86_400
     )
 
+    extraction_model: str = _setting(
+        "", "the model that answers questions about outputs (provider:name, gguf:PATH); the session's by default",
+        also=("extractionModel",),
+    )  # fmt: skip
+    max_chunks: int = _setting(
+        1, "an output that fits into so many chunks is read whole, by a model", least=1, most=10**6,
+        also=("MAX_CHUNKS_FOR_FULL_MODE",),
+    )  # fmt: skip
+    chunk_overlap_percent: float | None = _setting(
+        None, "how much of a chunk the next one repeats; 10 by default, in the dialect async 5", least=0, most=50,
+        also=("overlapPercent",), whole=False,
+    )  # fmt: skip
+    long_line_bytes: int = _setting(
+        1000, "an output whose lines are longer than this on average is read whole, not searched", least=1, most=2**40,
+        also=("avgLineBytesThreshold",),
+    )  # fmt: skip
+    extraction_calls: int = _setting(8, "calls of a model that one question makes at once", least=1, most=1000)
+    extraction_seconds: float = _setting(120.0, "the longest that one such call may take", least=0.01, most=86_400)
+    extraction_max_calls: int = _setting(1000, "the calls that one question may make in all", least=1, most=10**6)
+    extraction_max_tokens: int = _setting(
+        20_000_000, "the tokens that one question may take in all", least=1000, most=2**40
+    )
+    extraction_max_cost: float = _setting(
+        5.0, "what one question may cost, in US dollars, where the price is known", least=0, most=10**6
+    )
+    extraction_cache: Remembering = _setting(
+        "session", "where answers are looked up before a model is asked: in the session, in the whole store, nowhere"
+    )
+
     def __post_init__(self) -> None:
         for one in fields(self):
             check(one, getattr(self, one.name), key=one.name)
@@ -156,7 +196,7 @@ def rule_of(one: "Field[Any]") -> str:
         return "it must be a table with a table for each tool"
     if least is None:
         return f"it must be text{nothing}"
-    noun = "a number" if isinstance(one.default, float) else "a whole number"
+    noun = "a whole number" if one.metadata["whole"] else "a number"
     return f"it must be {noun} from {least:,} to {most:,}{nothing}"
 
 
@@ -174,7 +214,7 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
     elif isinstance(value, bool) or not isinstance(value, int | float):
         allowed = False
     else:
-        whole = isinstance(value, int) or isinstance(one.default, float)
+        whole = isinstance(value, int) or not one.metadata["whole"]
         allowed = whole and least <= value <= most  # NaN and the infinities are in no range
     if not allowed:
         raise BadSetting(key, value, rule_of(one), where=where)

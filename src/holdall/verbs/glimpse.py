@@ -24,6 +24,7 @@ def glimpse(
     outlined: bool = True,
     most_tokens: int = MOST_TOKENS,
     long_handle: bool = False,
+    extracts: bool = False,
 ) -> View:
     """At most GLIMPSE bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
     facts, total = reader.facts, reader.totals.bytes
@@ -41,7 +42,7 @@ def glimpse(
     tag = new_tag()
     while any(tag.encode() in part for part in shown):
         tag = new_tag()
-    return View(facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, near)
+    return View(facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near)
 
 
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline:

@@ -9,7 +9,10 @@ from typing import Any
 
 from holdall.policy.limits import Limits
 from holdall.values.errors import HoldallError
+from holdall.values.extraction import Extraction
 from holdall.values.spans import Span
+from holdall.wire.answers import Frame
+from holdall.wire.extraction import Fits, own_answer
 from holdall.wire.refusals import plain_refusal
 from holdall.wire.tool import Ask, Tool
 from holdall.wire.view import View
@@ -55,6 +58,10 @@ def no_call(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:
     return ""
 
 
+def _own_extraction(extraction: Extraction, frame: Frame, _tool: str, fits: Fits) -> str:
+    return own_answer(extraction, frame, fits)
+
+
 def _shows_nothing(_view: View) -> tuple[Span, ...]:
     return ()
 
@@ -79,6 +86,12 @@ class Dialect:
     races: bool = False  # whether a slow call goes on in the background
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _shows_nothing  # the bytes that stand in a notice as they are
+    extracted: Callable[[Extraction, Frame, str, Fits], str] = _own_extraction
+    extracts_with_model: bool = True  # the tool that asks a model is offered only where there is one
+    always_chunked: bool = False  # whether such a model reads all of an output, whatever it is
+    chunk_share: float | None = None  # the part of the model's window that a chunk may take, where it is fixed
+    chunk_overlap_percent: float = 10.0
+    with_model: str = ""  # what the instructions say besides where there is a model
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
 

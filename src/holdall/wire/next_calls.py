@@ -12,12 +12,14 @@ _LONG_LINE = 1000  # bytes; longer lines are read by bytes
 
 
 def next_calls(view: View) -> list[str]:
-    """At most four. Where something is worth reading, a call that reads it comes second."""
+    """At most four, and one that asks a model where there is one. What is worth reading comes second."""
     leads = view.outline.leads if view.outline is not None else ()
     calls = [_lead(view, lead) for lead in leads[: MOST - 1]]
     calls.insert(1 if view.near or view.errors else MOST, _read(view))
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT:
         calls.append(as_a_call("tail", view.handle, {"lines": _SHORT}))
+    if view.extracts:
+        calls.append(f'tool_output(handle="{view.handle}", extract="…")')
     return list(dict.fromkeys(calls))
 
 

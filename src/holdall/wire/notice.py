@@ -25,6 +25,7 @@ _ERRORS = 3
 _FIRST, _LAST = 3, 2  # lines of the output
 _SHORT_LINES = 80  # bytes
 _PLACE = re.compile(r"\bL(\d{1,3}(?:,\d{3})*)\b")
+_CALL_RANKS = (1, 2, 60, 90, 91)
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
 
@@ -85,7 +86,7 @@ def _parts(view: View) -> list[_Part]:
     told |= {end.line for end in first + last}
     wrong = [(number, text) for number, text in view.errors if number not in told]
     parts += [_Part(82 + at, f"L{number:,}  {text}") for at, (number, text) in enumerate(wrong[:_ERRORS])]
-    calls = [_Part((1, 2, 60, 90)[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
+    calls = [_Part(_CALL_RANKS[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
     return [_Part(part.rank, part.text, place, part.end, part.is_call) for place, part in enumerate(parts + calls)]
 
 

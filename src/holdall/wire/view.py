@@ -23,6 +23,7 @@ class View:
     tokenizer: Tokenizer = field(default_factory=Estimate)
     most_tokens: int = MOST_TOKENS
     long_handle: bool = False
+    extracts: bool = False  # whether a model can be asked about it
     near: tuple[int, int] | None = None  # first and last line of what is worth reading
 
     @property

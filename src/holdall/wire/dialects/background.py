@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.policy.limits import BY_DIALECT
+from holdall.values.extraction import Extraction
+from holdall.wire.answers import Frame
 from holdall.wire.dialect import Dialect
+from holdall.wire.extraction import Fits, s3_answer
 from holdall.wire.refusals import s3_refusal
 from holdall.wire.tool import Ask, Tool
 from holdall.wire.view import View
@@ -34,10 +37,14 @@ def _running(view: View) -> str:
     )
 
 
+def _extracted(extraction: Extraction, _frame: Frame, _tool: str, fits: Fits) -> str:
+    return s3_answer(extraction, fits)
+
+
 def _ask(arguments: Mapping[str, Any]) -> Ask:
     id, mode = str(arguments["id"]), arguments["mode"]
     if mode == "extract":
-        return Ask("extract", id, {"question": arguments.get("query", ""), "mode": "full-chunked"}, ended=True)
+        return Ask("extract", id, {"question": arguments.get("query", ""), "mode": "auto"}, ended=True)
     if mode == "slice":
         options = dict(cast("Mapping[str, Any]", arguments.get("slice", {})))
         return Ask("slice", id, options or {"start": 0}, ended=True)
@@ -114,4 +121,9 @@ ASYNC = Dialect(
     wait=s3_wait,
     go_on=_go_on,
     refuse=s3_refusal,
+    extracted=_extracted,
+    extracts_with_model=False,
+    always_chunked=True,
+    chunk_share=0.5,
+    chunk_overlap_percent=5.0,
 )

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdall.policy.limits import BY_DIALECT
+from holdall.values.extraction import Extraction
+from holdall.wire.answers import Frame
 from holdall.wire.dialect import Dialect, no_call
+from holdall.wire.extraction import Fits, s0_answer
 from holdall.wire.refusals import s0_refusal
 from holdall.wire.tool import Ask, Tool
 from holdall.wire.view import View
@@ -26,6 +29,10 @@ def _running(view: View) -> str:
         f"Tool output is not complete: the tool is still running.\n"
         f'Call tool_output(handle = "{view.handle}", extract = "what to extract") when it has ended.'
     )
+
+
+def _extracted(extraction: Extraction, frame: Frame, tool: str, fits: Fits) -> str:
+    return s0_answer(extraction, tool, frame.handle, fits)
 
 
 def _ask(arguments: Mapping[str, Any]) -> Ask:
@@ -76,4 +83,6 @@ EXTRACT = Dialect(
     long_handles=True,
     go_on=no_call,
     refuse=s0_refusal,
+    extracted=_extracted,
+    extracts_with_model=False,
 )

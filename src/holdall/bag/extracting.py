@@ -1,0 +1,129 @@
+"""Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdall.bag.fetching import Fetching
+from holdall.bag.looking import Looking
+from holdall.extract.document import Document, Policy, Watch
+from holdall.extract.remembering import NO_NOTES, Notes
+from holdall.extract.run import Plan, Question
+from holdall.llm.catalogue import price_of
+from holdall.llm.protocol import Model
+from holdall.policy.ceiling import Ceiling
+from holdall.store.protocol import OutputReader
+from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly
+from holdall.values.extraction import CallRecord, Extraction, Mode
+from holdall.values.facts import Facts
+from holdall.wire.prompts import Source
+from holdall.wire.read_grep import READ_GREP
+
+Result = TypeVar("Result")
+_MODES = ("auto", "full-chunked", "read-grep", "truncate")
+
+
+class Extracting(Fetching):
+    async def extract(
+        self,
+        handle: str,
+        question: str,
+        *,
+        mode: Mode = "auto",
+        model: Model | str | None = None,
+        ceiling: Ceiling | None = None,
+        watch: Watch | None = None,
+    ) -> Extraction:
+        """Ask a model about an output. Its quotes are looked for in the stored bytes, and marked where they are not.
+
+        Raises TooCostly, before the first call, where the ceiling (the settings' by default) would be passed. `watch`
+        is told how far it is.
+        """
+        facts, asked = await self._question(handle, question, mode, model, ceiling)
+        if watch is not None:
+            asked.watch = watch
+        try:
+            found = await asked.answer()
+        except TooCostly as problem:
+            raise TooCostly(str(problem), tool=facts.origin.tool) from None
+        spent = found.spent
+        self.journal.record(
+            "extracted", handle=facts.handle, tool=facts.origin.tool, seconds=spent.seconds, strategy=found.strategy,
+            reason=found.reason, found=found.found, chunks_searched=found.chunks_searched,
+            chunks_total=found.chunks_total, searched=[span.as_list() for span in found.searched],
+            snippets=len(found.snippets), verified=sum(one.verified for one in found.snippets), cached=found.cached,
+            calls=spent.calls, cached_calls=spent.cached_calls, retries=spent.retries,
+            input_tokens=spent.usage.input_tokens, output_tokens=spent.usage.output_tokens, cost=spent.usage.cost,
+            model=found.model, why=found.warning,
+        )  # fmt: skip
+        return found
+
+    async def forecast(
+        self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
+    ) -> Plan:
+        """How a question would be answered and what that would take, without a call."""
+        _, asked = await self._question(handle, question, mode, model, None)
+        return await asked.plan()
+
+    # Inside
+
+    async def _question(
+        self, handle: str, question: str, mode: Mode, model: Model | str | None, ceiling: Ceiling | None
+    ) -> tuple[Facts, Question]:
+        if mode not in _MODES:
+            raise BadRange(f"{mode!r} is no mode of extraction: it is one of {', '.join(_MODES)}.")
+        if not question.strip():
+            raise QueryMissing
+        facts = await self.show(handle)
+        if facts.state in ("running", "queued"):
+            raise NotReady(facts.handle)
+        asked = self.models.named(model, tool=facts.origin.tool)
+        price = price_of(asked)
+        shown = self.handle_of(facts)
+        source = Source(facts.origin.tool, facts.origin.arguments, shown, facts.measure)
+        looking = Looking(self, facts, shown, max(256, asked.window // 8))
+
+        async def on(look: Callable[[OutputReader], Result]) -> Result:
+            return await self.on(facts.handle, look)
+
+        document = Document(source, on, self.tokenizer, READ_GREP, looking.look)
+        return facts, Question(
+            document, question, self._policy(mode, ceiling), asked, self._notes(facts),
+            lambda record: self._record(facts, record),
+            price=lambda usage: price.cost(usage) if price is not None else None,
+        )  # fmt: skip
+
+    def _policy(self, mode: Mode, ceiling: Ceiling | None) -> Policy:
+        settings, dialect = self.settings, self.dialect
+        overlap = settings.chunk_overlap_percent
+        most = Ceiling(settings.extraction_max_calls, settings.extraction_max_tokens, settings.extraction_max_cost)
+        return Policy(
+            mode=mode, max_chunks=settings.max_chunks, long_line_bytes=settings.long_line_bytes,
+            overlap_percent=dialect.chunk_overlap_percent if overlap is None else overlap,
+            chunk_share=dialect.chunk_share, always_chunked=dialect.always_chunked, parallel=settings.extraction_calls,
+            call_seconds=settings.extraction_seconds, ceiling=most if ceiling is None else ceiling,
+            truncate_bytes=settings.answer_max_bytes * 3 // 4,
+        )  # fmt: skip
+
+    def _notes(self, facts: Facts) -> Notes:
+        """Answers about the same content: of this session, or where the settings say so of the whole store."""
+        scope, content = self.settings.extraction_cache, facts.measure.sha256
+        if scope == "off" or not content:
+            return NO_NOTES
+
+        def recall(key: str) -> bytes | None:
+            found = self.store.recall(self.session, content, key)
+            if found is None and scope == "store":
+                others = (one for one in self.store.sessions() if one.id != self.session.id)
+                found = next((note for one in others if (note := self.store.recall(one, content, key))), None)
+            return found
+
+        return Notes(recall, lambda key, data: self.store.remember(self.session, content, key, data))
+
+    def _record(self, facts: Facts, call: CallRecord) -> None:
+        usage = call.usage
+        self.journal.record(
+            "asked", handle=facts.handle, tool=facts.origin.tool, seconds=call.seconds, purpose=call.purpose,
+            model=call.model, chunk=call.chunk, messages=call.messages, request_bytes=call.request_bytes,
+            reply_bytes=call.reply_bytes, preview=call.preview, input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens, cost=usage.cost, attempt=call.attempt, why=call.problem,
+        )  # fmt: skip

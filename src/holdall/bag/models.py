@@ -1,0 +1,35 @@
+"""Which model answers questions about outputs: the one of the settings, else the session's own.
+
+A model that was given by name is made when it is first asked, and closed with the session; one that was handed in
+belongs to whoever made it.
+"""
+
+from holdall.llm.naming import model_named
+from holdall.llm.protocol import Model
+from holdall.values.errors import NoModel
+from holdall.values.settings import Settings
+
+
+class Models:
+    def __init__(self, settings: Settings, current: Model | str | None) -> None:
+        self.chosen: Model | str | None = settings.extraction_model or current
+        self._made: dict[str, Model] = {}
+
+    @property
+    def configured(self) -> bool:
+        return bool(self.chosen)
+
+    def named(self, given: Model | str | None = None, *, tool: str = "") -> Model:
+        """`given`, else the chosen one. Raises NoModel where there is none."""
+        wanted = given or self.chosen
+        if not wanted:
+            raise NoModel(tool)
+        if not isinstance(wanted, str):
+            return wanted
+        if wanted not in self._made:
+            self._made[wanted] = model_named(wanted)
+        return self._made[wanted]
+
+    async def close(self) -> None:
+        while self._made:
+            await self._made.popitem()[1].close()

@@ -1,0 +1,134 @@
+"""The calls that a question makes: in parallel, repeated where that helps, counted, recorded, under a ceiling.
+
+A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never came. It
+knows nothing of chunks or documents: whoever asks says how a reply is read.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from holdall.llm.protocol import Model, Request
+from holdall.policy.ceiling import Ceiling, Forecast
+from holdall.values.chat import Reply, Usage, size_of
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly
+from holdall.values.extraction import CallRecord, Spent
+
+PREVIEW = 500  # characters of a reply that are recorded
+_FIRST_PAUSE = 0.5  # seconds before a busy model is asked again; twice as long each time
+_LONGEST_PAUSE = 30.0
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Read]):
+    """One question to a model: `make` builds the request anew for each try, `read` gives None for a useless reply."""
+
+    make: Callable[[], tuple[Request, Callable[[Reply], Read | None]]]
+    purpose: str
+    chunk: int | None = None
+
+
+@dataclass(slots=True)
+class Asker:
+    """Of one question about one output."""
+
+    model: Model
+    ceiling: Ceiling
+    parallel: int = 8
+    retries: int = 2
+    seconds: float | None = None  # that one call may take
+    record: Callable[[CallRecord], None] = lambda _: None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    spent: Spent = field(default_factory=Spent)
+    reading: asyncio.Semaphore = field(init=False)  # for whoever holds a text that is to be asked about
+    _free: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._free = asyncio.Semaphore(self.parallel)
+        self.reading = asyncio.Semaphore(self.parallel)
+
+    async def ask(self, asked: Asked[Read]) -> Read:
+        """What the model answered. Raises ModelFault where no try gave anything, TooCostly where no more is allowed."""
+        problem: ModelFault = ModelFault("it was never asked")
+        for attempt in range(1, self.retries + 2):
+            if attempt > 1:
+                self.spent = self._more(retries=1)
+            try:
+                async with self._free:
+                    found = await self._once(asked, attempt)
+            except ModelOverflow:
+                raise  # the same again would be too long again
+            except TooCostly:
+                if attempt == 1:
+                    raise
+                break  # why it had to be asked again says more
+            except ModelFault as fault:
+                problem = fault
+                if isinstance(fault, ModelBusy) and attempt <= self.retries:
+                    await self.sleep(_pause(fault, attempt))
+                continue
+            if found is not None:
+                return found
+            problem = ModelFault("the reply has no answer in the form that was asked for")
+        raise problem
+
+    async def _once(self, asked: Asked[Read], attempt: int) -> Read | None:
+        self.check()
+        request, read = asked.make()
+        started = time.perf_counter()
+        reply, why = Reply(), ""
+        found: Read | None = None
+        try:
+            async with asyncio.timeout(self.seconds):
+                reply = await self.model.ask(request)
+            found = read(reply)
+            why = "" if found is not None else f"no usable answer ({reply.stop})"
+        except TimeoutError:
+            why = f"no answer within {self.seconds:g} s"
+            raise ModelBusy(why, retry_after=0.0) from None
+        except ModelFault as fault:
+            why = str(fault)
+            raise
+        finally:
+            self.note(request, reply, asked.purpose, asked.chunk, time.perf_counter() - started, attempt, why)
+        return found
+
+    def note(
+        self, request: Request, reply: Reply, purpose: str, chunk: int | None, seconds: float, attempt: int, why: str
+    ) -> None:
+        """Count and record one call."""
+        self.spent = self._more(calls=1, usage=reply.usage, seconds=seconds)
+        self.record(
+            CallRecord(
+                purpose, reply.model or self.model.name, chunk, len(request.messages), size_of(request.messages),
+                len(reply.text.encode("utf-8", "replace")), reply.text[:PREVIEW], reply.usage, seconds, attempt, why,
+            )
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raises TooCostly where one more call would pass the ceiling."""
+        spent = self.spent
+        usage = spent.usage
+        now = Forecast(spent.calls + 1, usage.input_tokens, usage.output_tokens, usage.cost)
+        if over := self.ceiling.over(now):
+            raise TooCostly(f"the ceiling of {over} for one question was reached after {spent.calls:,} calls.")
+
+    def from_cache(self) -> None:
+        self.spent = self._more(cached_calls=1)
+
+    def _more(
+        self, *, calls: int = 0, cached_calls: int = 0, retries: int = 0, usage: Usage | None = None, seconds: float = 0
+    ) -> Spent:
+        spent = self.spent
+        return Spent(
+            spent.calls + calls, spent.cached_calls + cached_calls, spent.retries + retries,
+            spent.usage + usage if usage is not None else spent.usage, spent.seconds + seconds,
+        )  # fmt: skip
+
+
+def _pause(fault: ModelBusy, attempt: int) -> float:
+    wanted = fault.retry_after if fault.retry_after is not None else _FIRST_PAUSE * 2 ** (attempt - 1)
+    return max(0.0, min(wanted, _LONGEST_PAUSE))

@@ -1,0 +1,112 @@
+"""A model searches the output with two tools, Read and Grep, and reports. It sees nothing else and calls nothing else.
+
+A report that it did not write (it ran out of turns, or never came to one) is a failure of the strategy.
+"""
+
+from dataclasses import dataclass, field
+
+from holdall.extract.asking import Asked, Asker
+from holdall.extract.document import Document, Policy
+from holdall.extract.full_chunked import not_the_question
+from holdall.extract.verify import Quote, verify
+from holdall.llm.actions import with_tools
+from holdall.llm.converse import Turn, converse, side_by_side
+from holdall.llm.protocol import Model, Request
+from holdall.llm.wrapped import Wrapped
+from holdall.policy.ledger import Ranges
+from holdall.policy.route import Route
+from holdall.store.ids import new_nonce, new_tag
+from holdall.values.chat import Message, Reply, Returned, ToolCall, User
+from holdall.values.errors import ModelFault
+from holdall.values.extraction import Extraction
+from holdall.values.spans import Span
+from holdall.wire.extraction import nothing_found_by_search
+from holdall.wire.findings import Finding, finding_in_text, finding_of
+from holdall.wire.prompts import LAST_TURN, Form, form_for, no_report_yet, read_grep_prompt
+
+
+class _Counted(Wrapped):
+    """Every call goes through the asker: repeated, counted, recorded, under the ceiling."""
+
+    def __init__(self, model: Model, asker: Asker) -> None:
+        super().__init__(model)
+        self._asker = asker
+
+    async def ask(self, request: Request) -> Reply:
+        return await self._asker.ask(Asked(lambda: (request, lambda reply: reply), "read-grep"))
+
+
+@dataclass(slots=True)
+class _Search:
+    """One conversation, and what the model has read in it."""
+
+    document: Document
+    form: Form
+    policy: Policy
+    reply_tokens: int
+    transcript: list[Message]
+    calls: int = 0
+    read: Ranges = field(default_factory=Ranges)
+
+    def build(self, turn: Turn) -> Request:
+        if turn.last:
+            return Request((*self.transcript, User(LAST_TURN)), max_tokens=self.reply_tokens)
+        return Request(tuple(self.transcript), self.document.tools, max_tokens=self.reply_tokens)
+
+    async def call(self, call: ToolCall) -> Returned:
+        if self.document.look is None:
+            raise ModelFault("this output cannot be searched with tools")
+        self.calls += 1
+        looked = await self.document.look(call)
+        if self.form.nonce and self.form.nonce in looked.text:  # it would no longer prove who wrote the report
+            raise ModelFault("the output holds the nonce of this call")
+        for span in looked.spans:
+            self.read.add(span)
+        return Returned(call.id, call.name, looked.text, looked.is_error)
+
+    def finding(self, reply: Reply) -> Finding | None:
+        if self.form.nonce:
+            return finding_in_text(reply.text, self.form.nonce)
+        return finding_of(reply.text) if reply.text.strip() else None
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return tuple(Span(start, end) for start, end in self.read.as_lists())
+
+
+async def read_and_grep(document: Document, question: str, policy: Policy, way: Route, asker: Asker) -> Extraction:
+    """Raises ModelFault where no report comes."""
+    # A model that calls no tools by itself answers in a field of its action, which nothing in the output can reach.
+    form = form_for([question], schema=not asker.model.calls_tools, new_tag=new_tag, new_nonce=new_nonce)
+    reply_tokens = min(asker.model.max_output, policy.answer_tokens, asker.model.window // 4)
+    search = _Search(document, form, policy, reply_tokens, list(read_grep_prompt(document.source, question, form)))
+    finding = await _found(search, with_tools(_Counted(asker.model, asker)))
+    source, spans = document.source.measure, search.spans
+    quotes = [Quote(text, 0, spans) for text in finding.quotes]
+    proved = await document.on(lambda reader: verify(quotes, reader.read, reader.totals.bytes))
+    answer = finding.answer
+    if not finding.found:
+        read = sum(span.end - span.start for span in spans)
+        answer = nothing_found_by_search(search.calls, read, source.bytes, answer)
+    return Extraction(
+        answer=answer, strategy=way.strategy, reason=way.reason, found=finding.found, source_hash=source.sha256,
+        source_bytes=source.bytes, chunks_searched=0, chunks_total=0,
+        snippets=not_the_question(proved.snippets, question), confidence=finding.confidence, searched=spans,
+        unchecked=finding.more_quotes + proved.unchecked, model=asker.model.name,
+    )  # fmt: skip
+
+
+async def _found(search: _Search, model: Model) -> Finding:
+    talk = await converse(
+        model, search.transcript, build=search.build, run=side_by_side(search.call),
+        max_turns=search.policy.max_turns, calls_per_turn=search.policy.calls_per_turn,
+    )  # fmt: skip
+    if talk.outcome == "out of turns":
+        raise ModelFault(f"no report after {talk.turns} turns")
+    finding = search.finding(talk.reply)
+    if finding is None and search.form.nonce and talk.turns < search.policy.max_turns:
+        asked = (*search.transcript, User(no_report_yet(search.form)))
+        finding = search.finding(await model.ask(Request(asked, max_tokens=search.reply_tokens)))
+    if finding is None:
+        raise ModelFault("it answered without a report in the form that was asked for")
+    return finding

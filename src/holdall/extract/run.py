@@ -1,0 +1,188 @@
+"""A question about an output: routed, answered from what is known already, asked, and where that fails, truncated.
+
+It knows nothing of sessions or loops: a document, a question, a policy and a model come in, an `Extraction` goes out.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from holdall.extract.asking import Asker
+from holdall.extract.chunk_calls import ChunkCalls
+from holdall.extract.chunks import plan_chunks
+from holdall.extract.document import Document, Policy, Watch
+from holdall.extract.full_chunked import (
+    Mapped,
+    Rooms,
+    best_confidence,
+    beyond,
+    not_the_question,
+    rooms,
+    searched_spans,
+)
+from holdall.extract.read_grep import read_and_grep
+from holdall.extract.remembering import NO_NOTES, Notes, key_of, recalled_answer, remember
+from holdall.extract.truncate import truncated
+from holdall.extract.verify import merge
+from holdall.llm.protocol import Model
+from holdall.policy.ceiling import Forecast
+from holdall.policy.route import Route, route
+from holdall.text.numbers import plural
+from holdall.text.tokens import count_in_pieces
+from holdall.values.chat import Usage
+from holdall.values.errors import ModelFault, TooCostly
+from holdall.values.extraction import CallRecord, Extraction, Spent
+from holdall.wire.extraction import fallen_back, not_summed_up, nothing_found
+
+_LOG = logging.getLogger("holdall")
+_MOST_TOLD = 8  # chunks whose description is passed on where nothing was found
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a question would take, before the first call."""
+
+    route: Route
+    rooms: Rooms
+    chunks: int
+    forecast: Forecast
+
+
+@dataclass(slots=True)
+class Question:
+    """One question about one document, put to one model. `price` tells what so much usage costs, where it is known."""
+
+    document: Document
+    text: str
+    policy: Policy
+    model: Model
+    notes: Notes = NO_NOTES
+    record: Callable[[CallRecord], None] = lambda _: None
+    watch: Watch = lambda _: None
+    price: Callable[[Usage], float | None] = lambda _: None
+
+    async def plan(self) -> Plan:
+        measure = self.document.source.measure
+        given = rooms(self.model, self.policy, self.document.source, self.text, self._count)
+        chunks = await self.document.on(
+            lambda reader: len(
+                plan_chunks(
+                    reader.read, measure=measure, chunk_tokens=given.chunk, overlap_percent=self.policy.overlap_percent
+                )
+            )
+        )
+        way = route(
+            measure, mode=self.policy.mode, chunks=chunks, max_chunks=self.policy.max_chunks,
+            long_line_bytes=self.policy.long_line_bytes, always_chunked=self.policy.always_chunked,
+        )  # fmt: skip
+        return Plan(way, given, chunks, self._forecast(way, given, chunks))
+
+    async def answer(self) -> Extraction:
+        """Raises TooCostly where the ceiling forbids even to begin; otherwise something always comes back."""
+        plan = await self.plan()
+        if over := self.policy.ceiling.over(plan.forecast):
+            size = self.document.source.measure.bytes
+            raise TooCostly(
+                f"{plan.route.strategy} of {size:,} bytes would take {plan.forecast}, and a question may take {over}. "
+                "Ask for less (grep or query narrow it down), or raise the ceiling."
+            )
+        started = time.perf_counter()
+        key = self._key(plan)
+        known = await asyncio.to_thread(recalled_answer, self.notes, key)
+        if known is not None:
+            return replace(known, cached=True, spent=Spent(cached_calls=known.spent.calls + known.spent.cached_calls))
+        asker = Asker(
+            self.model, self.policy.ceiling, self.policy.parallel, self.policy.retries, self.policy.call_seconds,
+            self.record,
+        )  # fmt: skip
+        found = await self._by(plan, asker)
+        found = replace(found, spent=replace(asker.spent, seconds=time.perf_counter() - started))
+        if not found.warning and not found.failed and found.strategy != "truncate":
+            await asyncio.to_thread(remember, self.notes, key, found)
+        return found
+
+    # Inside
+
+    async def _by(self, plan: Plan, asker: Asker) -> Extraction:
+        strategy = plan.route.strategy
+        if strategy == "truncate":
+            return await self._truncated(plan.route)
+        try:
+            if strategy == "full-chunked":
+                return await self._chunked(plan, asker)
+            return await read_and_grep(self.document, self.text, self.policy, plan.route, asker)
+        except (ModelFault, TooCostly) as problem:
+            _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, problem)
+            short = await self._truncated(Route("truncate", "fallback"))
+            return replace(short, warning=fallen_back(strategy, str(problem)))
+
+    async def _chunked(self, plan: Plan, asker: Asker) -> Extraction:
+        calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, asker, self.notes, self.watch)
+        mapped = await calls.read_all()
+        if mapped.total and not mapped.findings:
+            raise ModelFault(f"of {plural(mapped.total, 'chunk')} none could be read: {mapped.failed[0].why}")
+        told = self._told(plan.route, mapped)
+        hits = mapped.hits
+        if not hits:
+            there = [one.finding.answer for one in mapped.findings[:_MOST_TOLD]]
+            answer = nothing_found(len(mapped.findings), mapped.total, mapped.failed, there)
+            return replace(told, answer=answer, found=False)
+        every = [snippet for one in hits for snippet in one.snippets]
+        proved = not_the_question(await self.document.on(lambda reader: merge(every, reader.read)), self.text)
+        told = replace(
+            told, snippets=proved, confidence=best_confidence(hits), unchecked=sum(one.unchecked for one in hits)
+        )
+        if len(hits) == 1:
+            return replace(told, answer=hits[0].finding.answer)
+        try:
+            summed = await calls.sum_up(mapped)
+        except (ModelFault, TooCostly) as problem:
+            one_by_one = "\n\n".join(one.finding.answer for one in hits)
+            return replace(told, answer=one_by_one, warning=not_summed_up(str(problem)))
+        # The one that sums up has read no bytes: its quotes count only where they stand in what was proved.
+        snippets = (*proved, *not_the_question(beyond(summed.quotes, proved), self.text))
+        sure = summed.confidence if summed.confidence is not None else told.confidence
+        answer = summed.answer if summed.found or not summed.answer else "\n\n".join(one.finding.answer for one in hits)
+        return replace(told, answer=answer, snippets=snippets, confidence=sure)
+
+    def _told(self, way: Route, mapped: Mapped) -> Extraction:
+        measure = self.document.source.measure
+        return Extraction(
+            answer="", strategy=way.strategy, reason=way.reason, found=True, source_hash=measure.sha256,
+            source_bytes=measure.bytes, chunks_searched=len(mapped.findings), chunks_total=mapped.total,
+            failed=mapped.failed, searched=searched_spans(mapped.findings), model=self.model.name,
+        )  # fmt: skip
+
+    async def _truncated(self, way: Route) -> Extraction:
+        measure = self.document.source.measure
+        text, parts = await self.document.on(lambda reader: truncated(reader, self.policy.truncate_bytes))
+        return Extraction(
+            answer=text, strategy="truncate", reason=way.reason, found=True, source_hash=measure.sha256,
+            source_bytes=measure.bytes, chunks_searched=0, chunks_total=0, searched=tuple(one.span for one in parts),
+        )  # fmt: skip
+
+    def _forecast(self, way: Route, given: Rooms, chunks: int) -> Forecast:
+        measure = self.document.source.measure
+        if way.strategy == "truncate":
+            return Forecast(0, 0, 0, 0.0)
+        if way.strategy == "read-grep":
+            calls = self.policy.max_turns
+            read = calls * min(self.model.window // 2, 20_000)
+        else:
+            calls = chunks + (chunks > 1)
+            prompts = chunks * (given.outputs - given.chunk + 500 if given.outputs > given.chunk else 500)
+            read = int(measure.tokens * (1 + self.policy.overlap_percent / 100)) + min(prompts, chunks * 1000)
+        written = calls * min(given.reply, 500)
+        return Forecast(calls, read, written, self.price(Usage(read, written)))
+
+    def _key(self, plan: Plan) -> str:
+        policy = self.policy
+        return key_of(
+            "answer", self.text, self.model.name, plan.route.strategy, plan.rooms.chunk, policy.overlap_percent,
+            self.model.keeps_schema,
+        )  # fmt: skip
+
+    def _count(self, text: str) -> int:
+        return count_in_pieces(self.document.tokenizer, text)

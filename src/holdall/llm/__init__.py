@@ -1,0 +1,1 @@
+"""Language models behind one small seam; nothing here knows outputs, sessions or questions."""

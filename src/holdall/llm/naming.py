@@ -1,0 +1,110 @@
+"""From the name of a model to the model. What an implementation needs is imported when its name is asked for.
+
+    provider:model          openai:gpt-5, anthropic:claude-sonnet-4-5, whatever pydantic-ai knows
+    openai:NAME@URL         a server that speaks OpenAI's chat API
+    gguf:PATH               a file on this machine
+    scripted:FILE           replies from a file
+
+Options follow a question mark: `gguf:PATH?context=4096&threads=4`, `openai:NAME@URL?window=8192&tools=no`.
+"""
+
+import difflib
+import importlib
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from holdall.llm.catalogue import Price
+from holdall.llm.protocol import Model
+from holdall.values.errors import NoSuchModel
+
+FORMS = (
+    "A model is named provider:model (as openai:gpt-5), openai:NAME@URL (a server that speaks OpenAI's chat API), "
+    "gguf:PATH (a file on this machine) or scripted:FILE (replies from a file)."
+)
+_OURS = ("gguf", "scripted")
+_OPTIONS = re.compile(r"\?(\w+=[^&?=]*(?:&\w+=[^&?=]*)*)\Z")
+_YES_NO = {"yes": True, "no": False}
+_LONGEST_SHOWN = 200
+
+
+def model_named(
+    name: str, *, window: int | None = None, max_output: int | None = None, price: Price | None = None
+) -> Model:
+    """Raises NoSuchModel, which says what there is; MissingExtra, which says what to install.
+
+    What is given here goes before what the name's options and the catalogue say.
+    """
+    form, colon, rest = name.partition(":")
+    if not colon or not rest or not name.isprintable():
+        raise NoSuchModel(_unknown(name))
+    rest, options = _split(rest)
+    given = {"window": window, "max_output": max_output, "price": price}
+    match form:
+        case "scripted":
+            return importlib.import_module("holdall.llm.scripted_file").scripted_from(
+                Path(rest).expanduser(), **_read(name, options, given, {})
+            )
+        case "gguf":
+            read = _read(name, options, given, {"context": int, "threads": int})
+            read.pop("price", None)  # it costs nothing
+            if (asked := read.pop("window", None)) is not None:
+                read["context"] = asked
+            return importlib.import_module("holdall.llm.gguf").GgufModel(Path(rest).expanduser(), **read)
+        case _:
+            return _of_provider(name, form, rest, _read(name, options, given, {"tools": _yes_no, "schema": _yes_no}))
+
+
+def _of_provider(name: str, form: str, rest: str, options: dict[str, Any]) -> Model:
+    if near := difflib.get_close_matches(form, _OURS, n=1, cutoff=0.75):
+        raise NoSuchModel(f'{_unknown(name)} Did you mean "{near[0]}:{rest}"?')
+    providers: Any = importlib.import_module("holdall.llm.providers")
+    if not providers.is_known(form):
+        raise NoSuchModel(_unknown(name, near=providers.known_providers(), rest=rest))
+    for told, meant in (("tools", "calls_tools"), ("schema", "keeps_schema")):
+        if told in options:
+            options[meant] = options.pop(told)
+    model: Model = providers.ProviderModel(f"{form}:{rest}", **options)
+    return model
+
+
+def _split(rest: str) -> tuple[str, dict[str, str]]:
+    found = _OPTIONS.search(rest)
+    if found is None:
+        return rest, {}
+    return rest[: found.start()], dict(pair.split("=", 1) for pair in found[1].split("&"))
+
+
+def _read(
+    name: str, options: dict[str, str], given: dict[str, Any], own: dict[str, Callable[[str], Any]]
+) -> dict[str, Any]:
+    readers: dict[str, Callable[[str], Any]] = {"window": int, "max_output": int, **own}
+    read: dict[str, Any] = {}
+    for key, value in options.items():
+        if key not in readers:
+            raise NoSuchModel(f'{_shown(name)}: there is no option "{key}" here. Options: {", ".join(readers)}.')
+        try:
+            read[key] = readers[key](value)
+        except ValueError:
+            kind = "a number" if readers[key] is int else "yes or no"
+            raise NoSuchModel(f'{_shown(name)}: {key} is "{value}"; it must be {kind}.') from None
+    return read | {key: value for key, value in given.items() if value is not None}
+
+
+def _yes_no(value: str) -> bool:
+    if value not in _YES_NO:
+        raise ValueError(value)
+    return _YES_NO[value]
+
+
+def _unknown(name: str, *, near: Iterable[str] = (), rest: str = "") -> str:
+    text = f'no model is named "{_shown(name)}". {FORMS}'
+    if name.lower().endswith(".gguf") and ":" not in name:
+        return f'{text} Did you mean "gguf:{_shown(name)}"?'
+    matches = difflib.get_close_matches(name.partition(":")[0], list(near), n=1)
+    return f'{text} Did you mean "{matches[0]}:{_shown(rest)}"?' if matches else text
+
+
+def _shown(text: str) -> str:
+    return " ".join(text[:_LONGEST_SHOWN].split())

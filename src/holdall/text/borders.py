@@ -1,0 +1,66 @@
+"""Where a large output is best cut in two: after a line, between two elements of JSON, between two words.
+
+Only a small stretch before the wanted place is read, whatever the size of the output. A line ends where a newline
+stands, so its border is certain. Whether a comma stands between two elements or inside a string cannot be known
+without reading from the start: the border of an element is the most likely one, and nothing more is claimed of it.
+No cut is ever made inside a character.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from holdall.text.utf8 import straddling_bytes
+from holdall.values.facts import Kind
+
+Read = Callable[[int, int], bytes]
+
+_FIRST_LOOK = 4 * 1024  # bytes; most borders lie so near that the rest need not be read
+_WORD = 256  # a longer run without a blank is no word
+_AHEAD = 16  # bytes after the cut that tell whether an element begins there
+
+_SPACE = rb"[ \t\r\n]*+"
+# From the surest to the least: between two containers or their members, between two strings, between two numbers.
+# The second may be the string "," itself, the third a comma in a sentence.
+_ELEMENTS = (
+    re.compile(rb"[}\]]" + _SPACE + rb"(,)(?=" + _SPACE + rb'["\[{])'),
+    re.compile(rb'(?<!\\)"' + _SPACE + rb"(,)(?=" + _SPACE + rb'["\[{])'),
+    re.compile(rb"[0-9el}\]]" + _SPACE + rb"(,)(?=" + _SPACE + rb'[-0-9"tfn\[{])'),
+)
+_TAGS = (re.compile(rb"(>)(?=<[a-zA-Z])"), re.compile(rb"(>)"))
+_BLANKS = (re.compile(rb"([ \t]++)"),)
+_PATTERNS: dict[Kind, Sequence[re.Pattern[bytes]]] = {"json": _ELEMENTS, "ndjson": _ELEMENTS, "html": _TAGS}
+
+
+def border_before(read: Read, at: int, *, near: int, kind: Kind = "text") -> int:
+    """The best place to cut, at `at` or at most `near` bytes before it; three bytes before where `near` is less."""
+    looks = dict.fromkeys((min(near, _FIRST_LOOK), near))  # the second is no look of its own where it is no wider
+    for reach in looks:
+        newline = read(max(0, at - reach), at).rfind(b"\n") if reach else -1
+        if newline >= 0:
+            return max(0, at - reach) + newline + 1
+    patterns = _PATTERNS.get(kind, ())
+    for reach in looks if patterns else ():
+        border = _last(patterns, read, at, reach)
+        if border is not None:
+            return border
+    border = _last(_BLANKS, read, at, min(near, _WORD))
+    return char_border(read, at) if border is None else border
+
+
+def char_border(read: Read, at: int) -> int:
+    """`at`, or the start of the character that it is inside of; and never between a carriage return and its newline."""
+    before, after = read(max(0, at - 3), at), read(at, at + 3)
+    if before.endswith(b"\r") and after.startswith(b"\n"):
+        return at - 1
+    return at - straddling_bytes(before, after)
+
+
+def _last(patterns: Sequence[re.Pattern[bytes]], read: Read, at: int, reach: int) -> int | None:
+    """The end of the last match of the first pattern that has one; it ends at or before `at`."""
+    start = max(0, at - reach)
+    window = read(start, at + _AHEAD)
+    for pattern in patterns:
+        ends = [match.end(1) for match in pattern.finditer(window) if match.end(1) <= at - start]
+        if ends:
+            return start + ends[-1]
+    return None

@@ -1,0 +1,95 @@
+"""A conversation with a language model, as data: what is said to it, what it says, what that took.
+
+No provider's form is known here; `llm` translates.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """`arguments` is a mapping; where a model wrote no valid JSON object, the text as it came."""
+
+    id: str
+    name: str
+    arguments: Any = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model said before: text, calls, or both."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What one of its calls gave."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+Message = System | User | Said | Returned
+Stop = Literal["end", "calls", "length", "refused"]  # why it stopped: "length" means that it was cut off
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Of one call or of many. `cost` is in US dollars; None where the price of the model is not known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0  # of the input, those that the provider had cached
+    cost: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        costs = [one for one in (self.cost, other.cost) if one is not None]
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            sum(costs) if costs else None,
+        )
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+_NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`text` has no thinking in it where the provider keeps the two apart."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = _NO_USAGE
+    stop: Stop = "end"
+    model: str = ""
+
+
+def size_of(messages: "tuple[Message, ...]") -> int:
+    """Bytes of all their texts: what is recorded of a request in place of the text itself."""
+    total = 0
+    for message in messages:
+        total += len(message.text.encode("utf-8", "replace"))
+        if isinstance(message, Said):
+            total += sum(len(str(call.arguments).encode("utf-8", "replace")) for call in message.calls)
+    return total

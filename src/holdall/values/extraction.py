@@ -1,0 +1,156 @@
+"""What a model found in an output, and what Holdall could prove of it.
+
+Ranges are computed against the stored bytes, never taken from a model. `to_json` of a result is S3's
+`ExtractionResult`, with `verified` beside each snippet.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdall.values.chat import Usage
+from holdall.values.spans import Span
+
+Strategy = Literal["full-chunked", "read-grep", "truncate"]
+Mode = Literal["auto", "full-chunked", "read-grep", "truncate"]
+RouteReason = Literal["asked", "fits", "long-lines", "many-lines", "dialect", "fallback"]
+Check = Literal["exact", "loose", "near", "none"]
+VERIFIED: tuple[Check, ...] = ("exact", "loose")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A piece of the source that the model rests on.
+
+    `exact`: it stands there as the model wrote it. `loose`: it does but for white space and escapes. `near`: the most
+    similar place; the model changed it. `none`: it is nowhere; then `text` is the model's and the range is empty.
+    """
+
+    text: str
+    span: Span
+    chunk: int = 0  # from 0
+    check: Check = "exact"
+    said: str = ""  # the model's words, where `text` is not what it wrote
+
+    @property
+    def verified(self) -> bool:
+        return self.check in VERIFIED
+
+    def to_json(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {
+            "text": self.text,
+            "start_byte": self.span.start,
+            "end_byte": self.span.end,
+            "chunk_index": self.chunk,
+            "verified": self.verified,
+        }
+        if not self.verified:
+            flat["check"] = self.check
+        return flat | ({"said": self.said} if self.said else {})
+
+
+@dataclass(frozen=True, slots=True)
+class FailedChunk:
+    """A part of the source that no model could be made to read, and why."""
+
+    index: int
+    span: Span
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"chunk_index": self.index, "start_byte": self.span.start, "end_byte": self.span.end, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call of a model, as it is recorded: sizes and a short preview, never the text (S0 decision 24)."""
+
+    purpose: str  # map, reduce, read-grep
+    model: str
+    chunk: int | None  # from 0; None where the call is about no chunk
+    messages: int
+    request_bytes: int
+    reply_bytes: int
+    preview: str
+    usage: Usage
+    seconds: float
+    attempt: int  # from 1; more than 1 is a retry
+    problem: str = ""  # why it is of no use, where it is not
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a question is: chunks that were read, of how many; those in which something was found; US dollars."""
+
+    done: int
+    total: int
+    found: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a question took: calls made now, those answered from the cache, tries that failed and were repeated."""
+
+    calls: int = 0
+    cached_calls: int = 0
+    retries: int = 0
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "cached_calls": self.cached_calls,
+            "retries": self.retries,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cost": self.usage.cost,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The answer to one question about one output.
+
+    `found` is false where the model looked and there is nothing: that is a success. A strategy that could not run at
+    all leaves `warning`, and `strategy` says what stands in its place.
+    """
+
+    answer: str
+    strategy: Strategy
+    reason: RouteReason
+    found: bool
+    source_hash: str
+    source_bytes: int
+    chunks_searched: int
+    chunks_total: int
+    snippets: tuple[Snippet, ...] = ()
+    confidence: float | None = None  # the model's own, 0 to 1; None where it gave none
+    failed: tuple[FailedChunk, ...] = ()
+    searched: tuple[Span, ...] = ()  # what a model has read of the source
+    unchecked: int = 0  # quotes that were too many to be looked for, and are left out
+    warning: str = ""
+    model: str = ""
+    cached: bool = False  # the whole answer was there already
+    spent: Spent = field(default_factory=Spent)
+
+    def to_json(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {
+            "snippets": [snippet.to_json() for snippet in self.snippets],
+            "source_hash": self.source_hash,
+            "source_size_bytes": self.source_bytes,
+            "chunks_searched": self.chunks_searched,
+            "chunks_total": self.chunks_total,
+            "confidence": self.confidence,
+        }
+        if not self.found:
+            flat["no_match_reason"] = "No content matching query found in tool output."
+        flat |= {"answer": self.answer, "strategy": self.strategy, "reason": self.reason}
+        if self.failed:
+            flat["failed_chunks"] = [chunk.to_json() for chunk in self.failed]
+        if self.unchecked:
+            flat["quotes_not_checked"] = self.unchecked
+        if self.warning:
+            flat["warning"] = self.warning
+        return flat

@@ -1,0 +1,178 @@
+"""The answer to a question about an output, as a model reads it in each dialect.
+
+What a model wrote and what Holdall proved are kept apart: every quote stands with its byte range and "verified", or
+with the words that it is not in the output. Each answer fits the bounds that it is given: quotes are left out first,
+from the end, and it says how many.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdall.text.excerpt import first_bytes
+from holdall.text.numbers import plural
+from holdall.values.extraction import Extraction, FailedChunk, Snippet
+from holdall.wire.answers import Frame
+
+Fits = Callable[[str], bool]
+_MOST_FAILED = 5
+_OUR_HEADERS = re.compile(r"^(ABSTRACT FROM TOOL OUTPUT |TOOL_OUTPUT FAILED FOR )", re.MULTILINE)
+_CHECKS = {
+    "exact": "verified",
+    "loose": "verified but for white space and escapes",
+    "near": "unverified: the model changed it; this is the most similar place",
+    "none": "unverified: not in the output",
+}
+
+
+def cut_note(text: str, keep: int) -> str:
+    """The beginning of `text`, about `keep` bytes, and how much is gone."""
+    part = first_bytes(text, keep)
+    return f"{part.text}\n[cut here: {part.omitted:,} more characters]"
+
+
+def coverage(extraction: Extraction) -> str:
+    """What was searched, in one clause."""
+    size = extraction.source_bytes
+    if extraction.strategy == "full-chunked":
+        return f"searched {extraction.chunks_searched:,} of {plural(extraction.chunks_total, 'chunk')}"
+    read = sum(span.end - span.start for span in extraction.searched)
+    if extraction.strategy == "read-grep":
+        return f"searched with Read and Grep; {read:,} of {size:,} bytes were read"
+    return f"not searched: {read:,} of {size:,} bytes, its beginning and its end, are shown"
+
+
+def nothing_found(searched: int, total: int, failed: Sequence[FailedChunk], there: Sequence[str]) -> str:
+    """Not found is an answer: it says what was searched and what there is instead."""
+    told = f"No content matching query found in tool output. Searched {searched:,} of {plural(total, 'chunk')}."
+    if failed:
+        told += f" {not_searched(failed)}"
+    about = [line for line in dict.fromkeys(text.strip() for text in there) if line]
+    if about:
+        told += "\nWhat there is:\n" + "\n".join(
+            f"- {cut_note(line, 300) if len(line) > 300 else line}" for line in about
+        )
+    return told
+
+
+def nothing_found_by_search(calls: int, read: int, size: int, there: str) -> str:
+    """The same for a model that searched with tools."""
+    told = (
+        f"No content matching query found in tool output. Searched with {plural(calls, 'call')} of Read and Grep; "
+        f"{read:,} of {size:,} bytes were read."
+    )
+    return f"{told}\nWhat there is:\n- {cut_note(there, 300) if len(there) > 300 else there}" if there else told
+
+
+def not_searched(failed: Sequence[FailedChunk]) -> str:
+    listed = "; ".join(f"bytes {one.span.start}:{one.span.end} ({one.why})" for one in failed[:_MOST_FAILED])
+    more = f"; and {len(failed) - _MOST_FAILED} more" if len(failed) > _MOST_FAILED else ""
+    return f"Not searched: {listed}{more}."
+
+
+def not_summed_up(why: str) -> str:
+    return f"The findings of the chunks could not be summed up ({why.rstrip('.')}); they follow one by one."
+
+
+def fallen_back(strategy: str, why: str) -> str:
+    why = why.rstrip(".")
+    return f"WARNING: {strategy} failed ({why}). What follows is only the beginning and the end of the output."
+
+
+def middle_gone(omitted: int, start: int, end: int) -> str:
+    return f"[… {omitted:,} bytes are left out here: bytes {start}:{end} …]"
+
+
+def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
+    """The answer, then each quote with its byte range and whether it is verified."""
+    head = [
+        f"answer of {extraction.model or 'no model'}, which read it" if extraction.strategy != "truncate" else "",
+        extraction.strategy,
+        coverage(extraction),
+        _confidence(extraction),
+        "found before, from the cache" if extraction.cached else "",
+    ]
+
+    def told(answer: str, quotes: Sequence[Snippet]) -> str:
+        parts = [frame.around(head, answer, "")]
+        if extraction.warning:
+            parts.insert(0, extraction.warning)
+        parts += [_own_quote(snippet, frame) for snippet in quotes]
+        parts += _after(extraction, len(extraction.snippets) - len(quotes))
+        if quotes and quotes[0].check != "none":
+            span = quotes[0].span
+            parts.append(frame.next("read", {"bytes": f"{max(0, span.start - 500)}:{span.end + 500}"}))
+        return "\n".join(part for part in parts if part)
+
+    return _bounded(extraction, told, fits)
+
+
+def s0_answer(extraction: Extraction, tool: str, handle: str, fits: Fits) -> str:
+    """S0 §2, to the letter: the header, an empty line, the abstract. No line of the abstract can pass for a header."""
+
+    def told(answer: str, quotes: Sequence[Snippet]) -> str:
+        body = [answer, *(f"> {snippet.text}\n  ({_where(snippet)})" for snippet in quotes)]
+        body += _after(extraction, len(extraction.snippets) - len(quotes))
+        body.append(f"({coverage(extraction)}{_after_comma(_confidence(extraction))})")
+        abstract = _OUR_HEADERS.sub(r"> \1", "\n".join(part for part in body if part))
+        warning = f"{extraction.warning}\n\n" if extraction.warning else ""
+        named = f"{tool or 'UNKNOWN'} WITH HANDLE {handle}, STRATEGY:{extraction.strategy}:"
+        return f"ABSTRACT FROM TOOL OUTPUT {named}\n\n{warning}{abstract}"
+
+    return _bounded(extraction, told, fits)
+
+
+def s3_answer(extraction: Extraction, fits: Fits) -> str:
+    """S3's ExtractionResult as JSON."""
+
+    def told(answer: str, quotes: Sequence[Snippet]) -> str:
+        flat: dict[str, Any] = extraction.to_json() | {"snippets": [one.to_json() for one in quotes], "answer": answer}
+        left_out = len(extraction.snippets) - len(quotes)
+        return json.dumps(flat | ({"snippets_left_out": left_out} if left_out else {}), ensure_ascii=False)
+
+    return _bounded(extraction, told, fits)
+
+
+def _bounded(extraction: Extraction, told: Callable[[str, Sequence[Snippet]], str], fits: Fits) -> str:
+    quotes: Sequence[Snippet] = extraction.snippets
+    answer = extraction.answer
+    while not fits(text := told(answer, quotes)):
+        if quotes:
+            quotes = quotes[: len(quotes) // 2]
+        elif len(answer) > 64:
+            answer = cut_note(extraction.answer, len(answer.encode("utf-8", "replace")) // 2)
+        else:
+            break
+    return text
+
+
+def _own_quote(snippet: Snippet, frame: Frame) -> str:
+    fence = f"{frame.handle}:{frame.tag}"
+    return f"Quote, {_where(snippet)}:\n<{fence}>\n{snippet.text}\n</{fence}>"
+
+
+def _where(snippet: Snippet) -> str:
+    check = _CHECKS[snippet.check]
+    return check if snippet.check == "none" else f"bytes {snippet.span.start}:{snippet.span.end}, {check}"
+
+
+def _after(extraction: Extraction, left_out: int) -> list[str]:
+    parts: list[str] = []
+    if left_out:
+        parts.append(f"{plural(left_out, 'more quote')} did not fit into this answer.")
+    if extraction.unchecked:
+        parts.append(f"{plural(extraction.unchecked, 'more quote')} of the model were not checked, and are left out.")
+    if extraction.snippets and not any(one.verified for one in extraction.snippets):
+        parts.append("None of the quotes stands in the output as it is: do not rely on this answer.")
+    if extraction.failed and extraction.found:
+        parts.append(not_searched(extraction.failed))
+    return parts
+
+
+def _confidence(extraction: Extraction) -> str:
+    return "" if extraction.confidence is None else f"the model's confidence: {extraction.confidence:g}"
+
+
+def _after_comma(text: str) -> str:
+    return f"; {text}" if text else ""

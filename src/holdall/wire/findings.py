@@ -1,0 +1,109 @@
+"""What a model says that it found: an answer, the words that it rests on, and how sure it is.
+
+Two forms. A model that can be held to a JSON schema answers with short verbatim anchors; any other writes text in the
+wrapper, with its quotes on lines of their own. Nothing here believes a quote: `extract` looks for each in the source.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from holdall.wire.final_report import report_in
+
+NOTHING = "NO RELEVANT DATA FOUND"
+_MOST_QUOTES = 200  # of one reply; a model that repeats itself has no end
+_QUOTE_LINE = re.compile(r"^\s*>\s?(.+?)\s*$", re.MULTILINE)
+_SURE = re.compile(r"^\s*\**confidence\**\s*[:=]\s*\**\s*(\d+(?:\.\d+)?)\s*(%?)\**\s*$", re.MULTILINE | re.IGNORECASE)
+# What a model puts into quotation marks or code marks in running text claims to be verbatim too.
+_IN_MARKS = re.compile(r"“([^“”\n]{12,400})”|\"([^\"\n]{12,400})\"|`([^`\n]{12,400})`")
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["found", "quotes", "answer", "confidence"],
+    "properties": {
+        "found": {"type": "boolean"},
+        "quotes": {
+            "type": "array",
+            "maxItems": 12,
+            "items": {"type": "string", "minLength": 1, "maxLength": 200},
+        },
+        "answer": {"type": "string", "maxLength": 4000},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`answer` is the model's text without its quotes; where nothing was found, what it says there is instead."""
+
+    found: bool
+    answer: str
+    quotes: tuple[str, ...] = ()
+    confidence: float | None = None
+    more_quotes: int = 0  # that were not taken over
+
+
+def finding_in_text(text: str, nonce: str) -> Finding | None:
+    """From a reply in the wrapper; None where there is no wrapper."""
+    report = report_in(text, nonce)
+    return None if report is None else finding_of(report)
+
+
+def finding_of(report: str) -> Finding:
+    """From the text inside a wrapper."""
+    said = list(_SURE.finditer(report))
+    quotes = [*_QUOTE_LINE.findall(report), *_marked(_QUOTE_LINE.sub("", report))]
+    answer = _SURE.sub("", _QUOTE_LINE.sub("", report)).strip()
+    found = not answer.upper().startswith(NOTHING)
+    if not found:
+        answer = answer[len(NOTHING) :].lstrip(" .:\n")
+    unique = list(dict.fromkeys(_unwrapped(quote) for quote in quotes if quote.strip()))
+    confidence = _share(said[-1].group(1), percent=bool(said[-1].group(2))) if said else None
+    kept = tuple(unique[:_MOST_QUOTES]) if found else ()
+    return Finding(found, answer, kept, confidence, len(unique) - len(kept) if found else 0)
+
+
+def finding_in_json(text: str) -> Finding | None:
+    """From a reply that was held to SCHEMA; None where it is not one, cut off for instance."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, Mapping):
+        return None
+    table = cast("Mapping[str, object]", value)
+    answer, found, given = table.get("answer"), table.get("found"), table.get("quotes", [])
+    if not isinstance(answer, str) or not isinstance(given, list):
+        return None
+    marked = _marked(answer)
+    listed = [quote for quote in cast("list[object]", given) if isinstance(quote, str) and quote.strip()]
+    unique = list(dict.fromkeys([*listed, *marked]))
+    sure = table.get("confidence")
+    confidence = (
+        float(sure) if isinstance(sure, int | float) and not isinstance(sure, bool) and 0 <= sure <= 1 else None
+    )
+    says_nothing = found is False or answer.strip().upper().startswith(NOTHING) or not (answer.strip() or unique)
+    if says_nothing:
+        return Finding(False, answer.strip().removeprefix(NOTHING).strip(" .:\n"), (), confidence)
+    return Finding(True, answer.strip(), tuple(unique[:_MOST_QUOTES]), confidence, max(0, len(unique) - _MOST_QUOTES))
+
+
+def _marked(text: str) -> list[str]:
+    return [next(part for part in match.groups() if part) for match in _IN_MARKS.finditer(text)]
+
+
+def _unwrapped(quote: str) -> str:
+    """Models like to put a quoted line into marks once more."""
+    quote = quote.strip()
+    if len(quote) > 2 and (quote[0], quote[-1]) in (("“", "”"), ("`", "`")):
+        return quote[1:-1]
+    return quote
+
+
+def _share(digits: str, *, percent: bool) -> float | None:
+    value = float(digits) / (100 if percent or float(digits) > 1 else 1)
+    return value if 0 <= value <= 1 else None

@@ -1,0 +1,140 @@
+"""Questions about a kept output as a model asks them, in each dialect that has a tool for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall.values.errors import ModelFault
+from holdall.values.taken import Kept
+from tests.bag.shapes import LOG, SMALL, opened
+from tests.extract.shapes import Answer, finding
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+JOB = Answer("job 3 failed first", ["00:00:03 ERROR job 3"], 0.9)
+
+
+@requirement("extract:success-format")
+async def test_the_dialect_of_s0_from_the_message_to_the_abstract(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="extract", model=finding(lambda _: JOB, window=200_000)) as bag:
+        taken = await bag.take(LOG, tool="logs", arguments={"day": "monday"})
+        assert isinstance(taken, Kept)
+        handle = taken.artifact.long_handle
+        assert f'Call tool_output(handle = "{handle}", extract = "what to extract").' in taken.content
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "Which job failed first?"})
+        assert answer.text.replace(handle, "HANDLE") == snapshot("""\
+ABSTRACT FROM TOOL OUTPUT logs WITH HANDLE HANDLE, STRATEGY:full-chunked:
+
+job 3 failed first
+> 2026-01-01 00:00:03 ERROR job 3
+  (bytes 93:124, verified)
+(searched 1 of 1 chunk; the model's confidence: 0.9)\
+""")
+        assert not answer.is_error
+        assert [LOG.encode()[span.start : span.end] for span in answer.spans] == [b"2026-01-01 00:00:03 ERROR job 3"]
+
+
+@requirement("extract:failure-format", "extract:fallback-warns")
+async def test_what_goes_wrong_in_the_dialect_of_s0(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="extract") as bag:
+        handle = (await bag.keep(LOG, tool="logs")).long_handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
+        assert answer.is_error
+        assert answer.text.replace(handle, "HANDLE") == snapshot("""\
+TOOL_OUTPUT FAILED FOR logs WITH HANDLE HANDLE, STRATEGY:auto:
+
+no model is configured for extraction.\
+""")
+
+    def down(_: str) -> Answer:
+        raise ModelFault("503: the provider is down")
+
+    async with opened(tmp_path, dialect="extract", model=finding(down, window=200_000), extraction_max_calls=1) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).long_handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
+        assert not answer.is_error
+        assert answer.text.replace(handle, "HANDLE").split("\n")[:3] == snapshot(
+            [
+                "ABSTRACT FROM TOOL OUTPUT logs WITH HANDLE HANDLE, STRATEGY:truncate:",
+                "",
+                "WARNING: full-chunked failed (of 1 chunk none could be read: 503: the provider is down). What follows is only the beginning and the end of the output.",
+            ]
+        )
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": "read-grep"})
+        assert answer.is_error
+        assert answer.text.replace(handle, "HANDLE") == snapshot("""\
+TOOL_OUTPUT FAILED FOR logs WITH HANDLE HANDLE, STRATEGY:read-grep:
+
+Read-grep of 168,900 bytes would take 15 calls, 307,500 tokens, price unknown, and a question may take 1 call. Ask for less (grep or query narrow it down), or raise the ceiling.\
+""")
+
+
+@requirement(
+    "extract:async-result", "extract:async-always-chunked", "extract:chunk-size-async", "extract:overlap-async"
+)
+async def test_the_dialect_of_s3_gives_the_json_of_its_result(tmp_path: Path) -> None:
+    model = finding(lambda _: JOB, window=16_000, summed=JOB)
+    async with opened(tmp_path, dialect="async", model=model) as bag:
+        taken = await bag.take(LOG, tool="logs")
+        assert isinstance(taken, Kept)
+        asked = {"id": taken.handle, "mode": "extract", "query": "Which job failed first?"}
+        result = json.loads((await bag.call("get_tool_output", asked)).text)
+        assert (result["strategy"], result["reason"]) == ("full-chunked", "dialect")
+        assert result["source_hash"] == taken.artifact.measure.sha256
+        first = result["snippets"][0]
+        assert LOG.encode()[first["start_byte"] : first["end_byte"]].decode() == first["text"]
+        assert "- Overlap: 5%" in model.requests[0].messages[0].text
+        chunks = -(-taken.artifact.measure.tokens // 8000)
+        assert chunks <= result["chunks_total"] <= chunks + 2, "half of the window each"
+        missing = await bag.call("get_tool_output", {"id": taken.handle, "mode": "extract"})
+        assert (missing.is_error, missing.text) == (True, "Query required for extract mode.")
+
+
+@requirement("extract:not-found-succeeds")
+async def test_nothing_found_in_the_dialect_of_s3(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="async", model=finding(lambda _: None, window=200_000)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        answer = await bag.call("get_tool_output", {"id": handle, "mode": "extract", "query": "a dragon"})
+        result = json.loads(answer.text)
+        assert not answer.is_error
+        assert result["no_match_reason"] == "No content matching query found in tool output."
+        assert (result["snippets"], result["chunks_searched"], result["chunks_total"]) == ([], 1, 1)
+
+
+@requirement("dialect:holdall-tool-output", "extract:holdall-answer")
+async def test_our_own_dialect_offers_the_tool_only_where_there_is_a_model(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(LOG, tool="logs")
+        assert "tool_output" not in {tool.name for tool in bag.tools()}
+        assert "tool_output" not in taken.content + bag.instructions()
+        assert bag.owns("tool_output")
+        answer = await bag.call("tool_output", {"handle": taken.handle, "extract": "x"})  # type: ignore[union-attr]
+        assert (answer.is_error, answer.text) == (True, "No model is configured for extraction.")
+    async with opened(tmp_path, model=finding(lambda _: JOB, window=200_000)) as bag:
+        await bag.take(SMALL)
+        taken = await bag.take(LOG, tool="logs")
+        assert isinstance(taken, Kept)
+        assert "tool_output" in {tool.name for tool in bag.tools()}
+        assert f'tool_output(handle="{taken.handle}", extract="…")' in taken.content
+        assert "do not repeat an unverified one as a fact" in bag.instructions()
+        answer = await bag.call("tool_output", {"handle": taken.handle, "extract": "Which job failed first?"})
+        lines = answer.text.replace(taken.handle, "HANDLE").split("\n")
+        assert lines[0] == snapshot(
+            "HANDLE · answer of scripted, which read it · full-chunked · searched 1 of 1 chunk · the model's confidence: 0.9"
+        )
+        assert "Quote, bytes 93:124, verified:" in lines
+        coverage = await bag.coverage(taken.handle)
+        assert coverage.ranges["searched"].bytes() == len(LOG)
+        assert all(coverage.shown.covers(span) for span in answer.spans)
+
+
+@requirement("extract:answer-bounded")
+async def test_an_answer_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
+    many = Answer("all of them. " * 500, [line for line in LOG.split("\n") if "ERROR" in line])
+    async with opened(tmp_path, model=finding(lambda _: many, window=200_000)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        for left in (None, 1000, 300):
+            answer = await bag.call("tool_output", {"handle": handle, "extract": "which?"}, tokens_left=left)
+            assert bag.count(answer.text) <= min(left or 4000, 4000)
