@@ -215,6 +215,13 @@ class Holdall:
     coverage = _waits(bag.Holdall.coverage)
     counters = _waits(bag.Holdall.counters)
 
+    lease = _at_once(bag.Holdall.lease)
+    append_transcript = _at_once(bag.Holdall.append_transcript)
+    transcript = _at_once(bag.Holdall.transcript)
+    history = _at_once(bag.Holdall.history)
+    tree = _at_once(bag.Holdall.tree)
+    save_tree = _at_once(bag.Holdall.save_tree)
+
     decide = _at_once(bag.Holdall.decide)
     tools = _at_once(bag.Holdall.tools)
     still_running = _at_once(bag.Holdall.still_running)
@@ -251,10 +258,12 @@ class Turn:
         call_id: str = "",
         server: str = "",
         schema: Mapping[str, Any] | None = None,
+        background: bool = False,
     ) -> bag.Pending:
         start = functools.partial(
-            self._inner.run, call, tool=tool, arguments=arguments, call_id=call_id, server=server, schema=schema
-        )
+            self._inner.run, call, tool=tool, arguments=arguments, call_id=call_id, server=server, schema=schema,
+            background=background,
+        )  # fmt: skip
         return self._portal.call(_started(start))
 
     def take(

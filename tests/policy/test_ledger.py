@@ -49,7 +49,7 @@ def test_each_output_has_its_own_coverage() -> None:
 
 
 @requirement(
-    "watch:tokens-kept-out", "watch:retrievals-by-verb", "watch:extractions-by-strategy", "watch:fallbacks"
+    "watch:tokens-kept-out", "watch:retrievals-by-verb", "watch:extractions-by-strategy", "watch:fallbacks", "watch:recoveries",
 )  # fmt: skip
 def test_counters_are_a_fold_over_events() -> None:
     counters = Counters()
@@ -69,12 +69,18 @@ def test_counters_are_a_fold_over_events() -> None:
         Event(1.0, "asked", handle="a", data={"input_tokens": 10, "output_tokens": 0, "cost": None}),
         Event(1.0, "extracted", handle="a", data={"strategy": "read-grep", "reason": "many-lines"}),
         Event(1.0, "extracted", handle="a", data={"strategy": "truncate", "reason": "fallback"}),
+        Event(1.0, "turn"),
+        Event(1.0, "spawned"),
+        Event(1.0, "joined"),
+        Event(1.0, "called", handle="a"),
+        Event(1.0, "recovered"),
+        Event(1.0, "reported"),
     ):
         counters.add(event)
     assert counters.to_json() == {
         "inline": 1, "kept": 2, "unkept": 1, "kept_bytes": 107, "tokens_kept_out": 4600,
         "retrievals": {"grep": 2, "read": 1}, "retrieved_tokens": 101, "refused": 1, "passed_by_reference": 1, "background": 1,
-        "extractions": {"read-grep": 1, "truncate": 1}, "fallbacks": 1, "model_calls": 2, "model_tokens": 33,
+        "extractions": {"read-grep": 1, "truncate": 1}, "fallbacks": 1, "turns": 1, "agents": 1, "recoveries": 1, "model_calls": 2, "model_tokens": 33,
         "model_cost": 0.25,
     }  # fmt: skip
     double = Counters()

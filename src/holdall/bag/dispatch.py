@@ -39,6 +39,7 @@ class Dispatched:
     handle: str = ""
     facts: Facts | None = None  # of a call in the background that has ended
     told: bool = False  # whether its end was told by a wait
+    background: bool = False  # it is not raced: it goes to the background at once
 
 
 class Dispatching(Calling):
@@ -47,7 +48,9 @@ class Dispatching(Calling):
         self.jobs = Jobs(parts.settings.max_background_calls, clock=time.monotonic, at_end=self._ended)
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
 
-    def dispatch(self, call: object, origin: Origin, schema: Mapping[str, Any] | None = None) -> Dispatched:
+    def dispatch(
+        self, call: object, origin: Origin, schema: Mapping[str, Any] | None = None, *, background: bool = False
+    ) -> Dispatched:
         """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
@@ -62,11 +65,11 @@ class Dispatching(Calling):
 
         work = resolved if references.is_on(self, origin.tool) else plain
         job = self.jobs.start(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
-        return Dispatched(origin, sink, job)
+        return Dispatched(origin, sink, job, background=background)
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
         """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
-        if await self.jobs.race(one.job, self._patience(one.origin)):
+        if await self.jobs.race(one.job, 0.0 if one.background else self._patience(one.origin)):
             return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
         # From here on its end is stored by `_ended`, however soon it comes.
         one.job.owner = one

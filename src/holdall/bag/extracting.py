@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from holdall.bag.fetching import Fetching
+from holdall.bag.agents import Agents
 from holdall.bag.looking import Looking
 from holdall.extract.document import Document, Policy, Watch
 from holdall.extract.remembering import NO_NOTES, Notes
 from holdall.extract.run import Plan, Question
 from holdall.llm.catalogue import price_of
+from holdall.llm.pace import pace_of
 from holdall.llm.protocol import Model
 from holdall.policy.ceiling import Ceiling
+from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Mode
@@ -22,7 +24,7 @@ Result = TypeVar("Result")
 _MODES = ("auto", "full-chunked", "read-grep", "truncate")
 
 
-class Extracting(Fetching):
+class Extracting(Agents):
     async def extract(
         self,
         handle: str,
@@ -38,7 +40,8 @@ class Extracting(Fetching):
         Raises TooCostly, before the first call, where the ceiling (the settings' by default) would be passed. `watch`
         is told how far it is.
         """
-        facts, asked = await self._question(handle, question, mode, model, ceiling)
+        op = new_tag()
+        facts, asked = await self._question(handle, question, mode, model, ceiling, op)
         if watch is not None:
             asked.watch = watch
         try:
@@ -53,7 +56,7 @@ class Extracting(Fetching):
             snippets=len(found.snippets), verified=sum(one.verified for one in found.snippets), cached=found.cached,
             calls=spent.calls, cached_calls=spent.cached_calls, retries=spent.retries,
             input_tokens=spent.usage.input_tokens, output_tokens=spent.usage.output_tokens, cost=spent.usage.cost,
-            model=found.model, why=found.warning,
+            model=found.model, why=found.warning, op=op,
         )  # fmt: skip
         return found
 
@@ -67,7 +70,7 @@ class Extracting(Fetching):
     # Inside
 
     async def _question(
-        self, handle: str, question: str, mode: Mode, model: Model | str | None, ceiling: Ceiling | None
+        self, handle: str, question: str, mode: Mode, model: Model | str | None, ceiling: Ceiling | None, op: str = ""
     ) -> tuple[Facts, Question]:
         if mode not in _MODES:
             raise BadRange(f"{mode!r} is no mode of extraction: it is one of {', '.join(_MODES)}.")
@@ -87,21 +90,22 @@ class Extracting(Fetching):
 
         document = Document(source, on, self.tokenizer, READ_GREP, looking.look)
         return facts, Question(
-            document, question, self._policy(mode, ceiling), asked, self._notes(facts),
-            lambda record: self._record(facts, record),
+            document, question, self._policy(mode, ceiling, asked), asked, self._notes(facts),
+            lambda record: self._record(facts, record, op),
             price=lambda usage: price.cost(usage) if price is not None else None,
         )  # fmt: skip
 
-    def _policy(self, mode: Mode, ceiling: Ceiling | None) -> Policy:
+    def _policy(self, mode: Mode, ceiling: Ceiling | None, model: Model) -> Policy:
         settings, dialect = self.settings, self.dialect
         overlap = settings.chunk_overlap_percent
+        seconds = settings.extraction_seconds
         most = Ceiling(settings.extraction_max_calls, settings.extraction_max_tokens, settings.extraction_max_cost)
         return Policy(
             mode=mode, max_chunks=settings.max_chunks, long_line_bytes=settings.long_line_bytes,
             overlap_percent=dialect.chunk_overlap_percent if overlap is None else overlap,
             chunk_share=dialect.chunk_share, always_chunked=dialect.always_chunked, parallel=settings.extraction_calls,
-            call_seconds=settings.extraction_seconds, ceiling=most if ceiling is None else ceiling,
-            truncate_bytes=settings.answer_max_bytes * 3 // 4,
+            call_seconds=pace_of(model).seconds if seconds is None else seconds,
+            ceiling=most if ceiling is None else ceiling, truncate_bytes=settings.answer_max_bytes * 3 // 4,
         )  # fmt: skip
 
     def _notes(self, facts: Facts) -> Notes:
@@ -119,11 +123,11 @@ class Extracting(Fetching):
 
         return Notes(recall, lambda key, data: self.store.remember(self.session, content, key, data))
 
-    def _record(self, facts: Facts, call: CallRecord) -> None:
+    def _record(self, facts: Facts, call: CallRecord, op: str) -> None:
         usage = call.usage
         self.journal.record(
             "asked", handle=facts.handle, tool=facts.origin.tool, seconds=call.seconds, purpose=call.purpose,
             model=call.model, chunk=call.chunk, messages=call.messages, request_bytes=call.request_bytes,
             reply_bytes=call.reply_bytes, preview=call.preview, input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens, cost=usage.cost, attempt=call.attempt, why=call.problem,
+            output_tokens=usage.output_tokens, cost=usage.cost, attempt=call.attempt, why=call.problem, op=op,
         )  # fmt: skip

@@ -89,6 +89,12 @@ class Journal:
             self._catch_up()
             return self._counters
 
+    def history(self) -> list[Event]:
+        """All of the log, from the beginning."""
+        with self._lock:
+            self._write()
+        return events_in(self._store.events_from(self._session, 0)[0])
+
     def flush(self) -> None:
         """Write what waits."""
         with self._lock:

@@ -21,6 +21,12 @@ _NAMES = {
     "ended": "holdall.calls.ended",
     "asked": "holdall.models.calls",
     "extracted": "holdall.extractions",
+    "turn": "holdall.turns",
+    "called": "holdall.tools.calls",
+    "spawned": "holdall.agents",
+    "joined": "holdall.agents.ended",
+    "reported": "holdall.reports",
+    "recovered": "holdall.recoveries",
 }
 _NANOSECONDS = 1_000_000_000
 

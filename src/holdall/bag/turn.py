@@ -75,11 +75,11 @@ class Turn:
         call_id: str = "",
         server: str = "",
         schema: Mapping[str, Any] | None = None,
+        background: bool = False,
     ) -> Pending:
-        """Start it now; it goes on beside the others."""
+        """Start it now; it goes on beside the others, and with `background` beyond the turn."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-
-        one = self._bag.dispatch(call, origin, schema)
+        one = self._bag.dispatch(call, origin, schema, background=background)
         self._bag.jobs.watch(one.job)
         return self._start(tool or "run", self._measured(one))
 

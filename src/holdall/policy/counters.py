@@ -1,6 +1,7 @@
 """What a session has done, in numbers: a fold over its events."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,46 +24,37 @@ class Counters:
     background: int = 0
     extractions: Counter[str] = field(default_factory=Counter[str])  # by the strategy that gave the answer
     fallbacks: int = 0
+    turns: int = 0
+    agents: int = 0
+    recoveries: int = 0
     model_calls: int = 0
     model_tokens: int = 0
     model_cost: float = 0.0
 
     def add(self, event: Event) -> None:
+        if (name := _COUNTED.get(event.kind)) is not None:
+            setattr(self, name, getattr(self, name) + 1)
         data = event.data
         match event.kind:
-            case "inline":
-                self.inline += 1
             case "kept":
-                self.kept += 1
                 self.kept_bytes += _number(data.get("bytes"))
                 out = _number(data.get("tokens")) - _number(data.get("content_tokens"))
                 self.tokens_kept_out += max(0, out) if data.get("replaced") else 0
-            case "unkept":
-                self.unkept += 1
             case "retrieved":
                 self.retrievals[str(data.get("verb", "?"))] += 1
                 self.retrieved_tokens += _number(data.get("tokens"))
-            case "refused":
-                self.refused += 1
-            case "passed":
-                self.passed_by_reference += 1
-            case "running":
-                self.background += 1
             case "asked":
-                self.model_calls += 1
                 self.model_tokens += _number(data.get("input_tokens")) + _number(data.get("output_tokens"))
                 cost = data.get("cost")
                 self.model_cost += float(cost) if isinstance(cost, int | float) else 0.0
             case "extracted":
                 self.extractions[str(data.get("strategy", "?"))] += 1
                 self.fallbacks += data.get("reason") == "fallback"
-            case "ended":
+            case _:
                 pass
 
     def merge(self, other: "Counters") -> None:
-        for name in ("inline", "kept", "unkept", "kept_bytes", "tokens_kept_out", "retrieved_tokens", "refused",
-                     "passed_by_reference", "background", "fallbacks", "model_calls", "model_tokens",
-                     "model_cost"):  # fmt: skip
+        for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.retrievals.update(other.retrievals)
         self.extractions.update(other.extractions)
@@ -81,10 +73,29 @@ class Counters:
             "background": self.background,
             "extractions": dict(sorted(self.extractions.items())),
             "fallbacks": self.fallbacks,
+            "turns": self.turns,
+            "agents": self.agents,
+            "recoveries": self.recoveries,
             "model_calls": self.model_calls,
             "model_tokens": self.model_tokens,
             "model_cost": round(self.model_cost, 6),
         }
+
+
+# Kinds of events that are counted one by one, and where.
+_COUNTED: Mapping[str, str] = {
+    "inline": "inline", "kept": "kept", "unkept": "unkept", "refused": "refused", "passed": "passed_by_reference",
+    "running": "background", "turn": "turns", "spawned": "agents", "recovered": "recoveries", "asked": "model_calls",
+}  # fmt: skip
+_ADDED = (
+    *_COUNTED.values(),
+    "kept_bytes",
+    "tokens_kept_out",
+    "retrieved_tokens",
+    "fallbacks",
+    "model_tokens",
+    "model_cost",
+)
 
 
 def _number(value: object) -> int:

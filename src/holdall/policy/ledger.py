@@ -13,6 +13,7 @@ from typing import Any
 from holdall.values.events import Event
 from holdall.values.spans import Span
 
+_OF_OUTPUTS = ("kept", "retrieved", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
 
@@ -81,7 +82,7 @@ class Ledger:
         return self.by_handle.get(handle) or Coverage()
 
     def add(self, event: Event) -> None:
-        if not event.handle or event.kind in ("running", "ended", "asked"):
+        if not event.handle or event.kind not in _OF_OUTPUTS:
             return
         coverage = self.by_handle.setdefault(event.handle, Coverage())
         for way in WAYS:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdall.policy.retention import Retention
-from holdall.store import disk, events, keeping, remembered
+from holdall.store import disk, keeping
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
@@ -28,6 +28,7 @@ from holdall.store.live import LiveWriter, RunningReader, interrupted, is_runnin
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
 from holdall.store.root import Root
+from holdall.store.session_files import SessionFiles
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.blocks import BlockTable
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
@@ -35,7 +36,7 @@ from holdall.values.facts import Facts, Origin
 from holdall.values.handles import Foreign, Long, Short, parse
 
 
-class DirectoryStore:
+class DirectoryStore(SessionFiles):
     """Safe to use from several threads and several processes at once."""
 
     def __init__(
@@ -52,10 +53,6 @@ class DirectoryStore:
         self._retention = retention or Retention()
         self._quota = quota or Quota()
         self._root = Root(home, clock)
-
-    @property
-    def home(self) -> str:
-        return self._root.home
 
     def close(self) -> None:
         self._root.close()
@@ -188,27 +185,6 @@ class DirectoryStore:
         """Changes whenever the record does; None where it is gone."""
         with self._using("looking at an output"):
             return self._root.folder_by_id(facts.session).stamp(facts.handle)
-
-    # The log
-
-    def append_events(self, session: SessionInfo, lines: bytes) -> None:
-        with self._using("writing an event", make=True):
-            events.append(lines, inside=self._root.folder(session, make=True).descriptor)
-
-    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
-        with self._using("reading the events"):
-            return events.read_from(at, inside=self._root.folder(session).descriptor)
-
-    # Notes
-
-    def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
-        with self._using("reading a note"):
-            return remembered.recall(remembered.name_of(content, key), inside=self._root.folder(session).descriptor)
-
-    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
-        with self._using("writing a note", make=True):
-            folder = self._root.folder(session, make=True)
-            remembered.remember(remembered.name_of(content, key), data, inside=folder.descriptor)
 
     # Upkeep
 

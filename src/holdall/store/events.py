@@ -16,14 +16,15 @@ NAME = "events.ndjson"
 _READ = 1 << 20
 
 
-def append(lines: bytes, *, inside: int) -> None:
-    """Add whole lines at the end. They survive the process; a crash of the machine may take the newest."""
+def append(lines: bytes, *, inside: int, name: str = NAME, durable: bool = False) -> None:
+    """Add whole lines at the end. They survive the process; a crash of the machine may take the newest,
+    unless they are to be `durable`."""
     descriptor = os.open(
-        NAME, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=inside
+        name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=inside
     )
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise StoreUnsafe(f"{NAME} in the store is not a regular file; nothing is written to it.")
+            raise StoreUnsafe(f"{name} in the store is not a regular file; nothing is written to it.")
         os.fchmod(descriptor, 0o600)  # whatever the umask
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
@@ -33,6 +34,8 @@ def append(lines: bytes, *, inside: int) -> None:
         try:
             while view:
                 view = view[os.write(descriptor, view) :]
+            if durable:
+                os.fsync(descriptor)
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, size)
@@ -41,10 +44,10 @@ def append(lines: bytes, *, inside: int) -> None:
         os.close(descriptor)
 
 
-def read_from(at: int, *, inside: int) -> tuple[bytes, int]:
+def read_from(at: int, *, inside: int, name: str = NAME) -> tuple[bytes, int]:
     """The whole lines from byte `at` on, and where they end."""
     try:
-        descriptor = disk.open_file(NAME, inside=inside)
+        descriptor = disk.open_file(name, inside=inside)
     except FileNotFoundError:
         return b"", at
     try:

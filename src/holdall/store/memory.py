@@ -4,8 +4,9 @@ It keeps the promises of `store.protocol` for as long as the store object lives:
 processes see nothing. `close` gives nothing back, so that one store serves one session after another.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdall.policy.retention import Retention
@@ -24,7 +25,7 @@ from holdall.store.shelf import Entry, Shelf, Shelves
 from holdall.store.sources import storable
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.blocks import BlockTable
-from holdall.values.errors import OutputExpired, StoreFault, StoreGone, UnknownHandle, WrongUse
+from holdall.values.errors import OutputExpired, SessionHeld, StoreFault, StoreGone, UnknownHandle, WrongUse
 from holdall.values.facts import Facts, Origin, State
 
 
@@ -184,6 +185,37 @@ class MemoryStore:
             log = self._shelves.of(session.id).log
             end = max(at, log.rfind(b"\n") + 1)
             return bytes(log[at:end]), end
+
+    # What an agent leaves
+
+    def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
+        with self._shelves.lock, explained("writing the transcript"):
+            self._shelves.of(session.id).transcript += lines
+
+    def transcript(self, session: SessionInfo) -> bytes:
+        with self._shelves.lock:
+            return bytes(self._shelves.of(session.id).transcript)
+
+    def save_tree(self, session: SessionInfo, data: bytes) -> None:
+        with self._shelves.lock:
+            self._shelves.of(session.id).tree = data
+
+    def tree(self, session: SessionInfo) -> bytes | None:
+        with self._shelves.lock:
+            return self._shelves.of(session.id).tree
+
+    @contextlib.contextmanager
+    def lease(self, session: SessionInfo, holder: str) -> Generator[None]:
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            if shelf.holder is not None:
+                raise SessionHeld(shelf.holder)
+            shelf.holder = holder
+        try:
+            yield
+        finally:
+            with self._shelves.lock:
+                shelf.holder = None
 
     # Notes
 

@@ -4,6 +4,7 @@ These are promises, not code: the verbs are written against them and know no fol
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -123,6 +124,27 @@ class OutputStore(Protocol):
 
     def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
         """The whole lines of the log from byte `at` on, and where they end."""
+        ...
+
+    def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
+        """Whole lines, durable on return. Only whoever has the lease appends."""
+        ...
+
+    def transcript(self, session: SessionInfo) -> bytes:
+        """Its whole lines."""
+        ...
+
+    def save_tree(self, session: SessionInfo, data: bytes) -> None:
+        """The newest snapshot of the operation tree, in place of the one before: whoever reads gets one of the two."""
+        ...
+
+    def tree(self, session: SessionInfo) -> bytes | None: ...
+
+    def lease(self, session: SessionInfo, holder: str) -> AbstractContextManager[None]:
+        """Hold the session's transcript, until the block is left or the process is gone. `holder` says who.
+
+        Raises SessionHeld, with who that is, where somebody else does.
+        """
         ...
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:

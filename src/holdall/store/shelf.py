@@ -41,6 +41,9 @@ class Shelf:
     info: SessionInfo
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])  # by handle
     log: bytearray = field(default_factory=bytearray)
+    transcript: bytearray = field(default_factory=bytearray)
+    tree: bytes | None = None
+    holder: str | None = None  # of the lease
     notes: dict[str, bytes] = field(default_factory=dict[str, bytes])
     # By sha256. It goes with the last output that holds it.
     _blobs: WeakValueDictionary[str, Blob] = field(default_factory=WeakValueDictionary[str, Blob])

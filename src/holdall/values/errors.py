@@ -13,6 +13,7 @@
     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
     │   ├── QueryMissing        an extraction without a question
     │   ├── NoModel             an extraction, and no model is configured for it
+    │   ├── SessionHeld         another agent runs in this session
     │   ├── NoSuchModel         a model's name that says nothing, or whose file is not there
     │   ├── TooCostly           a question would take more calls, tokens or money than it may
     │   ├── RealCallsOff        a real model was to be called where that is switched off
@@ -34,6 +35,7 @@
         ├── ModelFault          a language model did not answer
         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
         │   └── ModelOverflow   the request is longer than the model can take
+        │       └── TooLongForModel  and could not be made shorter
         └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is no answer
             ├── UpstreamOverdue it has not answered in time
             └── UpstreamRefused it answered with an error of the protocol
@@ -143,6 +145,12 @@ class NoModel(WrongUse):
     def __init__(self, tool: str = "") -> None:
         self.tool = tool
         super().__init__("no model is configured for extraction.")
+
+
+class SessionHeld(WrongUse):
+    def __init__(self, holder: str) -> None:
+        self.holder = _flat(holder)
+        super().__init__(f"another agent runs in this session: {self.holder or 'it did not say who it is'}.")
 
 
 class NoSuchModel(WrongUse):
@@ -269,6 +277,14 @@ class UpstreamRefused(UpstreamFault):
         self.reason = reason
         self.data = data
         super().__init__(server, what)
+
+
+class TooLongForModel(ModelOverflow):
+    def __init__(self, rounds: int, said: str) -> None:
+        super().__init__(
+            f"the conversation is too long for the model, and {rounds} rounds of recovery did not make it fit: {said}. "
+            "Nothing is lost: use a model with a larger window, and resume the session."
+        )
 
 
 def _flat(text: str) -> str:

@@ -10,7 +10,22 @@ from typing import Any, Literal, cast, get_args
 from holdall.values.spans import Span
 
 EventKind = Literal[
-    "inline", "kept", "unkept", "retrieved", "refused", "passed", "running", "ended", "asked", "extracted"
+    "inline",
+    "kept",
+    "unkept",
+    "retrieved",
+    "refused",
+    "passed",
+    "running",
+    "ended",
+    "asked",
+    "extracted",
+    "turn",
+    "called",
+    "spawned",
+    "joined",
+    "reported",
+    "recovered",
 ]
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 

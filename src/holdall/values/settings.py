@@ -138,6 +138,22 @@ class Settings:
         5.0, "how long calls may go on when their session ends, before they are cancelled", least=0, most=86_400
     )
 
+    model: str = _setting("", "the model of an agent (provider:name, openai:NAME@URL, gguf:PATH, scripted:FILE)")
+    max_turns: int = _setting(
+        30, "the turns that an agent may take; in the last one it must report", least=1, most=10**6, also=("maxTurns",)
+    )
+    max_calls_per_turn: int = _setting(
+        32, "the tool calls of one turn of an agent; more are refused one by one", least=1, most=10_000
+    )
+    max_agents: int = _setting(16, "the agents that one run may start in all", least=0, most=10_000)
+    max_agent_depth: int = _setting(3, "how deep agents may start agents", least=0, most=100)
+    window: int | None = _setting(
+        None, "the context window of the agent's model in tokens, where it is not known", least=1000, most=10**9,
+        also=("contextWindow",),
+    )  # fmt: skip
+    max_output: int | None = _setting(
+        None, "the tokens of one reply of that model", least=16, most=10**8, also=("maxOutputTokens",)
+    )
     extraction_model: str = _setting(
         "", "the model that answers questions about outputs (provider:name, gguf:PATH); the session's by default",
         also=("extractionModel",),
@@ -155,7 +171,10 @@ class Settings:
         also=("avgLineBytesThreshold",),
     )  # fmt: skip
     extraction_calls: int = _setting(8, "calls of a model that one question makes at once", least=1, most=1000)
-    extraction_seconds: float = _setting(120.0, "the longest that one such call may take", least=0.01, most=86_400)
+    extraction_seconds: float | None = _setting(
+        None, "the longest that one such call may take; 120 by default, 1800 for a model on this machine", least=0.01,
+        most=86_400, whole=False,
+    )  # fmt: skip
     extraction_max_calls: int = _setting(1000, "the calls that one question may make in all", least=1, most=10**6)
     extraction_max_tokens: int = _setting(
         20_000_000, "the tokens that one question may take in all", least=1000, most=2**40

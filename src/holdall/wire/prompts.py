@@ -4,9 +4,11 @@ VERSION is part of every cache key: whoever changes a word here raises it. The d
 that a provider's cache serves a second question about the same part.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from holdall.text.secrets import masked
 from holdall.values.chat import Message, System, User
@@ -82,6 +84,20 @@ _JSON_FORM = (
 def form_for(texts: Sequence[str], *, schema: bool, new_tag: Callable[[], str], new_nonce: Callable[[], str]) -> Form:
     """A fence and a nonce that occur in none of these texts."""
     return Form(_absent(texts, new_tag), "" if schema else _absent(texts, new_nonce))
+
+
+def fences_of(text: str) -> Callable[[], str]:
+    """Tags for `form_for`, made of the text that they fence: the same part has the same fence in every question, so
+    that what a provider has read of it is used again. No text holds its own: to write it in is to change it."""
+    digest = hashlib.sha256(text.encode("utf-8", "replace"))
+    tries = count()
+
+    def next_one() -> str:
+        salted = digest.copy()
+        salted.update(b"%d" % next(tries))
+        return salted.hexdigest()[:16]
+
+    return next_one
 
 
 def _absent(texts: Sequence[str], make: Callable[[], str]) -> str:

@@ -1,0 +1,84 @@
+"""The messages of an agent on disk: one JSON object a line, appended as they come, so that a killed run can go on.
+
+Where messages were replaced (notices, a compaction), the log starts over after a line that says so; what stood there
+before is in outputs that the new messages name.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from holdall.values.chat import Message, Returned, Said, System, ToolCall, User
+
+_AGAIN = {"again": True}
+
+
+class Transcript(list[Message]):
+    """A list of messages that knows which of them are saved."""
+
+    def __init__(self, messages: Sequence[Message] = (), *, append: Callable[[bytes], None]) -> None:
+        super().__init__(messages)
+        self._append = append
+        self._saved = len(messages)
+
+    def save(self) -> None:
+        """Write what is new. It is durable on return."""
+        if new := self[self._saved :]:
+            self._append(b"".join(map(_line, new)))
+            self._saved = len(self)
+
+    def replaced(self) -> None:
+        """Messages that were saved are others now: write all of them again."""
+        self._append(_dumped(_AGAIN) + b"".join(map(_line, self)))
+        self._saved = len(self)
+
+
+def messages_in(data: bytes) -> list[Message]:
+    """What was saved, as it is now. A line that is none of ours is passed over."""
+    found: list[Message] = []
+    for line in data.split(b"\n"):
+        try:
+            flat: object = json.loads(line) if line else None
+        except (ValueError, RecursionError):
+            continue
+        if flat == _AGAIN:
+            found.clear()
+        elif isinstance(flat, Mapping):
+            message = _message(cast("Mapping[str, Any]", flat))
+            found += [message] if message is not None else []
+    return found
+
+
+def _line(message: Message) -> bytes:
+    match message:
+        case System(text):
+            return _dumped({"role": "system", "text": text})
+        case User(text):
+            return _dumped({"role": "user", "text": text})
+        case Said(text, calls):
+            made = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
+            return _dumped({"role": "assistant", "text": text, "calls": made})
+        case Returned(call_id, name, text, is_error):
+            return _dumped({"role": "tool", "call_id": call_id, "name": name, "text": text, "is_error": is_error})
+
+
+def _dumped(flat: Mapping[str, Any]) -> bytes:
+    return json.dumps(flat, ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii") + b"\n"
+
+
+def _message(flat: Mapping[str, Any]) -> Message | None:
+    try:
+        match flat["role"]:
+            case "system":
+                return System(str(flat["text"]))
+            case "user":
+                return User(str(flat["text"]))
+            case "assistant":
+                calls = [ToolCall(str(one["id"]), str(one["name"]), one["arguments"]) for one in flat["calls"]]
+                return Said(str(flat["text"]), tuple(calls))
+            case "tool":
+                return Returned(str(flat["call_id"]), str(flat["name"]), str(flat["text"]), bool(flat["is_error"]))
+            case _:
+                return None
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,201 @@
+"""The loop: a model and its tools until it reports, whatever the model does."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdall.agent.loop as loop
+from holdall.agent.loop import run_agent
+from holdall.agent.values import Agent, Report
+from holdall.llm.protocol import Request
+from holdall.llm.scripted import ScriptedModel
+from holdall.values.chat import Reply, ToolCall
+from holdall.values.errors import ModelFault
+from tests.agent.shapes import acting, agent, notice_of, report, returned, tool
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+BIG = "".join(f"line {n} of the output\n" for n in range(20_000))
+
+
+async def small() -> str:
+    return "a small result"
+
+
+async def big() -> str:
+    return BIG
+
+
+async def run(one: Agent, prompt: str = "Do it.", *, session: str = "s1", resume: bool = False) -> Report:
+    async with one.open_bag(session, "", one.model) as bag:
+        return await run_agent(one, bag, prompt, resume=resume)
+
+
+def test_the_loop_is_under_150_lines_and_knows_no_limit() -> None:
+    source = Path(loop.__file__).read_text("utf-8")
+    assert len(source.splitlines()) < 150
+    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    assert not {name for name in names if "max_inline" in name or "notice" in name.lower() or "strategy" in name}
+
+
+@requirement("runtime:loop", "runtime:final-report", "runtime:tools-functions")
+async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
+    model = acting(
+        [("small", {}), ("big", {})], [("context_grep", {"handle": "$", "pattern": "line 777 "})], report("line 777")
+    )
+    found = await run(agent(tmp_path, model, tool("small", small), tool("big", big)))
+    assert (found.text, found.status, found.synthetic, found.turns, found.calls) == ("line 777", "success", False, 3, 3)
+    first, second, third = model.requests
+    assert first.messages[0].text.startswith("You are a tester.\n\nA tool output that is too large is kept whole.")
+    assert notice_of(first).startswith("# System Notice\n\nThis is turn 1 of 30.")
+    assert [one.text for one in returned(second)][0] == "a small result"
+    assert "returned 437,780 bytes" in returned(second)[1].text or "bytes" in returned(second)[1].text
+    assert "line 777 of the output" in returned(third)[-1].text
+    assert all("# System Notice" not in message.text for message in third.messages[:-1]), "it is never kept"
+    assert "context_read" not in {spec.name for spec in first.tools}
+    assert "context_read" in {spec.name for spec in second.tools}
+    assert 0 < next(iter(found.coverage.values())) < 0.1
+
+
+@requirement("runtime:max-turns", "runtime:final-turn")
+async def test_in_the_last_turn_only_the_report_is_offered(tmp_path: Path) -> None:
+    model = acting([("big", {})], [("small", {})], [("small", {})], report("that is all"))
+    found = await run(agent(tmp_path, model, tool("small", small), tool("big", big), max_turns=4))
+    assert [spec.name for spec in model.requests[-1].tools] == ["final_report"]
+    assert "This is your final turn: 4 turns are over." in notice_of(model.requests[-1])
+    assert (found.text, found.synthetic) == ("that is all", False)
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ([[("small", {})]], "3 turns are over, and it did not report"),
+        (["I would say that it is done."], "it answered 3 times without a report"),
+        ([""], "it answered 3 times without a report"),
+        (["x" * 10_000_000], "it answered 3 times without a report"),
+        ([[("rm", {}), ("rf", {"/": 1})]], "3 turns are over, and it did not report"),
+    ],
+)
+async def test_a_model_that_never_reports_is_told_and_ended(tmp_path: Path, steps: list[Any], why: str) -> None:
+    found = await run(agent(tmp_path, acting(*steps, window=10_000_000), tool("small", small), max_turns=3))
+    assert found.synthetic
+    assert found.status == "failure"
+    assert found.text.startswith("[This report was not written by the model: ")
+    assert found.why in (why, "3 turns are over, and it did not report")
+    assert len(found.text) < 3000
+
+
+async def test_a_report_may_come_as_text_in_the_wrapper(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        nonce = request.messages[0].text.split("<ai-agent-")[1].split("-FINAL")[0]
+        return f'Well.\n<ai-agent-{nonce}-FINAL format="text">the answer'
+
+    found = await run(agent(tmp_path, acting(answer)))
+    assert (found.text, found.synthetic) == ("the answer", False)
+
+
+async def test_unknown_tools_and_broken_arguments_are_answered(tmp_path: Path) -> None:
+    broken = Reply(
+        calls=(ToolCall("a", "small", '{"x": '), ToolCall("b", "invented", {}), ToolCall("c", "final_report", {}))
+    )
+    model = acting(lambda _: broken, report())
+    await run(agent(tmp_path, model, tool("small", small)))
+    answers = returned(model.requests[-1])
+    assert [one.is_error for one in answers] == [True, True, True]
+    assert "invented" in answers[1].text
+    assert "report" in answers[2].text
+
+
+async def test_a_model_that_repeats_itself_is_told_and_then_ended(tmp_path: Path) -> None:
+    model = acting([("small", {})], max_output=200)
+    found = await run(agent(tmp_path, model, tool("small", small)))
+    assert "You have made the same 3 calls in a row" in returned(model.requests[3])[-1].text
+    assert found.synthetic
+    assert found.why == "you repeat yourself, and it did not report"
+    assert found.turns == 7
+
+
+async def test_a_hundred_calls_at_once_are_bounded(tmp_path: Path) -> None:
+    model = acting([("small", {})] * 100, report())
+    await run(agent(tmp_path, model, tool("small", small)))
+    answers = returned(model.requests[-1])
+    assert len(answers) == 100
+    assert sum(one.is_error for one in answers) == 68
+
+
+@requirement("runtime:batch")
+async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_path: Path) -> None:
+    calls = [{"tool": "small", "arguments": {}}, {"tool": "big", "arguments": {}}, {"tool": "nope", "arguments": {}}]
+    again = [
+        {"tool": "context_tail", "arguments": {"handle": "$", "lines": 1}},
+        {"tool": "task_status", "arguments": {"status": "x"}},
+    ]
+    model = acting([("batch", {"calls": calls})], [("batch", {"calls": again})], report())
+    await run(agent(tmp_path, model, tool("small", small), tool("big", big)))
+    first = json.loads(returned(model.requests[1])[0].text)
+    assert [one["tool"] for one in first] == ["small", "big", "nope"]
+    assert first[0]["result"] == "a small result"
+    assert "all of it is kept" in first[1]["result"]
+    assert first[2]["is_error"]
+    second = json.loads(returned(model.requests[2])[-1].text)
+    assert "line 19999 of the output" in second[0]["result"]
+    schema = next(spec for spec in model.requests[1].tools if spec.name == "batch").schema
+    names = schema["properties"]["calls"]["items"]["properties"]["tool"]["enum"]
+    assert names == [
+        "small",
+        "big",
+        "context_read",
+        "context_grep",
+        "context_tail",
+        "context_query",
+        "tool_output",
+        "task_status",
+    ]
+
+
+async def test_a_batch_in_a_batch_is_bounded(tmp_path: Path) -> None:
+    nested: dict[str, Any] = {"tool": "small", "arguments": {}}
+    for _ in range(50):
+        nested = {"tool": "batch", "arguments": {"calls": [nested]}}
+    model = acting([("batch", {"calls": [nested]})], report())
+    await run(agent(tmp_path, model, tool("small", small)))
+    assert "A batch may hold a batch 3 deep at most." in returned(model.requests[1])[0].text
+
+
+@requirement("runtime:task-status")
+async def test_a_status_is_noted(tmp_path: Path) -> None:
+    model = acting([("task_status", {"status": "half way", "done": 50})], report())
+    await run(agent(tmp_path, model))
+    assert returned(model.requests[1])[0].text == "Noted."
+
+
+async def test_a_tool_that_raises_is_an_error_that_the_model_reads(tmp_path: Path) -> None:
+    async def bad() -> str:
+        raise ValueError("no such city")
+
+    model = acting([("bad", {})], report())
+    await run(agent(tmp_path, model, tool("bad", bad)))
+    (answer,) = returned(model.requests[1])
+    assert (answer.is_error, "no such city" in answer.text) == (True, True)
+
+
+async def test_an_invented_handle_is_answered(tmp_path: Path) -> None:
+    model = acting([("big", {})], [("context_read", {"handle": "zzzz"})], report())
+    await run(agent(tmp_path, model, tool("big", big)))
+    assert 'No output is kept under "zzzz".' in returned(model.requests[2])[-1].text
+
+
+async def test_a_model_that_cannot_be_asked_ends_the_run_with_its_error_and_the_transcript_is_kept(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel([Reply(calls=(ToolCall("a", "small", {}),)), ModelFault("401: bad key")])
+    one = agent(tmp_path, model, tool("small", small))
+    with pytest.raises(ModelFault, match="401"):
+        await run(one)
+    again = acting(report("went on"))
+    found = await run(agent(tmp_path, again, tool("small", small)), "", resume=True)
+    assert found.text == "went on"
+    assert returned(again.requests[0])[0].text == "a small result"

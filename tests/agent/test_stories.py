@@ -1,0 +1,336 @@
+"""The flows of the documents, end to end: large, slow, sub-agents, a full window, a provider that says too long."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.agent.loop import run_agent, run_session
+from holdall.agent.session import AgentSession
+from holdall.agent.values import Family
+from holdall.llm.catalogue import Price
+from holdall.llm.protocol import Request
+from holdall.llm.scripted import ScriptedModel
+from holdall.values.chat import Reply, ToolCall
+from holdall.values.errors import ModelOverflow, SessionHeld, TooLongForModel
+from tests.agent.shapes import acting, agent, newest_handle, notice_of, report, returned, tool
+from tests.agent.test_loop import BIG, big, run, small
+from tests.extract.shapes import Answer, said
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_oversized_to_handle_to_extract(tmp_path: Path) -> None:
+    """S0: Large tool output → handle → tool_output extract."""
+
+    def model(request: Request) -> Reply | str:
+        if not request.tools:  # it is asked about the output
+            return said(request, Answer("it is line 777", ["line 777 of the output"]))
+        if not returned(request):
+            return Reply(calls=(ToolCall("a", "big", {}),))
+        if len(returned(request)) == 1:
+            asked = {"handle": newest_handle(request), "extract": "Which line is the 778th?", "mode": "full-chunked"}
+            return Reply(calls=(ToolCall("b", "tool_output", asked),))
+        return Reply(calls=(ToolCall("c", "final_report", {"report": "line 777"}),))
+
+    scripted = ScriptedModel(model, window=40_000)
+    found = await run(agent(tmp_path, scripted, tool("big", big), settings={"dialect": "extract"}))
+    notice, abstract = (one.text for one in returned(scripted.requests[-1]))
+    assert notice.startswith("Tool output is too large (")
+    assert abstract.startswith("ABSTRACT FROM TOOL OUTPUT big WITH HANDLE session-")
+    assert "STRATEGY:full-chunked:\n\n" in abstract
+    assert "> line 777 of the output\n  (bytes " in abstract
+    assert found.calls < len(scripted.requests), "the calls of the extraction are accounted for by the extraction"
+
+
+async def test_slow_to_wait_to_retrieve(tmp_path: Path) -> None:
+    """S3: Slow Tool."""
+    gate = asyncio.Event()
+
+    async def slow() -> str:
+        await gate.wait()
+        return "the slow result"
+
+    def let_go(_: Request) -> Reply:
+        gate.set()
+        return Reply(calls=(ToolCall("w", "wait_for_tool_output", {}),))
+
+    model = acting(
+        [("slow", {}), ("small", {})], let_go, [("get_tool_output", {"id": "$", "mode": "raw"})], report("got it")
+    )
+    one = agent(
+        tmp_path,
+        model,
+        tool("slow", slow),
+        tool("small", small),
+        settings={"dialect": "async", "slow_after_seconds": 0.0},
+    )
+    found = await run(one)
+    assert found.text == "got it"
+    running, now, waited, raw = (one.text for one in returned(model.requests[-1]))
+    assert running.startswith("Tool Output ID: ")
+    assert now == "a small result" or now.startswith("Tool Output ID: ")
+    assert "### Running (" in notice_of(model.requests[1])
+    assert waited.startswith("Completed tools:\n- slow (id: ")
+    assert raw == "the slow result"
+
+
+async def test_when_everything_runs_the_model_is_not_asked_until_something_has_come(tmp_path: Path) -> None:
+    """S3 decision 22."""
+    gate, started = asyncio.Event(), asyncio.Event()
+    asked = 0
+
+    async def slow() -> str:
+        started.set()
+        await gate.wait()
+        return "the slow result"
+
+    def second(request: Request) -> Reply:
+        nonlocal asked
+        asked += 1
+        assert gate.is_set()
+        assert "### Ready (1)" in notice_of(request)
+        return Reply(calls=(ToolCall("r", "final_report", {"report": "done"}),))
+
+    model = acting([("slow", {})], second)
+    one = agent(tmp_path, model, tool("slow", slow), settings={"slow_after_seconds": 0.0})
+    running = asyncio.ensure_future(run(one))
+    await started.wait()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert asked == 0
+    gate.set()
+    assert (await running).text == "done"
+    assert asked == 1
+
+
+@requirement("runtime:spawn-agent", "runtime:tools-agents", "runtime:totals-to-root", "async:spawn-agent")
+async def test_two_agents_in_the_background(tmp_path: Path) -> None:
+    """S3: Parallel Subagents."""
+    gate = asyncio.Event()
+
+    async def wait_for_it() -> str:
+        await gate.wait()
+        return "now"
+
+    price = Price(1.0, 1.0)
+    child = lambda name: agent(  # noqa: E731
+        tmp_path, acting([("wait_for_it", {})], report(f"report of {name}"), price=price), tool("wait_for_it", wait_for_it),
+        name=name, description=f"knows {name}",
+    )  # fmt: skip
+
+    def let_go(_: Request) -> Reply:
+        gate.set()
+        return Reply(calls=(ToolCall("w", "wait_for_tool_output", {"all": True}),))
+
+    spawned = [("spawn_agent", {"task": "look", "agent": name, "async": True}) for name in ("a", "b")]
+    model = acting(
+        [*spawned, ("task_status", {"status": "meanwhile"})], let_go, _read_both, report("a and b"), price=price
+    )
+    parent = agent(tmp_path, model, agents={"a": child("a"), "b": child("b")})
+    async with parent.open_bag("s1", "", model) as bag:
+        found = await run_agent(parent, bag, "go")
+        tree = bag.tree().to_json()
+        states = [facts.state for facts in await bag.outputs()]
+    assert found.text == "a and b"
+    read = [one.text for one in returned(model.requests[-1])][-2:]
+    assert "report of a" in read[0]
+    assert "report of b" in read[1]
+    assert states == ["ready", "ready"]
+    agents = [one for turn in tree["children"] for one in turn.get("children", []) if one["op"] == "agent"]
+    assert [(one["name"], one["turns"]) for one in agents] == [("a", 2), ("b", 2)]
+    assert tree["totals"]["model_calls"] == found.calls == 4 + 2 * 2
+    assert tree["totals"]["cost"] == pytest.approx(found.usage.cost, abs=1e-5)
+
+
+def _read_both(request: Request) -> Reply:
+    handles = [
+        line.split()[1] for one in returned(request)[:2] for line in one.text.splitlines() if line.startswith("handle:")
+    ]
+    return Reply(
+        calls=tuple(ToolCall(f"r{at}", "context_read", {"handle": handle}) for at, handle in enumerate(handles))
+    )
+
+
+async def test_agents_are_bounded_in_number_and_depth(tmp_path: Path) -> None:
+    child = agent(tmp_path, acting(report("child")), name="child")
+    many = [("spawn_agent", {"task": "x", "agent": "child"})] * 4
+    model = acting(many, [("spawn_agent", {"task": "x", "agent": "nobody"})], report())
+    parent = agent(tmp_path, model, agents={"child": child})
+    async with parent.open_bag("s1", "", model) as bag:
+        await run_agent(parent, bag, "go", family=Family(max_agents=3))
+    answers = [one.text for one in returned(model.requests[-1])]
+    assert answers[:3] == ["child"] * 3
+    assert answers[3].startswith("No more agents: this run may start 3 in all.")
+    assert answers[4] == "The argument 'agent' must be one of child."
+    lonely = acting(report())
+    deep = agent(tmp_path, lonely, agents={"child": child})
+    async with deep.open_bag("s2", "", lonely) as bag:
+        await run_agent(deep, bag, "go", family=Family(max_depth=0))
+    assert "spawn_agent" not in {spec.name for spec in lonely.requests[0].tools}
+
+
+@requirement("budget:guard-prices-notice", "budget:forced-final-turn", "budget:handle-even-then")
+async def test_a_full_window_forces_the_final_turn_only_when_the_notice_does_not_fit(tmp_path: Path) -> None:
+    """S0 decision 19: budget overflow → notice, not final turn."""
+    model = acting([("big", {})], [("small", {})], report("went on"), window=8000)
+    found = await run(agent(tmp_path, model, tool("big", big), tool("small", small)))
+    assert (found.text, len(model.requests)) == ("went on", 3)
+    assert "all of it is kept" in returned(model.requests[1])[0].text
+    assert len(model.requests[1].tools) > 1
+    async with agent(tmp_path, model).open_bag("s1", "", model) as bag:
+        used = next(event.data["tokens"] for event in bag.history() if event.kind == "turn")
+    tight = acting([("big", {})], report("had to end"), window=used + 256 + 350, max_output=256)
+    found = await run(agent(tmp_path, tight, tool("big", big), max_turns=9), session="s2")
+    assert found.text == "had to end"
+    assert [spec.name for spec in tight.requests[-1].tools] == ["final_report"]
+    assert "This is your final turn: the context window is full." in notice_of(tight.requests[-1])
+    assert "handle: " in returned(tight.requests[-1])[0].text, "the model still gets the handle"
+
+
+@requirement(
+    "budget:recovery-notices-first", "budget:recovery-compaction", "budget:compacted-kept", "budget:recovery-smaller",
+    "budget:recovery-oversized",
+)  # fmt: skip
+async def test_a_provider_that_says_too_long_is_recovered_from(tmp_path: Path) -> None:
+    """provider overflow → recovery → answer: first notices, then a compaction, and nothing is lost."""
+    medium = "a line of a result of some length that says a little of everything\n" * 400  # fits inline, but it adds up
+
+    async def some(n: int) -> str:
+        return f"{n}: {medium}"
+
+    real_window = 24_000
+
+    def model(request: Request) -> Reply | str:
+        size = sum(len(message.text) for message in request.messages) // 4
+        if size > real_window:
+            raise ModelOverflow("prompt is too long")
+        if not request.tools:
+            return said(request, Answer("five results were fetched"))
+        turn = sum(1 for one in requests if one.tools) - 1
+        if turn < 5:
+            return Reply(calls=(ToolCall(f"c{turn}", "some", {"n": turn}),))
+        return Reply(calls=(ToolCall("r", "final_report", {"report": "all five"}),))
+
+    requests: list[Request] = []
+
+    def noted(request: Request) -> Reply | str:
+        requests.append(request)
+        return model(request)
+
+    one = agent(tmp_path, ScriptedModel(noted, window=200_000, max_output=1000), tool("some", some))
+    async with one.open_bag("s1", "", one.model) as bag:
+        found = await run_agent(one, bag, "Fetch five.")
+        kept = [facts for facts in await bag.outputs() if facts.origin.tool == "conversation"]
+        text = b"".join([chunk async for chunk in bag.stream(kept[0].handle)]).decode()
+        assert (await bag.counters()).recoveries >= 1
+    assert found.text == "all five"
+    assert f"0: {medium}"[:200] in json.loads(text.splitlines()[1])["content"]
+    last = [message.text for message in requests[-1].messages]
+    assert any("earlier messages of this conversation are no longer shown" in text for text in last)
+
+
+@requirement("budget:recovery-rounds", "budget:recovery-clear-error")
+async def test_when_nothing_helps_the_error_is_clear_and_nothing_is_lost(tmp_path: Path) -> None:
+    def model(request: Request) -> Reply:
+        if len(requests_of(one)) > 3:
+            raise ModelOverflow("context_length_exceeded")
+        return Reply(calls=(ToolCall("a", "small", {}),))
+
+    one = agent(tmp_path, ScriptedModel(model), tool("small", small))
+    with pytest.raises(TooLongForModel, match="Nothing is lost: use a model with a larger window, and resume"):
+        await run(one)
+    again = acting(report("with a larger window"))
+    found = await run(agent(tmp_path, again, tool("small", small)), "", resume=True)
+    assert found.text == "with a larger window"
+
+
+def requests_of(one: Any) -> list[Request]:
+    return one.model.requests  # type: ignore[no-any-return]
+
+
+# Stop, abort, one holder
+
+
+async def test_stop_lets_what_runs_end_and_makes_the_next_turn_the_last(tmp_path: Path) -> None:
+    session: AgentSession
+
+    async def stopping() -> str:
+        await session.stop()
+        return "ended all the same"
+
+    model = acting([("stopping", {})], report("wrapped up"))
+    one = agent(tmp_path, model, tool("stopping", stopping))
+    async with one.open_bag("s1", "", model) as bag:
+        session = AgentSession(one, bag, drive=run_session)
+        found = await run_session(session, "go")
+    assert found.text == "wrapped up"
+    assert returned(model.requests[1])[0].text == "ended all the same"
+    assert "This is your final turn: it was stopped." in notice_of(model.requests[1])
+
+
+async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Path) -> None:
+    cancelled = asyncio.Event()
+    started = asyncio.Event()
+
+    async def forever() -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return ""
+
+    child = agent(tmp_path, acting([("forever", {})]), tool("forever", forever), name="child")
+    parent = agent(tmp_path, acting([("spawn_agent", {"task": "x", "agent": "child"})]), agents={"child": child})
+    running = asyncio.ensure_future(run(parent))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    async with asyncio.timeout(10):
+        await cancelled.wait()
+
+
+async def test_a_second_agent_in_the_session_is_told_who_holds_it(tmp_path: Path) -> None:
+    one = agent(tmp_path, acting(report()))
+    async with one.open_bag("s1", "", one.model) as bag, one.open_bag("s1", "", one.model) as other:
+        with bag.lease("the agent first, process 1"), pytest.raises(SessionHeld, match="the agent first, process 1"):
+            await run_agent(one, other, "go")
+
+
+# The operation tree
+
+
+@requirement("runtime:operation-tree", "runtime:snapshots", "runtime:tree-from-events")
+async def test_the_tree_is_a_fold_over_the_log_and_a_file_on_disk(tmp_path: Path) -> None:
+    def model(request: Request) -> Reply | str:
+        if not request.tools:
+            return said(request, Answer("777", ["line 777 of the output"]))
+        turn = len(returned(request))
+        steps: list[tuple[str, dict[str, Any]]] = [
+            ("big", {}), ("tool_output", {"handle": newest_handle(request), "extract": "q", "mode": "full-chunked"}),
+            ("final_report", {"report": "777"}),
+        ]  # fmt: skip
+        name, arguments = steps[turn]
+        return Reply(calls=(ToolCall(f"c{turn}", name, arguments),))
+
+    one = agent(tmp_path, ScriptedModel(model, window=60_000, price=Price(1.0, 2.0)), tool("big", big))
+    async with one.open_bag("s1", "", one.model) as bag:
+        found = await run_agent(one, bag, "go")
+        tree = bag.tree().to_json()
+    on_disk = json.loads(next((tmp_path / "home").glob("session-*/tree.json")).read_text())
+    assert on_disk["totals"] == tree["totals"]
+    assert [turn["op"] for turn in tree["children"]] == ["turn"] * 3
+    assert [one["op"] for one in tree["children"][0]["children"]] == ["model", "tool"]
+    second = tree["children"][1]["children"]
+    extraction = next(one for one in second if one["op"] == "extraction")
+    assert {child["op"] for child in extraction["children"]} == {"model"}
+    assert extraction["verified"] == 1
+    assert tree["totals"]["model_calls"] == found.calls + len(extraction["children"])
+    assert tree["reported"]["turns"] == 3
+    assert BIG[:100] not in json.dumps(tree)
