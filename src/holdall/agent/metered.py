@@ -3,6 +3,7 @@
 import time
 
 from holdall.bag import Holdall
+from holdall.guard.prefix import PrefixSum
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrapped import Wrapped
 from holdall.values.chat import Reply, Usage, size_of
@@ -15,6 +16,7 @@ class Metered(Wrapped):
     def __init__(self, model: Model, bag: Holdall) -> None:
         super().__init__(model)
         self._bag = bag
+        self._sizes = PrefixSum(lambda message: size_of((message,)))
         self.calls = 0
         self.usage = Usage()
 
@@ -32,9 +34,14 @@ class Metered(Wrapped):
             usage = reply.usage
             self._bag.journal.record(
                 "asked", seconds=time.perf_counter() - started, purpose="turn", model=reply.model or self.name,
-                messages=len(request.messages), request_bytes=size_of(request.messages),
+                messages=len(request.messages), request_bytes=self._size(request),
                 reply_bytes=len(reply.text.encode("utf-8", "replace")), preview=reply.text[:_PREVIEW],
                 calls=len(reply.calls), input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
                 cost=usage.cost, why=why,
             )  # fmt: skip
         return reply
+
+    def _size(self, request: Request) -> int:
+        """The last message is not kept: the next request has another one in its place."""
+        *kept, last = request.messages
+        return self._sizes.of(kept) + size_of((last,))

@@ -77,6 +77,7 @@ class AgentSession:
         self._last: tuple[str, str] = ("", "")
         self._same = 0
         self._next_tree = 1
+        self._lists: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
 
     # The beginning
 
@@ -113,7 +114,7 @@ class AgentSession:
         self.transcript.save()
         if self.turn >= self._next_tree:  # ever less often: each is a fold over the whole log
             self.save_tree()
-            self._next_tree = self.turn * 3 // 2 + 1
+            self._next_tree = max(8, self.turn * 4)
         last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
         return Request((*self.transcript, User(last)), tools, max_tokens=self.budget.reserve)
 
@@ -136,13 +137,17 @@ class AgentSession:
     # Tools
 
     def listed(self) -> Sequence[ToolSpec]:
-        """The tools of this turn; in the final one, none of ours."""
+        """The tools of this turn; in the final one, none of ours. The same objects as long as nothing has changed."""
         if self.final:
             return (FINAL_REPORT,)
-        tools = [*self.agent.tools.specs, *(_plain(tool) for tool in self.bag.tools())]
-        if self.agent.agents and self.depth < self.family.max_depth:
-            tools.append(spawn_tool({name: one.description for name, one in self.agent.agents.items()}))
-        return (*tools, batch_tool([*tools, TASK_STATUS]), TASK_STATUS, FINAL_REPORT)
+        own = self.bag.tools()
+        key = tuple(tool.name for tool in own)
+        if key not in self._lists:
+            tools = [*self.agent.tools.specs, *(_plain(tool) for tool in own)]
+            if self.agent.agents and self.depth < self.family.max_depth:
+                tools.append(spawn_tool({name: one.description for name, one in self.agent.agents.items()}))
+            self._lists[key] = (*tools, batch_tool([*tools, TASK_STATUS]), TASK_STATUS, FINAL_REPORT)
+        return self._lists[key]
 
     def external(self, name: str) -> AgentTool | None:
         return self.agent.tools.get(name)

@@ -22,7 +22,7 @@ class Transcript(list[Message]):
         self._saved = len(messages)
 
     def save(self) -> None:
-        """Write what is new. It is durable on return."""
+        """Write what is new. It survives the process."""
         if new := self[self._saved :]:
             self._append(b"".join(map(_line, new)))
             self._saved = len(self)

@@ -14,7 +14,7 @@ class Agents(Fetching):
         return self.store.lease(self.session, holder)
 
     def append_transcript(self, lines: bytes) -> None:
-        """Whole lines; durable on return."""
+        """Whole lines; they survive the process."""
         self.store.append_transcript(self.session, lines)
 
     def transcript(self) -> bytes:

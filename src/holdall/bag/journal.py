@@ -23,6 +23,8 @@ _LOG = logging.getLogger("holdall")
 Watcher = Callable[[Event], None]
 Idle = Callable[[], bool]
 _MOST_WAITING = 256
+# What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
+_CAN_WAIT = ("inline", "turn", "called")
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
 _Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output that was shown whole
 
@@ -59,8 +61,7 @@ class Journal:
         with self._lock:
             self._fold(event)
             self._waiting.append(event)
-            # What was shown whole is all in the transcript: such an event can wait for the next one.
-            if kind != "inline" or len(self._waiting) >= _MOST_WAITING:
+            if kind not in _CAN_WAIT or len(self._waiting) >= _MOST_WAITING:
                 self._write()
         for watcher in self.watchers:
             watcher(event)

@@ -1,13 +1,12 @@
 """The context window of a conversation: what is in it, what may still come, and when it is full.
 
-Counted message by message, each once: a long conversation costs no more per turn than a short one. It prices what the
-model gets (a notice), never what is kept.
+It prices what the model gets (a notice), never what is kept.
 """
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from holdall.guard.prefix import PrefixSum
 from holdall.values.chat import Message, Said
 from holdall.wire.tool import ToolSpec
 
@@ -15,28 +14,19 @@ _PER_MESSAGE = 6  # tokens that a provider puts around each
 LEAST_ROOM = 256  # tokens without which no turn makes sense
 
 
-@dataclass(slots=True)
 class Budget:
     """`reserve` are the tokens of the reply; `count` counts those of a text."""
 
-    window: int
-    reserve: int
-    count: Callable[[str], int]
-    _counted: list[Message] = field(default_factory=list[Message])
-    _total: int = 0
-    _tools: dict[str, int] = field(default_factory=dict[str, int])
+    def __init__(self, window: int, reserve: int, count: Callable[[str], int]) -> None:
+        self.window = window
+        self.reserve = reserve
+        self._count = count
+        self._messages = PrefixSum(self.price)
+        self._tools: dict[int, tuple[ToolSpec, int]] = {}  # by id, which nobody else has while it is held here
 
     def used(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
-        """Tokens of a request with these. Where messages were replaced, all are counted anew."""
-        known = len(self._counted)
-        # The ends are enough to know: whoever replaces messages replaces one of these two too, or says `forget`.
-        if known > len(messages) or (known and messages[known - 1] is not self._counted[-1]):
-            self.forget()
-            known = 0
-        for message in messages[known:]:
-            self._counted.append(message)
-            self._total += self.price(message)
-        return self._total + sum(self._price_of(tool) for tool in tools)
+        """Tokens of a request with these."""
+        return self._messages.of(messages) + sum(self._price_of(tool) for tool in tools)
 
     def left(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
         return self.window - self.reserve - self.used(messages, tools)
@@ -44,15 +34,15 @@ class Budget:
     def price(self, message: Message) -> int:
         calls = message.calls if isinstance(message, Said) else ()
         told = message.text + "".join(f"{call.name}{call.arguments}" for call in calls)
-        return self.count(told) + _PER_MESSAGE
+        return self._count(told) + _PER_MESSAGE
 
     def forget(self) -> None:
         """Messages were replaced."""
-        self._counted.clear()
-        self._total = 0
+        self._messages.forget()
 
     def _price_of(self, tool: ToolSpec) -> int:
-        told = f"{tool.name}{tool.description}{json.dumps(tool.schema, default=str)}"
-        if told not in self._tools:
-            self._tools[told] = self.count(told) + _PER_MESSAGE
-        return self._tools[told]
+        known = self._tools.get(id(tool))
+        if known is None:
+            told = f"{tool.name}{tool.description}{json.dumps(tool.schema, default=str)}"
+            known = self._tools[id(tool)] = tool, self._count(told) + _PER_MESSAGE
+        return known[1]

@@ -16,9 +16,8 @@ NAME = "events.ndjson"
 _READ = 1 << 20
 
 
-def append(lines: bytes, *, inside: int, name: str = NAME, durable: bool = False) -> None:
-    """Add whole lines at the end. They survive the process; a crash of the machine may take the newest,
-    unless they are to be `durable`."""
+def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
+    """Add whole lines at the end. They survive the process; a crash of the machine may take the newest."""
     descriptor = os.open(
         name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=inside
     )
@@ -34,8 +33,6 @@ def append(lines: bytes, *, inside: int, name: str = NAME, durable: bool = False
         try:
             while view:
                 view = view[os.write(descriptor, view) :]
-            if durable:
-                os.fsync(descriptor)
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, size)

@@ -127,7 +127,7 @@ class OutputStore(Protocol):
         ...
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
-        """Whole lines, durable on return. Only whoever has the lease appends."""
+        """Whole lines; they survive the process. Only whoever has the lease appends."""
         ...
 
     def transcript(self, session: SessionInfo) -> bytes:

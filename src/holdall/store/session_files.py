@@ -42,7 +42,7 @@ class SessionFiles:
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         with self._using("writing the transcript", make=True):
-            events.append(lines, inside=self._inside(session, make=True), name=TRANSCRIPT, durable=True)
+            events.append(lines, inside=self._inside(session, make=True), name=TRANSCRIPT)
 
     def transcript(self, session: SessionInfo) -> bytes:
         with self._using("reading the transcript"):

@@ -1,0 +1,114 @@
+"""From an agent's file to an agent: its functions loaded, its servers started, its model made, its agents built too.
+
+Everything that is started here ends when the block is left. Where a setting comes from is not known here: whoever
+builds says which settings a file has.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdall.agent.files import AgentFile
+from holdall.agent.functions import load_function_tool
+from holdall.agent.toolbox import AgentTool, Toolbox
+from holdall.agent.values import Agent
+from holdall.bag import Holdall
+from holdall.llm.naming import model_named
+from holdall.llm.protocol import Model
+from holdall.upstream import config as mcp_config
+from holdall.upstream.connection import Connection
+from holdall.upstream.servers import Servers
+from holdall.upstream.spec import ServerSpec
+from holdall.values.errors import UpstreamFault, WrongUse
+from holdall.values.settings import Settings
+from holdall.wire.tool import ToolSpec
+
+SettingsOf = Callable[[AgentFile], Settings]
+
+
+@dataclass(slots=True)
+class _Build:
+    """One tree of agents on its way."""
+
+    home: str
+    settings_of: SettingsOf
+    warn: Callable[[str], None]
+    stack: contextlib.AsyncExitStack
+    models: dict[str, Model] = field(default_factory=dict[str, Model])
+
+    async def agent(self, file: AgentFile, inherited: str = "") -> Agent:
+        settings = self.settings_of(file)
+        named = settings.model or inherited
+        if not named:
+            raise WrongUse(
+                f"{file.path}: no model. Name one with --model, `model:` in the front matter, HOLDALL_MODEL, or the "
+                "setting `model` (provider:name, openai:NAME@URL, gguf:PATH or scripted:FILE)."
+            )
+        functions = [load_function_tool(spec, folder=file.folder) for spec in file.tools]
+        tools = [AgentTool(one.spec, one.call) for one in functions] + await self._server_tools(file)
+        agents = [await self.agent(child, named) for child in file.agents]
+
+        def open_bag(session: str, parent: str, model: Model) -> Holdall:
+            return Holdall.open(home=self.home, session=session, parent=parent, settings=settings, model=model)
+
+        return Agent(
+            name=file.name, prompt=file.prompt.strip(), model=self._model(named, settings), open_bag=open_bag,
+            tools=Toolbox(tools), agents={one.name: one for one in agents}, description=file.description,
+            max_turns=settings.max_turns, max_calls_per_turn=settings.max_calls_per_turn,
+        )  # fmt: skip
+
+    def _model(self, name: str, settings: Settings) -> Model:
+        key = f"{name}|{settings.window}|{settings.max_output}"
+        if key not in self.models:
+            model = model_named(name, window=settings.window, max_output=settings.max_output)
+            self.models[key] = model
+            self.stack.push_async_callback(model.close)
+        return self.models[key]
+
+    async def _server_tools(self, file: AgentFile) -> list[AgentTool]:
+        specs = self._specs(file)
+        if not specs:
+            return []
+        servers = await self.stack.enter_async_context(Servers(specs))
+        found = await servers.tools()
+        tools: list[AgentTool] = []
+        several = len(specs) > 1
+        for name, listed in found.items():
+            if isinstance(listed, UpstreamFault):
+                raise listed
+            tools += [_server_tool(servers[name], one, prefix=f"{name}__" if several else "") for one in listed]
+        return tools
+
+    def _specs(self, file: AgentFile) -> Sequence[ServerSpec]:
+        if file.servers is None:
+            return ()
+        if isinstance(file.servers, str):
+            configured = mcp_config.load(os.path.join(file.folder, file.servers))
+        else:
+            configured = mcp_config.parse(json.dumps({"mcpServers": file.servers}, default=dict), source=file.path)
+        for warning in configured.warnings:
+            self.warn(warning)
+        return configured.servers
+
+
+@contextlib.asynccontextmanager
+async def built(
+    file: AgentFile, *, home: str, settings_of: SettingsOf, warn: Callable[[str], None] = lambda _: None
+) -> AsyncGenerator[Agent]:
+    """Raises WrongUse or UpstreamFault, which say what to mend."""
+    async with contextlib.AsyncExitStack() as stack:
+        yield await _Build(home, settings_of, warn, stack).agent(file)
+
+
+def _server_tool(connection: Connection, described: Mapping[str, Any], *, prefix: str) -> AgentTool:
+    name = str(described.get("name", ""))
+
+    async def call(**arguments: Any) -> object:
+        return (await connection.call(name, arguments)).typed()
+
+    schema: Mapping[str, Any] = described.get("inputSchema") or {"type": "object"}
+    spec = ToolSpec(f"{prefix}{name}", str(described.get("description") or ""), schema)
+    return AgentTool(spec, call, connection.name)
