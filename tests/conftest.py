@@ -1,4 +1,4 @@
-"""What every test gets: one event loop, and hypothesis with its files in `.dev/`."""
+"""What every test gets: one event loop, hypothesis with its files in `.dev/`, and no real language model."""
 
 import os
 from pathlib import Path
@@ -21,6 +21,21 @@ if os.environ.get("HOLDALL_TEST_FULL"):
     settings.load_profile("full")
 else:
     settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+# Here and not in a fixture, so that every process that a test starts has it too.
+os.environ["HOLDALL_REAL_MODELS"] = "off"
+
+
+@pytest.fixture
+def real_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test that means to call a model: one on a loopback address, or one of the suite `model`."""
+    monkeypatch.setenv("HOLDALL_REAL_MODELS", "on")
+
+
+@pytest.fixture(autouse=True)
+def _model_suite(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("model") is not None:
+        request.getfixturevalue("real_models")
 
 
 @pytest.fixture

@@ -16,12 +16,11 @@ from typing import Any, cast
 
 import platformdirs
 
-from holdall.policy import retention
+from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, unknown, value_of
 from holdall.store.home import VARIABLE as HOME_VARIABLE
 from holdall.store.home import checked, default_home
-from holdall.text.numbers import parse_size
-from holdall.values.errors import BadRange, BadSetting, WrongUse
-from holdall.values.settings import Settings, ToolPolicy, by_name, check, is_switch, rule_of
+from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.settings import Settings, ToolPolicy, is_switch, rule_of
 
 FILE_VARIABLE = "HOLDALL_CONFIG"
 SESSION_VARIABLE = "HOLDALL_SESSION"
@@ -29,10 +28,7 @@ DEFAULT_SESSION = "cli"
 ENVIRONMENT, FRONT_MATTER, FLAG = "the environment", "the front matter", "--set"
 _PREFIX = "HOLDALL_"
 _LARGEST_FILE = 1024 * 1024
-_SETTINGS, _OF_A_TOOL = by_name(), by_name(ToolPolicy)
-_TABLES = "tools"
-_IN_SECONDS = "asyncToolTTL"  # in the documents retention is a number of seconds
-_NEAR, _NEAR_VARIABLE = 0.6, 0.8  # a variable of another program's may begin like ours: there only a slip counts
+_NEAR_VARIABLE = 0.8  # a variable of another program's may begin like ours: there only a slip counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +51,13 @@ def load(
     session: str | None = None,
     flags: Sequence[str] = (),
     front_matter: Mapping[str, Any] | None = None,
+    places: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Configuration:
-    """`flags` are `name=value` pairs as they were typed; `front_matter` is what an agent's file says of settings."""
+    """`flags` are `name=value` pairs as they were typed; `front_matter` is what an agent's file says of settings.
+
+    `places` says where in that file each stands, by the names that `sources` of a Configuration has.
+    """
     env = os.environ if environment is None else environment
     path = file_path(env)
     values: dict[str, Any] = {}
@@ -70,10 +70,10 @@ def load(
         (FLAG, _from_flags(flags)),
     ):
         for key, value in found.items():
-            if key == _TABLES:
+            if key == TABLES:
                 for tool, name, checked_value in _policies(value, where):
                     tables.setdefault(tool, {})[name] = checked_value
-                    sources[f"{_TABLES}.{tool}.{name}"] = where
+                    sources[f"{TABLES}.{tool}.{name}"] = where
             else:
                 name, checked_value = _checked(str(key), value, where)
                 values[name], sources[name] = checked_value, where
@@ -88,7 +88,7 @@ def load(
         )
         if named
     )
-    return Configuration(settings, folder, name, sources, path)
+    return Configuration(settings, folder, name, _placed(sources, places or {}), path)
 
 
 def file_path(environment: Mapping[str, str] | None = None) -> str:
@@ -96,6 +96,12 @@ def file_path(environment: Mapping[str, str] | None = None) -> str:
     env = os.environ if environment is None else environment
     folder = platformdirs.user_config_dir("holdall", appauthor=False)
     return env.get(FILE_VARIABLE) or os.path.join(folder, "config.toml")
+
+
+def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[str, str]:
+    """The same, with the line in place of "the front matter" where it is known."""
+    by_name = {"home": places.get("store_dir", FRONT_MATTER), **places}
+    return {name: by_name.get(name, where) if where == FRONT_MATTER else where for name, where in sources.items()}
 
 
 def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, str]) -> tuple[str, str]:
@@ -156,7 +162,7 @@ def _from_environment(env: Mapping[str, str]) -> Mapping[str, Any]:
     for key in sorted(theirs):
         if near := difflib.get_close_matches(key.removeprefix(_PREFIX), [n.removeprefix(_PREFIX) for n in names],
                                              n=1, cutoff=_NEAR_VARIABLE):  # fmt: skip
-            raise _unknown(key, env[key], ENVIRONMENT, _PREFIX + near[0])
+            raise unknown(key, env[key], ENVIRONMENT, _PREFIX + near[0])
     return {one.name: _typed(one.name, one, env[key]) for key, one in names.items() if env.get(key)}
 
 
@@ -169,27 +175,27 @@ def _from_flags(flags: Sequence[str]) -> Mapping[str, Any]:
             raise WrongUse(f"--set takes NAME=VALUE, not {flag[:60]!r}.")
         first, _, rest = name.partition(".")
         tool, _, key = rest.rpartition(".")  # a tool's name may have dots, a key has none
-        if first != _TABLES:
-            found[name] = _typed(name, _SETTINGS.get(name), text)
+        if first != TABLES:
+            found[name] = _typed(name, SETTINGS.get(name), text)
         elif tool and key:
-            tables.setdefault(tool, {})[key] = _typed(key, _OF_A_TOOL.get(key), text)
+            tables.setdefault(tool, {})[key] = _typed(key, OF_A_TOOL.get(key), text)
         else:
             raise WrongUse(
                 f"--set takes tools.TOOL.NAME=VALUE, as in tools.fetch.store=never, for one tool; not {flag[:60]!r}."
             )
-    return found | {_TABLES: tables} if tables else found
+    return found | {TABLES: tables} if tables else found
 
 
 def _typed(key: str, one: "Field[Any] | None", text: str) -> Any:
     """Text from the environment or a flag as what the setting is: a number, true or false, or text."""
     if one is None:
         return int(text) if re.fullmatch(r"[0-9]{1,20}", text) else text  # only for the message that refuses it
-    if one.metadata["least"] is None and not is_switch(one) and key != _IN_SECONDS:
+    if one.metadata["least"] is None and not is_switch(one) and key != IN_SECONDS:
         return text
     if is_switch(one):
         return {"true": True, "false": False}.get(text.lower(), text)
     try:
-        return float(text) if isinstance(one.default, float) or key == _IN_SECONDS else int(text)
+        return float(text) if isinstance(one.default, float) or key == IN_SECONDS else int(text)
     except ValueError:
         return text  # the check refuses it by name, or reads it as a size
 
@@ -200,81 +206,17 @@ def _typed(key: str, one: "Field[Any] | None", text: str) -> Any:
 def _policies(tables: object, where: str) -> Iterator[tuple[str, str, Any]]:
     """Tool, name and value of everything in the tables of tools."""
     if not isinstance(tables, Mapping):
-        raise BadSetting(_TABLES, tables, rule_of(_SETTINGS[_TABLES]), where=where)
+        raise BadSetting(TABLES, tables, rule_of(SETTINGS[TABLES]), where=where)
     for tool, table in cast("Mapping[object, object]", tables).items():
-        place = f"{_TABLES}.{tool}"
+        place = f"{TABLES}.{tool}"
         if not isinstance(table, Mapping):
             raise BadSetting(place, table, f"it must be a table, as in [{place}]", where=where)
         for key, value in cast("Mapping[object, object]", table).items():
-            name, checked_value = _checked(str(key), value, where, known=_OF_A_TOOL, inside=f"{place}.")
-            yield str(tool), name, checked_value
+            name, given = value_of(str(key), value, where, known=OF_A_TOOL, inside=f"{place}.")
+            yield str(tool), name, given
 
 
-def _checked(
-    key: str, value: Any, where: str, *, known: "Mapping[str, Field[Any]]" = _SETTINGS, inside: str = ""
-) -> tuple[str, Any]:
+def _checked(key: str, value: Any, where: str) -> tuple[str, Any]:
     """Our own name of the setting, and its value as Settings takes it."""
-    one, full = known.get(key), inside + key
-    if one is None:
-        near = _nearest(key, known)
-        raise _unknown(full, value, where, inside + near if near else "", of_a_tool=bool(inside))
-    if value is None and one.default is None:  # front matter can say that there is none
-        return one.name, None
-    if isinstance(value, str) and one.name.endswith("_bytes"):
-        try:
-            value = parse_size(value)
-        except BadRange as problem:
-            raise BadSetting(full, value, str(problem), where=where) from problem
-    if one.name == "retention":
-        return one.name, _retention(key, value, where)
-    if one.name == "store_dir" and isinstance(value, str):
-        value = checked(value, key=full, where=where)
-    check(one, value, key=full, where=where)
-    return one.name, value
-
-
-def _retention(key: str, value: object, where: str) -> str:
-    if key != _IN_SECONDS or isinstance(value, bool | str) or not isinstance(value, int | float):
-        return str(retention.parse(value, key=key, where=where))
-    try:
-        return str(retention.parse(value / retention.DAY))
-    except (BadSetting, OverflowError) as problem:
-        rule = f"it must be a number of seconds from 0 to {36_500 * retention.DAY:,.0f}"
-        raise BadSetting(key, value, rule, where=where) from problem
-
-
-# A name that there is not
-
-
-class _Unshown:
-    """The value of a name that nobody knows: it may be a secret, so a message says only what it is."""
-
-    def __init__(self, value: object) -> None:
-        self._kind = "a table" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else "text"
-
-    def __repr__(self) -> str:
-        return self._kind
-
-
-def _unknown(key: str, value: object, where: str, near: str, *, of_a_tool: bool = False) -> BadSetting:
-    shown = value if value is None or isinstance(value, bool | int | float) else _Unshown(value)
-    kind = "setting of a tool" if of_a_tool else "setting"
-    meant = f"; did you mean {near}?" if near else "."
-    if of_a_tool and isinstance(value, Mapping):
-        meant = f'. A name with a dot is written in quotes: [tools."{key.removeprefix("tools.")}"].'
-    return BadSetting(
-        key, shown, f"there is no such {kind}{meant} `holdall config show` lists all of them.", where=where
-    )
-
-
-def _nearest(key: str, known: "Mapping[str, Field[Any]]") -> str:
-    """The known name that `key` is most like, whatever its case and underscores; our own before the documents'."""
-    plain: dict[str, str] = {}
-    for name in known:
-        plain.setdefault(_plain(name), name)
-    near = difflib.get_close_matches(_plain(key), plain, n=1, cutoff=_NEAR)
-    return plain[near[0]] if near else ""
-
-
-def _plain(name: str) -> str:
-    return name[:100].replace("_", "").replace("-", "").lower()
+    name, given = value_of(key, value, where)
+    return name, checked(given, key=key, where=where) if name == "store_dir" else given

@@ -50,6 +50,7 @@ class Program:
             "HOME": str(self.home.parent),
             "HOLDALL_HOME": str(self.home),
             "LANG": "C.UTF-8",
+            "HOLDALL_REAL_MODELS": "off",
         }
         changed: dict[str, str | None] = {**base, **(more or {})}
         return {key: value for key, value in changed.items() if value is not None}

@@ -59,6 +59,7 @@ class Page:
             "HOME": str(self.home),
             "HOLDALL_HOME": str(self.home / "kept"),
             "LANG": "C.UTF-8",
+            "HOLDALL_REAL_MODELS": "off",
         }
         ran = subprocess.run(
             ["bash", "-c", command],

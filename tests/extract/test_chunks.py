@@ -244,6 +244,24 @@ def test_one_token_too_many_makes_two_parts_of_half_the_size(size: int) -> None:
     assert [part.tokens for part in parts] == [pytest.approx(len(data) / 1.9, abs=4)] * 2
 
 
+class Letters:
+    """Every x is a token, and nothing else."""
+
+    name = "x"
+
+    def count(self, text: str) -> int:
+        return text.count("x")
+
+
+def test_a_long_text_whose_samples_come_near_the_limit_is_counted() -> None:
+    sparse = b"x." * 30_000
+    data = sparse[:1000] + b"x" * 200 + sparse[1200:]  # a hundred more, where no sample is taken
+    parts = divided(data, Letters(), 30_050)
+    assert len(parts) == 2
+    (whole,) = divided(data, Letters(), 40_000)
+    assert whole.tokens == 30_000  # by its samples: near enough where so many more would fit
+
+
 def test_a_chunk_that_fits_is_one_part_with_its_text() -> None:
     read = read_of("a 漢字 b".encode())
     (part,) = parts_of(read, Chunk(1, 3, Span(2, 8)), tokenizer=Bytewise(), chunk_tokens=200, overlap_percent=10)

@@ -1,4 +1,4 @@
-"""Every command, its options and its help. What a command does is in `keep`, `fetch`, `care` and `configuration`.
+"""Every command, its options and its help. What a command does is in `keep`, `fetch`, `extract`, `care` and so on.
 
 Those are imported only when their command runs: `holdall --help` costs little more than the import of typer.
 """
@@ -9,6 +9,7 @@ import typer
 
 from holdall.cli.app_care import CARE
 from holdall.cli.app_config import config_app
+from holdall.cli.app_extract import extract
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
 
 app = typer.Typer(
@@ -290,5 +291,5 @@ async def query(
     return await fetch.query(handle, ask, home, session, as_json or common.as_json)
 
 
-for _command in CARE:
+for _command in (extract, *CARE):
     app.command()(_command)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from holdall.llm.pace import pace_of
 from holdall.llm.protocol import Model, Request
 from holdall.policy.ceiling import Ceiling, Forecast
 from holdall.values.chat import Reply, Usage, size_of
@@ -47,8 +48,10 @@ class Asker:
     _free: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
-        self._free = asyncio.Semaphore(self.parallel)
-        self.reading = asyncio.Semaphore(self.parallel)
+        # More than the model reads at once would only wait there, and their time would run out meanwhile.
+        at_once = min(self.parallel, pace_of(self.model).at_once or self.parallel)
+        self._free = asyncio.Semaphore(at_once)
+        self.reading = asyncio.Semaphore(at_once)
 
     async def ask(self, asked: Asked[Read]) -> Read:
         """What the model answered. Raises ModelFault where no try gave anything, TooCostly where no more is allowed."""

@@ -32,7 +32,7 @@ from holdall.values.errors import HoldallError, ModelOverflow
 from holdall.values.extraction import FailedChunk, Progress
 from holdall.values.spans import Span
 from holdall.wire.findings import Finding
-from holdall.wire.prompts import form_for
+from holdall.wire.prompts import fences_of, form_for
 
 _LEAST_BYTES = 512  # a chunk this short is not cut again: it is not its length that the model minds
 
@@ -128,8 +128,8 @@ class ChunkCalls:
         return [proved]
 
     def _map_request(self, part: Part, index: int) -> tuple[Request, ReadReply]:
-        given = [part.text, self.question]
-        form = form_for(given, schema=self.asker.model.keeps_schema, new_tag=new_tag, new_nonce=new_nonce)
+        given, fences = [part.text, self.question], fences_of(part.text)
+        form = form_for(given, schema=self.asker.model.keeps_schema, new_tag=fences, new_nonce=new_nonce)
         return map_request(
             self.document.source, part.text, self.question, form, self.rooms.reply, index=index, total=self.total,
             overlap_percent=self.policy.overlap_percent,

@@ -9,7 +9,7 @@ is counted by samples where these leave no doubt.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import overload
 
 from holdall.text.borders import Read, border_before
@@ -23,7 +23,7 @@ _NEAR = 0.05  # a border this near, as a share of the chunk, is worth a chunk th
 _NEAR_BYTES = 64 * 1024
 _MOST_OVERLAP = 50.0  # percent: with more, neighbours could not be told apart
 _LEAST = 96  # bytes; below this a chunk is all border
-_SAMPLES, _SAMPLE = 32, 512  # characters; all together they cost a fraction of what counting a long text does
+_SAMPLES, _SAMPLE = 32, 256  # characters; all together they cost a fraction of what counting a long text does
 _SAMPLED_FROM = 3 * _SAMPLES * _SAMPLE
 _DOUBT = 3  # standard errors, and this share at least
 _LEAST_DOUBT = 0.03
@@ -163,7 +163,8 @@ def _tokens(tokenizer: Tokenizer, text: str, limit: int) -> int:
         starts = [int(step * index) for index in range(_SAMPLES)]
         shares = [count_in_pieces(tokenizer, text[start : start + _SAMPLE]) / _SAMPLE for start in starts]
         mean = fmean(shares)
-        doubt = max(_DOUBT * stdev(shares) / sqrt(_SAMPLES), _LEAST_DOUBT * mean)
+        error = sqrt(sum((share - mean) ** 2 for share in shares) / (_SAMPLES - 1) / _SAMPLES)
+        doubt = max(_DOUBT * error, _LEAST_DOUBT * mean)
         if abs(limit / len(text) - mean) > doubt:
             return ceil(mean * len(text))
     return count_in_pieces(tokenizer, text)

@@ -70,10 +70,6 @@ class Stretch:
                 best = (start + first, start + last), found.distance
         return None if best is None else (self._span(best[0]), best[1])
 
-    def has(self, quote: str) -> bool:
-        """Whether it stands here, exactly or loosely."""
-        return self.exactly(quote) is not None or bool(self.loosely(quote))
-
     def _in_parts(self, quote: str) -> list[Span]:
         """Where all parts stand, one after the other. One that does not makes the quote another one."""
         forms = [Loose(part).form for part in _ellipsis.split(quote)]

@@ -14,7 +14,7 @@ Place = tuple[int, int]  # from, to
 _SEEDS = 24
 _COMMON = 64  # a word with more occurrences does not say where to look
 _RARE = 4
-_STRETCHED = 8  # how many times as long a quote may be in the text, for escapes and indentation
+_STRETCHED = 16  # how many times as long a quote may be in the text, for escapes and indentation
 _MARGIN = 256
 _LIKELY = 4  # places that are compared where a quote stands nowhere
 _LONG = 1_000  # characters; of such a quote only two
@@ -54,7 +54,7 @@ def likely(form: str, text: str, reach: int) -> list[Place]:
             votes[bucket] += 1 / len(found)
     scores = {bucket: weight + votes.get(bucket + 1, 0.0) for bucket, weight in votes.items()}
     best = sorted(scores, key=lambda bucket: (-scores[bucket], bucket))[: _LIKELY if len(form) < _LONG else 2]
-    ends = [(bucket * width - reach // 2, (bucket + 2) * width + reach // 2) for bucket in sorted(best)]
+    ends = [(bucket * width - reach // 8, (bucket + 2) * width + reach // 8) for bucket in sorted(best)]
     return _joined([(max(0, start), min(len(text), end)) for start, end in ends])
 
 

@@ -30,7 +30,6 @@ _NEAR_WORK = 16_000  # characters of quotes of one chunk for which the nearest p
 _PROVES_LITTLE = 3  # signs; fewer may stand anywhere
 _GAP = 2  # bytes of white space or a comma that may lie between snippets that are one
 _SEPARATORS = b" \t\r\n,;"
-_BETWEEN = "\n\0\n"  # no quote goes over this
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +98,6 @@ def merge(snippets: Sequence[Snippet], read: Read) -> tuple[Snippet, ...]:
             nowhere.setdefault(snippet.text, snippet)
     placed = sorted((*(_one_of(run, read) for run in runs), *near.values()), key=_place)
     return (*placed, *sorted(nowhere.values(), key=lambda each: each.chunk))
-
-
-def in_snippets(quotes: Sequence[str], snippets: Sequence[Snippet]) -> tuple[Snippet, ...]:
-    """For a model that has read only what others found: those of its quotes that stand in none of it, as `none`.
-
-    Those that do stand there are proved already, or marked.
-    """
-    known = Stretch(_BETWEEN.join(text for each in snippets for text in (each.text, each.said)).encode(), 0)
-    invented = [text for text in dict.fromkeys(quotes) if text.strip() and not known.has(text)]
-    return tuple(Snippet(_shortened(text), Span(0, 0), 0, "none") for text in invented)
 
 
 def _find(texts: Sequence[str], seen: Sequence[Span], read: Read, total: int) -> dict[str, _Found]:

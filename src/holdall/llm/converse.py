@@ -100,21 +100,19 @@ def side_by_side(call: Callable[[ToolCall], Coroutine[Any, Any, Returned]]) -> R
 
 async def _returned(request: Request, reply: Reply, run: Run, most: int) -> list[Returned]:
     """What every call gives, in the order of the calls: each has an answer, also those that cannot be run."""
-    refused = {
-        place: why for place, one in enumerate(reply.calls) if (why := _refusal(one, place, request, reply, most))
-    }
-    rest = tuple(one for place, one in enumerate(reply.calls) if place not in refused)
+    refused = {at: why for at, one in enumerate(reply.calls) if (why := _refusal(one, at, request, reply, most))}
+    rest = tuple(one for at, one in enumerate(reply.calls) if at not in refused)
     ran = iter(await run(rest) if rest else ())
     return [
-        Returned(one.id, one.name, refused[place], is_error=True) if place in refused else next(ran)
-        for place, one in enumerate(reply.calls)
+        Returned(one.id, one.name, refused[at], is_error=True) if at in refused else next(ran)
+        for at, one in enumerate(reply.calls)
     ]
 
 
-def _refusal(call: ToolCall, place: int, request: Request, reply: Reply, most: int) -> str:
+def _refusal(call: ToolCall, at: int, request: Request, reply: Reply, most: int) -> str:
     names = [tool.name for tool in request.tools]
     if call.name not in names:
         return unknown_tool(call.name, names)
     if not isinstance(call.arguments, Mapping):
         return broken_arguments(call.name, cut_off=reply.stop == "length")
-    return too_many_calls(most) if place >= most else ""
+    return too_many_calls(most) if at >= most else ""

@@ -1,7 +1,8 @@
 """A model from a GGUF file, on this machine: no key, no server to run, nothing leaves it. The extra `local`.
 
-A process of its own serves the file and ends with this one. It is held to a JSON schema and always obeys; it calls no
-tools by itself (`llm.actions` does that for it). One request is answered at a time, and the others wait their turn.
+A process of its own serves the file and ends with this one. It is held to a JSON schema and obeys, but for the bounds
+of numbers that are not whole; it calls no tools by itself (`llm.actions` does that for it). One request is answered
+at a time, and the others wait their turn.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from holdall.llm.faults import fault_of_status, fault_of_time
 from holdall.llm.fitting import must_fit, reply_limit
 from holdall.llm.gguf_header import trained_context
 from holdall.llm.gguf_server import Address, GgufServer
+from holdall.llm.pace import Pace
 from holdall.llm.posting import NoAnswer, post_json
 from holdall.llm.protocol import Request
 from holdall.values.chat import Message, Reply, Said, System, Usage
@@ -32,6 +34,7 @@ class GgufModel:
     calls_tools = False
     keeps_schema = True
     price = Price(0.0, 0.0)
+    pace = Pace(at_once=1, seconds=None)
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class GgufModel:
             except TimeoutError as late:
                 raise fault_of_time(self.name, self._timeout) from late
             except NoAnswer as broken:
+                await asyncio.to_thread(self.server.drop, address)
                 raise ModelBusy(f"{self.name}: {broken}; it is started again") from broken
         if status != 200:
             raise fault_of_status(self.name, status, _error_in(answer))

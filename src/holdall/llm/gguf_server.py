@@ -65,6 +65,12 @@ class GgufServer:
                 raise self._fault(answer)
             return process.address
 
+    def drop(self, address: Address) -> None:
+        """The process that listens there did not answer as it should: the next start is of a new one."""
+        with self._starting:
+            if self._running and self._running[0].address == address:
+                _end_all(self._running)
+
     def end(self) -> None:
         """Also in the middle of loading, or of an answer."""
         self._closed = True

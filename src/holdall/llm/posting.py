@@ -32,7 +32,7 @@ async def post_json(host: str, port: int, path: str, content: object, *, key: st
             writer.write(body)
             await writer.drain()
         return await _answer(reader)
-    except (OSError, EOFError, ValueError) as broken:
+    except (OSError, EOFError, ValueError, IndexError) as broken:
         raise NoAnswer(f"the connection ended without an answer ({type(broken).__name__})") from broken
     finally:
         writer.transport.abort()

@@ -1,6 +1,7 @@
 """A model that is another model in every respect but the one that a subclass changes."""
 
 from holdall.llm.catalogue import Price, price_of
+from holdall.llm.pace import Pace, pace_of
 from holdall.llm.protocol import Model, Request
 from holdall.values.chat import Reply
 
@@ -32,6 +33,10 @@ class Wrapped:
     @property
     def price(self) -> Price | None:
         return price_of(self.inner)
+
+    @property
+    def pace(self) -> Pace:
+        return pace_of(self.inner)
 
     async def ask(self, request: Request) -> Reply:
         return await self.inner.ask(request)

@@ -88,7 +88,7 @@ class Tree:
                     self._place(model)
             case "extracted":
                 asked = self._questions.pop(str(data.pop("op", "")), [])
-                data |= {"handle": event.handle, "searched": len(data.get("searched", ()))}
+                data |= {"handle": event.handle, "searched": len(event.spans("searched"))}
                 for number in _NUMBERS[:2]:
                     data.pop(number, None)  # they are those of its calls
                 data.pop("cost", None)

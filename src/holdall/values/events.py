@@ -69,7 +69,8 @@ class Event:
 
     def spans(self, name: str) -> tuple[Span, ...]:
         """Ranges of bytes in `data`; what is not one is passed over."""
-        found = cast("Sequence[object]", self.data.get(name, ()))
+        given: object = self.data.get(name, ())
+        found = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
         spans: list[Span] = []
         for one in found:
             match one:

@@ -1,0 +1,1 @@
+"""The small runtime: agents as files, functions as tools, and the loop that brings a model and its tools together."""

@@ -1,0 +1,131 @@
+"""Which call a message of a server belongs to.
+
+Every request that is under way is a `Call` with its own callbacks. There is no "current" call of a connection: a
+message finds its call by the progress token or the subscription id in it, or by the HTTP answer that it came in, which
+runs in the context of the task that asked. What belongs to no call goes to the callbacks of the connection.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+Progress = Callable[[dict[str, Any]], Awaitable[None]]
+Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
+Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+_LOG = logging.getLogger("holdall.upstream")
+_MOST_WAITING = 1000
+_DRAIN_SECONDS = 1.0
+
+
+class Declined(Exception):
+    """Raised by an `ask` callback: the server gets this error as the answer to its request."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        self.code = code
+        self.message = message
+        self.data = data
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """`notify` gets method and params of a notification; `ask` those of a request, and returns the result or raises
+    Declined. Params are as the server sent them. Without `ask` a server is told that there is nobody to ask."""
+
+    notify: Notify | None = None
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What HTTP said about a request. `gone`: the server has forgotten the session, and has done nothing.
+
+    `sent`: it may have done something, and the answer was lost.
+    """
+
+    what: str
+    status: int = 0
+    gone: bool = False
+    sent: bool = False
+
+
+class Mailbox:
+    """Hands messages to slow callbacks one after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], Awaitable[None]]] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    def put(self, deliver: Callable[[], Awaitable[None]]) -> None:
+        if len(self._waiting) >= _MOST_WAITING:
+            _LOG.warning(
+                "more than %d notifications of a server wait to be taken; the oldest is dropped", _MOST_WAITING
+            )
+            self._waiting.popleft()
+        self._waiting.append(deliver)
+        if self._worker is None:
+            self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def drained(self) -> None:
+        """Until all were taken, within a bound: a callback that hangs must not hold up a result."""
+        if self._worker is not None:
+            await asyncio.wait((self._worker,), timeout=_DRAIN_SECONDS)
+        self.close()
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.cancel()
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                try:
+                    await self._waiting.popleft()()
+                except Exception:  # whatever it is, it is the callback's: the next message is not to suffer
+                    _LOG.warning("a callback for notifications of a server failed", exc_info=True)
+        finally:
+            self._worker = None
+
+
+class Call:
+    """One request on its way, by its number in its session."""
+
+    def __init__(
+        self,
+        number: int,
+        method: str,
+        *,
+        name: str = "",
+        seconds: float,
+        progress: Progress | None = None,
+        callbacks: Callbacks | None = None,
+    ) -> None:
+        self.number = number
+        self.method = method
+        self.name = name or method
+        self.seconds = seconds
+        self.progress = progress
+        self.callbacks = callbacks
+        self.mailbox = Mailbox()
+        self.limit: asyncio.Timeout | None = None
+        self.trouble: Trouble | None = None
+
+    def is_alive(self) -> None:
+        """The server works on it: its time begins anew."""
+        limit = self.limit
+        if limit is not None and limit.when() is not None and not limit.expired():
+            limit.reschedule(asyncio.get_running_loop().time() + self.seconds)
+
+    def progressed(self, params: dict[str, Any]) -> None:
+        self.is_alive()
+        if (progress := self.progress) is not None:
+            self.mailbox.put(lambda: progress(params))
+
+
+CURRENT: ContextVar[Call | None] = ContextVar("holdall_upstream_call", default=None)
+"""The call that a task sends. Streamable HTTP carries it to whatever comes back in the answer to it."""

@@ -1,0 +1,1 @@
+"""Language models behind their seam: the contract, and each implementation."""

@@ -1,0 +1,46 @@
+"""No test reaches a real model unless it says so."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from holdall.llm.allowed import must_be_allowed, real_calls_allowed
+from holdall.llm.providers import ProviderModel
+from holdall.values.errors import RealCallsOff
+from tests.llm.contract import asking
+from tests.llm.openai_server import OpenAIServer, Scene, completion
+
+
+def test_tests_run_with_real_models_off_and_so_do_the_processes_that_they_start() -> None:
+    assert os.environ["HOLDALL_REAL_MODELS"] == "off"
+    code = "from holdall.llm.allowed import real_calls_allowed; print(real_calls_allowed())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.anyio
+async def test_a_provider_is_refused_before_anything_is_sent() -> None:
+    with OpenAIServer().running() as server:
+        server.will(Scene(body=completion("x")))
+        with pytest.raises(RealCallsOff, match="HOLDALL_REAL_MODELS=off"):
+            await ProviderModel(f"openai:small-one@{server.url}").ask(asking("a"))
+        assert server.seen == []
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", " no ", "false", "0"])
+def test_words_that_switch_it_off(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("HOLDALL_REAL_MODELS", value)
+    with pytest.raises(RealCallsOff):
+        must_be_allowed("gguf:x")
+
+
+@pytest.mark.parametrize("value", ["on", "", "yes"])
+def test_anything_else_leaves_it_on(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("HOLDALL_REAL_MODELS", value)
+    must_be_allowed("gguf:x")
+
+
+@pytest.mark.usefixtures("real_models")
+def test_a_test_that_asks_for_it_has_it_on() -> None:
+    assert real_calls_allowed()

@@ -1,0 +1,74 @@
+"""The operation tree, a fold over events: what stands where, and what everything took."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.policy.operations import Tree
+from holdall.values.events import EVENT_KINDS, Event
+from tests.requirements import requirement
+
+USED = {"model": "m", "input_tokens": 10, "output_tokens": 2, "cost": 0.5}
+
+
+@requirement("runtime:operation-tree", "runtime:tree-from-events", "runtime:totals-to-root")
+def test_what_happened_stands_under_its_turn_with_totals_at_the_root() -> None:
+    tree = Tree.of(
+        "s1",
+        [
+            Event(100.0, "turn", data={"number": 1, "tokens": 50}),
+            Event(101.0, "asked", seconds=1.0, data=USED | {"op": ""}),
+            Event(102.0, "called", handle="k3f9", tool="fetch", call_id="c1", seconds=0.5, data={"outcome": "kept"}),
+            Event(102.0, "kept", handle="k3f9", data={"bytes": 100}),
+            Event(103.0, "turn", data={"number": 2}),
+            Event(104.0, "asked", seconds=0.5, data=USED | {"op": "q1", "purpose": "map", "chunk": 0}),
+            Event(104.0, "asked", seconds=0.5, data=USED | {"op": "q1", "purpose": "reduce"}),
+            Event(105.0, "extracted", handle="k3f9", tool="fetch", seconds=2.0, data=USED | {"op": "q1", "strategy": "full-chunked", "searched": [[0, 9]]}),
+            Event(105.0, "spawned", tool="reader", data={"session": "child"}),
+            Event(109.0, "joined", tool="reader", data={"session": "child", "input_tokens": 7, "output_tokens": 1, "cost": 1.0, "calls": 3}),
+            Event(110.0, "reported", data={"status": "success"}),
+        ],
+    ).to_json()  # fmt: skip
+    assert tree["totals"] == {"model_calls": 6, "input_tokens": 37, "output_tokens": 7, "cost": 2.5, "tool_calls": 1}
+    assert (tree["op"], tree["name"], tree["seconds"], tree["reported"]) == (
+        "session",
+        "s1",
+        10.0,
+        {"status": "success"},
+    )
+    first, second = tree["children"]
+    assert [one["op"] for one in first["children"]] == ["model", "tool"]
+    assert (first["children"][1]["handle"], first["children"][1]["seconds"]) == ("k3f9", 0.5)
+    assert first["seconds"] == 3.0
+    extraction, agent = second["children"]
+    assert [one["purpose"] for one in extraction["children"]] == ["map", "reduce"]
+    assert "cost" not in extraction
+    assert (agent["op"], agent["name"], agent["seconds"], agent["calls"]) == ("agent", "reader", 4.0, 3)
+
+
+def test_calls_of_a_question_that_never_came_to_an_answer_are_counted_too() -> None:
+    tree = Tree.of("s1", [Event(1.0, "asked", data=USED | {"op": "q1"})]).to_json()
+    assert tree["totals"]["cost"] == 0.5
+
+
+def test_of_nothing_there_is_an_empty_tree() -> None:
+    assert Tree.of("s1", []).to_json()["totals"]["model_calls"] == 0
+
+
+_EVENTS = st.builds(
+    Event,
+    at=st.floats(0, 1e9),
+    kind=st.sampled_from(EVENT_KINDS),  # type: ignore[arg-type]
+    tool=st.text(max_size=5),
+    seconds=st.floats(0, 1e6),
+    data=st.dictionaries(
+        st.sampled_from(["op", "session", "number", "cost", "input_tokens", "calls", "searched"]),
+        st.none() | st.integers(-5, 5) | st.text(max_size=3) | st.booleans(),
+    ),
+)
+
+
+@given(st.lists(_EVENTS, max_size=30))
+def test_any_log_gives_a_tree(events: list[Event]) -> None:
+    tree = Tree.of("s", events).to_json()
+    asked = sum(event.kind == "asked" for event in events)
+    assert tree["totals"]["model_calls"] >= 0 or asked == 0

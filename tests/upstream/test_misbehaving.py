@@ -1,0 +1,361 @@
+"""Servers that misbehave: each call ends in one answer or one error that says what happened and what to do."""
+
+import asyncio
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall.upstream.connection import Connection
+from holdall.upstream.routes import Callbacks
+from holdall.upstream.servers import Servers
+from holdall.upstream.spec import StdioServer
+from holdall.upstream.stdio import Bounds
+from holdall.values.errors import StoreFault, UpstreamFault, UpstreamOverdue, UpstreamRefused
+from tests.upstream.support import bad, lines_of, lives, means, pid_of, text_of, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def fault_of(connection: Connection, tool: str, arguments: dict[str, Any] | None = None, **more: Any) -> str:
+    with pytest.raises(UpstreamFault) as caught:
+        await connection.call(tool, arguments, **more)
+    assert isinstance(caught.value, StoreFault), "exit code 3"
+    return str(caught.value)
+
+
+async def test_a_death_in_the_middle_of_a_call_is_told_with_exit_code_and_last_words_and_the_next_call_works() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        one = servers["bad"]
+        first = await pid_of(one)
+        calls = [fault_of(one, "die", {"code": 3})]
+        assert await asyncio.gather(*calls) == snapshot(
+            [
+                'MCP server "bad" ended with exit code 3 while "die" ran. It last wrote: "Traceback: it is all over". What this call has done is not known. The next one starts it again.'
+            ]
+        )
+        second = await pid_of(one)
+        assert second != first
+        assert not lives(first)
+        assert await fault_of(one, "crash") == snapshot(
+            'MCP server "bad" was killed by signal 11 while "crash" ran. What this call has done is not known. The next one starts it again.'
+        )
+        assert await fault_of(one, "break off") == snapshot(
+            'MCP server "bad" ended with exit code 0 in the middle of a message while "break off" ran. What this call has done is not known. The next one starts it again.'
+        )
+        assert text_of(await one.call("echo", {"text": "on"})) == "on"
+
+
+async def test_every_call_that_was_under_way_ends_with_the_death_of_its_server_and_no_other_server_feels_it() -> None:
+    async with Servers([bad(), bad(name="other")], means=means()) as servers:
+        one, other = servers["bad"], servers["other"]
+        await asyncio.gather(one.start(), other.start())
+        hanging = [asyncio.create_task(fault_of(one, "silence")) for _ in range(5)]
+        calm = other.call("echo", {"text": "calm"})
+        dying = asyncio.create_task(fault_of(one, "die"))
+        async with asyncio.timeout(5):
+            faults = await asyncio.gather(*hanging, dying)
+        assert all("ended with exit code 1 while" in fault for fault in faults)
+        assert text_of(await calm) == "calm"
+
+
+async def test_a_server_that_closes_its_output_and_lives_on_is_ended() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        first = await pid_of(servers["bad"])
+        assert await fault_of(servers["bad"], "close stdout") == snapshot(
+            'MCP server "bad" closed its standard output while "close stdout" ran. What this call has done is not known. The next one starts it again.'
+        )
+        await until(lambda: not lives(first))
+        assert text_of(await servers["bad"].call("echo", {"text": "on"})) == "on"
+
+
+async def test_one_call_without_an_answer_is_overdue_and_cancelled_and_the_server_stays(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with Servers([bad("-", str(journal))], means=means()) as servers:
+        one = servers["bad"]
+        first = await pid_of(one)
+        assert await fault_of(one, "silence", timeout=0.2) == snapshot(
+            'MCP server "bad" did not answer "silence" within 0.2 s, and reported no progress. It was told to stop; what it has done until then is not known. A longer deadline can be given.'
+        )
+        await until(lambda: any(line.startswith("cancelled") for line in lines_of(journal)))
+        assert await pid_of(one) == first, "it answered a ping, so it was not ended"
+
+
+async def test_a_server_that_hangs_is_found_out_after_the_deadline_and_started_again() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        one = servers["bad"]
+        first = await pid_of(one)
+        with pytest.raises(UpstreamOverdue):
+            await one.call("hang", timeout=0.2)
+        await until(lambda: not lives(first))
+        assert await pid_of(one) != first
+
+
+async def test_a_call_that_waits_when_a_hung_server_is_ended_is_told_so() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        one = servers["bad"]
+        await one.start()
+        with pytest.raises(UpstreamOverdue):
+            await one.call("hang", timeout=0.2)
+        assert await fault_of(one, "echo", timeout=30) == snapshot(
+            'MCP server "bad" hung: it did not even answer a ping, and was ended while "echo" ran. What this call has done is not known. The next one starts it again.'
+        )
+
+
+async def test_what_is_no_message_is_passed_over() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        assert text_of(await servers["bad"].call("garbage")) == "after garbage"
+        assert text_of(await servers["bad"].call("echo", {"text": "on"})) == "on"
+
+
+async def test_a_server_that_floods_its_output_is_cut_off() -> None:
+    bounds = Bounds(message_bytes=5_000_000, noise_bytes=1_000_000)
+    async with Servers([bad(), bad(name="other")], means=means(bounds=bounds)) as servers:
+        one, other = servers["bad"], servers["other"]
+        pids = await asyncio.gather(pid_of(one), pid_of(other))
+        async with asyncio.timeout(20):
+            flood, calm = await asyncio.gather(fault_of(one, "flood"), other.call("echo", {"text": "calm"}))
+            assert re.sub(r'wrote: ".*?"', 'wrote: "…"', flood) == snapshot(
+                'MCP server "bad" wrote more than 1,000,000 bytes on standard output that are no messages while "flood" ran. It last wrote: "…". What this call has done is not known. The next one starts it again.'
+            )
+            assert await fault_of(one, "endless") == snapshot(
+                'MCP server "bad" sent one message of more than 5,000,000 bytes while "endless" ran. What this call has done is not known. The next one starts it again.'
+            )
+        assert text_of(calm) == "calm"
+        await until(lambda: not lives(pids[0]))
+        assert await pid_of(other) == pids[1]
+
+
+async def test_standard_error_is_read_without_end_and_only_its_end_is_kept() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        one = servers["bad"]
+        assert text_of(await one.call("stderr", {"words": 2_000_000}, timeout=20)) == "said"
+        fault = await fault_of(one, "die")
+        assert len(fault) < 1500
+        assert fault.count("the last words") == 1
+
+
+async def test_what_a_server_says_of_its_secrets_is_masked() -> None:
+    spec = bad(environment={"SECRET_KEY": "sk-live-12345"})
+    assert "sk-live" not in repr(spec)
+    async with Servers([spec], means=means()) as servers:
+        assert await fault_of(servers["bad"], "leak") == snapshot(
+            'MCP server "bad" ended with exit code 1 while "leak" ran. It last wrote: "my key is ***". What this call has done is not known. The next one starts it again.'
+        )
+
+
+async def test_a_result_is_given_with_every_field_as_it_was_written() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        reply = await servers["bad"].call("unknown fields")
+        assert list(reply.result.items()) == [
+            ("zeta", None),
+            ("content", [{"type": "future", "payload": {"b": 1.0, "a": 12345678901234567890}}]),
+            ("alpha", [1000.0, "é"]),
+            ("_meta", {"x/y": True}),
+        ]
+        with pytest.raises(UpstreamFault, match="is not of the form which MCP describes"):
+            reply.typed()
+        assert text_of(await servers["bad"].call("half a character")) == "\ud83d"
+
+
+@pytest.mark.parametrize("tool", ["no result", "result is a list", "bad json", "deep", "bad error"])
+async def test_a_reply_that_is_none_is_an_error_now_and_not_at_the_deadline(tool: str) -> None:
+    async with Servers([bad()], means=means()) as servers, asyncio.timeout(10):
+        fault = await fault_of(servers["bad"], tool)
+        assert (
+            fault
+            == {
+                "no result": 'MCP server "bad" answered "no result" with a reply without a result.',
+                "result is a list": 'MCP server "bad" answered "result is a list" with a reply without a result.',
+                "bad json": 'MCP server "bad" answered "bad json" with a reply that is not valid JSON.',
+                "deep": 'MCP server "bad" answered "deep" with a reply that is not valid JSON.',
+                "bad error": 'MCP server "bad" answered "bad error" with an error that has no code and message.',
+            }[tool]
+        )
+        assert text_of(await servers["bad"].call("echo", {"text": "on"})) == "on"
+
+
+async def test_an_error_of_ten_megabytes_is_whole_in_the_error_and_short_in_its_message() -> None:
+    async with Servers([bad()], means=means()) as servers:
+        with pytest.raises(UpstreamRefused) as caught:
+            await servers["bad"].call("huge error")
+        assert len(caught.value.reason) == 10_000_004
+        assert len(str(caught.value)) < 500
+        assert "\x1b" not in str(caught.value)
+
+
+async def test_replies_in_odd_forms_are_taken() -> None:
+    heard: list[Any] = []
+
+    async def notify(method: str, params: dict[str, Any]) -> None:
+        heard.append((method, params))
+
+    async with Servers([bad()], callbacks=Callbacks(notify=notify), means=means()) as servers:
+        one = servers["bad"]
+        assert text_of(await one.call("twice")) == "first"
+        assert (await one.call("null")).result == {}
+        assert (await one.call("text id")).result == {"content": []}
+        assert (await one.call("batch")).result == {"content": []}
+        await until(lambda: bool(heard))
+        assert heard == [("notifications/message", {"level": "info", "data": "in a batch"})]
+
+
+async def test_notifications_come_in_their_order_with_every_field_before_the_result() -> None:
+    steps: list[int] = []
+    others: list[int] = []
+
+    async def progress(params: dict[str, Any]) -> None:
+        assert params["progress"] == params["future"]
+        await asyncio.sleep(0)
+        steps.append(params["progress"])
+
+    async def notify(method: str, params: dict[str, Any]) -> None:
+        assert method == "notifications/future/thing"
+        others.append(params["step"])
+
+    async with Servers([bad()], callbacks=Callbacks(notify=notify), means=means()) as servers:
+        await servers["bad"].call("notes", {"count": 500}, progress=progress)
+        assert steps == list(range(500)), "all of them, when the call returns"
+        await until(lambda: len(others) == 500)
+        assert others == list(range(500))
+
+
+async def test_a_callback_that_fails_or_hangs_costs_no_result() -> None:
+    async def fail(params: dict[str, Any]) -> None:
+        raise ValueError("not mine")
+
+    async def hang(params: dict[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    async with Servers([bad()], means=means()) as servers, asyncio.timeout(20):
+        one = servers["bad"]
+        assert text_of(await one.call("notes", {"count": 3}, progress=fail)) == "noted"
+        assert text_of(await one.call("notes", {"count": 3}, progress=hang)) == "noted"
+
+
+async def test_a_reply_that_drips_in_byte_by_byte_is_bounded_by_the_deadline_and_holds_up_nobody() -> None:
+    async with Servers([bad(), bad(name="other")], means=means()) as servers:
+        one, other = servers["bad"], servers["other"]
+        await asyncio.gather(one.start(), other.start())
+        drip = asyncio.create_task(fault_of(one, "drip", {"pause": 0.2}, timeout=0.5))
+        assert text_of(await other.call("echo", {"text": "calm"})) == "calm"
+        assert "did not answer" in await drip
+
+
+# The greeting
+
+
+async def start_fault(spec: StdioServer) -> str:
+    async with Servers([spec], means=means()) as servers:
+        with pytest.raises(UpstreamFault) as caught:
+            await servers[spec.name].start()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("revision", ["handshake", "auto"])
+async def test_a_server_that_never_answers_the_greeting_is_given_up_and_ended(revision: Any, tmp_path: Path) -> None:
+    journal = tmp_path / "pids"
+    fault = await start_fault(bad("never greets", str(journal), revision=revision, start_seconds=0.8))
+    assert fault.startswith('MCP server "bad" did not answer the greeting within 0.8 s.')
+    assert not lives(int(lines_of(journal)[0]))
+
+
+async def test_a_greeting_that_comes_to_nothing_says_why(tmp_path: Path) -> None:
+    faults = [
+        await start_fault(bad("dies at once")),
+        await start_fault(bad("dies at once", revision="auto")),
+        await start_fault(bad("refuses")),
+        await start_fault(bad("speaks another revision")),
+        await start_fault(bad(revision="2026-07-28")),
+        await start_fault(StdioServer("none", "no-such-program-here", source="mcp.json")),
+        await start_fault(StdioServer("none", "npx -y something")),
+        await start_fault(StdioServer("none", "python3", cwd="/no/such/folder")),
+    ]
+    python = re.compile(r"\bpython[0-9.]*\b")
+    assert [python.sub("python", fault) for fault in faults] == snapshot(
+        [
+            'MCP server "bad" ended with exit code 2 before it was ready. It last wrote: "no such option: --frobnicate". Run python in a terminal to see what it needs.',
+            'MCP server "bad" ended with exit code 2 before it was ready. It last wrote: "no such option: --frobnicate". Run python in a terminal to see what it needs.',
+            'MCP server "bad" refused "initialize": not today (code -32603).',
+            "MCP server \"bad\" speaks '1999-01-01' of MCP, which is not known here.",
+            'MCP server "bad" does not speak MCP 2026-07-28.',
+            'MCP server "none" cannot be started: no-such-program-here: No such file or directory. Install it, or correct its command in mcp.json.',
+            'MCP server "none" cannot be started: npx -y something: No such file or directory. Its command has spaces in it: what follows the program belongs into args.',
+            'MCP server "none" has a working folder that does not exist. Correct cwd.',
+        ]
+    )
+
+
+async def test_a_server_of_the_older_era_that_is_silent_about_the_newer_one_is_greeted_all_the_same() -> None:
+    spec = bad("is silent about what it does not know", revision="auto")
+    async with Servers([spec], means=means()) as servers, asyncio.timeout(20):
+        assert (await servers["bad"].start()).revision == "2025-06-18"
+
+
+# Lists of tools
+
+
+async def test_what_is_no_tool_in_a_list_is_left_out_and_the_rest_is_as_it_came() -> None:
+    async with Servers([bad("lists oddly")], means=means()) as servers:
+        assert await servers["bad"].tools() == ({"name": "echo", "future": 1},)
+
+
+async def test_a_list_without_end_has_one() -> None:
+    async with Servers([bad("lists without end")], means=means()) as servers:
+        with pytest.raises(UpstreamFault, match="lists tools without end"):
+            await servers["bad"].tools()
+
+
+async def test_one_server_that_does_not_start_keeps_no_other_from_being_used() -> None:
+    async with Servers([bad("dies at once", name="dead"), bad()], means=means()) as servers:
+        found = await servers.tools()
+        assert isinstance(found["dead"], UpstreamFault)
+        assert found["bad"] == ({"name": "echo", "inputSchema": {}},)
+
+
+# Starting again
+
+
+async def test_a_server_that_dies_again_and_again_is_started_less_and_less_often(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    now, slept = 1000.0, list[float]()
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        slept.append(seconds)
+        now += seconds
+
+    spec = bad("dies at once", str(pids))
+    async with Servers([spec], means=means(clock=lambda: now, sleep=sleep)) as servers:
+        faults: list[str] = []
+        for _ in range(8):
+            with pytest.raises(UpstreamFault) as caught:
+                await servers["bad"].start()
+            faults.append(str(caught.value))
+        assert slept == [0.5, 1.0, 2.0, 4.0]
+        assert len(lines_of(pids)) == 6, "then it rests, and calls are told so at once"
+        assert faults[-1].endswith("and is started again in 8 s, with the next call.")
+        assert "no such option: --frobnicate" in faults[-1]
+        now += 8
+        with pytest.raises(UpstreamFault, match="before it was ready"):
+            await servers["bad"].start()
+        assert len(lines_of(pids)) == 7
+
+
+async def test_a_server_that_answers_before_it_dies_is_always_started_again_at_once(tmp_path: Path) -> None:
+    async def sleep(seconds: float) -> None:
+        raise AssertionError(seconds)
+
+    async with Servers([bad()], means=means(sleep=sleep)) as servers:
+        for _ in range(5):
+            assert text_of(await servers["bad"].call("echo", {"text": "on"})) == "on"
+            await fault_of(servers["bad"], "die")
+
+
+async def test_without_a_deadline_a_call_waits_for_as_long_as_it_takes() -> None:
+    async with Servers([bad(call_seconds=0.2)], means=means()) as servers:
+        reply = await servers["bad"].call("drip", {"pause": 0.01}, timeout=math.inf)
+        assert reply.result == {"content": []}

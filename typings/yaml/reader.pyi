@@ -1,0 +1,5 @@
+from yaml import YAMLError
+
+class ReaderError(YAMLError):
+    character: int | bytes
+    position: int
