@@ -1,0 +1,1 @@
+"""The session runtime: the loop, its tools, sub-agents, files and functions."""

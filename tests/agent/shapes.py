@@ -1,9 +1,8 @@
 """Agents for the tests: scripted models that act, tools that give much or take long, bags in a folder of the test's."""
 
 import re
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdall import Holdall, Settings
 from holdall.agent.toolbox import AgentTool, Toolbox
@@ -13,8 +12,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, Returned, ToolCall, User
 from holdall.wire.tool import ToolSpec
 
-Step = "Sequence[tuple[str, dict[str, Any]]] | str | Callable[[Request], Reply | str]"
-ANY = {"type": "object", "properties": {}, "additionalProperties": True}
+ANY: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
 def acting(*steps: Any, **options: Any) -> ScriptedModel:
@@ -43,9 +41,9 @@ def acting(*steps: Any, **options: Any) -> ScriptedModel:
 
 def _filled(value: Any, handle: str) -> Any:
     if isinstance(value, dict):
-        return {key: _filled(one, handle) for key, one in value.items()}
+        return {key: _filled(one, handle) for key, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_filled(one, handle) for one in value]
+        return [_filled(one, handle) for one in cast("list[Any]", value)]
     return handle if value == "$" else value
 
 

@@ -3,11 +3,11 @@
 import ast
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-import holdall.agent.loop as loop
+from holdall.agent import loop
 from holdall.agent.loop import run_agent
 from holdall.agent.values import Agent, Report
 from holdall.llm.protocol import Request
@@ -51,7 +51,7 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     first, second, third = model.requests
     assert first.messages[0].text.startswith("You are a tester.\n\nA tool output that is too large is kept whole.")
     assert notice_of(first).startswith("# System Notice\n\nThis is turn 1 of 30.")
-    assert [one.text for one in returned(second)][0] == "a small result"
+    assert returned(second)[0].text == "a small result"
     assert "returned 437,780 bytes" in returned(second)[1].text or "bytes" in returned(second)[1].text
     assert "line 777 of the output" in returned(third)[-1].text
     assert all("# System Notice" not in message.text for message in third.messages[:-1]), "it is never kept"
@@ -71,13 +71,16 @@ async def test_in_the_last_turn_only_the_report_is_offered(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("steps", "why"),
-    [
-        ([[("small", {})]], "3 turns are over, and it did not report"),
-        (["I would say that it is done."], "it answered 3 times without a report"),
-        ([""], "it answered 3 times without a report"),
-        (["x" * 10_000_000], "it answered 3 times without a report"),
-        ([[("rm", {}), ("rf", {"/": 1})]], "3 turns are over, and it did not report"),
-    ],
+    cast(
+        "list[Any]",
+        [
+            ([[("small", {})]], "3 turns are over, and it did not report"),
+            (["I would say that it is done."], "it answered 3 times without a report"),
+            ([""], "it answered 3 times without a report"),
+            (["x" * 10_000_000], "it answered 3 times without a report"),
+            ([[("rm", {}), ("rf", {"/": 1})]], "3 turns are over, and it did not report"),
+        ],
+    ),
 )
 async def test_a_model_that_never_reports_is_told_and_ended(tmp_path: Path, steps: list[Any], why: str) -> None:
     found = await run(agent(tmp_path, acting(*steps, window=10_000_000), tool("small", small), max_turns=3))
@@ -101,7 +104,11 @@ async def test_unknown_tools_and_broken_arguments_are_answered(tmp_path: Path) -
     broken = Reply(
         calls=(ToolCall("a", "small", '{"x": '), ToolCall("b", "invented", {}), ToolCall("c", "final_report", {}))
     )
-    model = acting(lambda _: broken, report())
+
+    def answer(_: Request) -> Reply:
+        return broken
+
+    model = acting(answer, report())
     await run(agent(tmp_path, model, tool("small", small)))
     answers = returned(model.requests[-1])
     assert [one.is_error for one in answers] == [True, True, True]
@@ -128,7 +135,11 @@ async def test_a_hundred_calls_at_once_are_bounded(tmp_path: Path) -> None:
 
 @requirement("runtime:batch")
 async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_path: Path) -> None:
-    calls = [{"tool": "small", "arguments": {}}, {"tool": "big", "arguments": {}}, {"tool": "nope", "arguments": {}}]
+    calls: list[Any] = [
+        {"tool": "small", "arguments": {}},
+        {"tool": "big", "arguments": {}},
+        {"tool": "nope", "arguments": {}},
+    ]
     again = [
         {"tool": "context_tail", "arguments": {"handle": "$", "lines": 1}},
         {"tool": "task_status", "arguments": {"status": "x"}},

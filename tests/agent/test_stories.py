@@ -9,7 +9,7 @@ import pytest
 
 from holdall.agent.loop import run_agent, run_session
 from holdall.agent.session import AgentSession
-from holdall.agent.values import Family
+from holdall.agent.values import Agent, Family
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
@@ -117,10 +117,10 @@ async def test_two_agents_in_the_background(tmp_path: Path) -> None:
         return "now"
 
     price = Price(1.0, 1.0)
-    child = lambda name: agent(  # noqa: E731
-        tmp_path, acting([("wait_for_it", {})], report(f"report of {name}"), price=price), tool("wait_for_it", wait_for_it),
-        name=name, description=f"knows {name}",
-    )  # fmt: skip
+
+    def child(name: str) -> Agent:
+        model = acting([("wait_for_it", {})], report(f"report of {name}"), price=price)
+        return agent(tmp_path, model, tool("wait_for_it", wait_for_it), name=name, description=f"knows {name}")
 
     def let_go(_: Request) -> Reply:
         gate.set()

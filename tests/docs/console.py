@@ -7,6 +7,7 @@ Handles and fence tags are random: the first new handle that a page shows in a c
 one that the command really made, and so on. Times stand for any time. Nothing else may differ.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -115,9 +116,11 @@ def update(path: Path, home: Path) -> None:
 
     def rewrite(block: re.Match[str]) -> str:
         lines: list[str] = []
-        for line in block[1].splitlines():
+        before = block[1].splitlines()
+        for at, line in enumerate(before):
             if line.startswith("$ "):
                 lines.append(line)
+                lines += itertools.takewhile(lambda more: more.startswith("> "), before[at + 1 :])
                 step = next(steps)
                 if step.expected == "…\n":
                     page.run(step)
@@ -129,8 +132,6 @@ def update(path: Path, home: Path) -> None:
                     if real in _made(home) and real not in known:
                         page.handles[next(names)] = real
                 lines += plain_lines(page.as_said(printed))
-            elif line.startswith("> "):
-                lines.append(line)
         return "```console\n" + "\n".join(lines) + "\n```"
 
     path.write_text(_BLOCK.sub(rewrite, path.read_text("utf-8")), "utf-8")

@@ -5,26 +5,26 @@ builds says which settings a file has.
 """
 
 import contextlib
-import json
-import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import importlib
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdall.agent.files import AgentFile
+from holdall.agent.files_servers import servers_of
 from holdall.agent.functions import load_function_tool
 from holdall.agent.toolbox import AgentTool, Toolbox
 from holdall.agent.values import Agent
 from holdall.bag import Holdall
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
-from holdall.upstream import config as mcp_config
-from holdall.upstream.connection import Connection
-from holdall.upstream.servers import Servers
-from holdall.upstream.spec import ServerSpec
 from holdall.values.errors import UpstreamFault, WrongUse
 from holdall.values.settings import Settings
 from holdall.wire.tool import ToolSpec
+
+if TYPE_CHECKING:
+    from holdall.upstream.connection import Connection
+    from holdall.upstream.servers import Servers
 
 SettingsOf = Callable[[AgentFile], Settings]
 
@@ -69,29 +69,20 @@ class _Build:
         return self.models[key]
 
     async def _server_tools(self, file: AgentFile) -> list[AgentTool]:
-        specs = self._specs(file)
-        if not specs:
-            return []
-        servers = await self.stack.enter_async_context(Servers(specs))
-        found = await servers.tools()
-        tools: list[AgentTool] = []
-        several = len(specs) > 1
-        for name, listed in found.items():
-            if isinstance(listed, UpstreamFault):
-                raise listed
-            tools += [_server_tool(servers[name], one, prefix=f"{name}__" if several else "") for one in listed]
-        return tools
-
-    def _specs(self, file: AgentFile) -> Sequence[ServerSpec]:
-        if file.servers is None:
-            return ()
-        if isinstance(file.servers, str):
-            configured = mcp_config.load(os.path.join(file.folder, file.servers))
-        else:
-            configured = mcp_config.parse(json.dumps({"mcpServers": file.servers}, default=dict), source=file.path)
+        configured = servers_of(file)
         for warning in configured.warnings:
             self.warn(warning)
-        return configured.servers
+        if not configured.servers:
+            return []
+        upstream: Any = importlib.import_module("holdall.upstream.servers")  # it needs an extra, and takes its time
+        servers: Servers = await self.stack.enter_async_context(upstream.Servers(configured.servers))
+        tools: list[AgentTool] = []
+        for name, listed in (await servers.tools()).items():
+            if isinstance(listed, UpstreamFault):
+                raise listed
+            prefix = f"{name}__" if len(servers) > 1 else ""
+            tools += [_server_tool(servers[name], one, prefix=prefix) for one in listed]
+        return tools
 
 
 @contextlib.asynccontextmanager
@@ -103,7 +94,7 @@ async def built(
         yield await _Build(home, settings_of, warn, stack).agent(file)
 
 
-def _server_tool(connection: Connection, described: Mapping[str, Any], *, prefix: str) -> AgentTool:
+def _server_tool(connection: "Connection", described: Mapping[str, Any], *, prefix: str) -> AgentTool:
     name = str(described.get("name", ""))
 
     async def call(**arguments: Any) -> object:

@@ -13,6 +13,30 @@ _DIGITS = re.compile(r"[-+]?[0-9]{1,100}", re.ASCII)
 _FRACTION = re.compile(r"[-+]?(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 
 _LARGEST_SHOWN = 1e100
+_MOST_TRIES = 2_000_000  # of members of unions, for all arguments of a call
+
+
+class TooIntricate(Exception):
+    """Unions inside of unions that hold themselves can be read in more ways than there is time for."""
+
+
+class Reading:
+    """How one call's arguments are read: exactly as their schema says, or also as they were surely meant."""
+
+    __slots__ = ("_tries", "exact")
+
+    def __init__(self, *, exact: bool, tries: list[int] | None = None) -> None:
+        self.exact = exact
+        self._tries = tries if tries is not None else [_MOST_TRIES]
+
+    def exactly(self) -> "Reading":
+        return Reading(exact=True, tries=self._tries)
+
+    def tries(self) -> None:
+        """A member of a union is tried."""
+        self._tries[0] -= 1
+        if self._tries[0] < 0:
+            raise TooIntricate
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +46,8 @@ class Scalar:
     def schema(self) -> dict[str, Any]:
         return {"type": self.kind}
 
-    def read(self, value: Any, *, exact: bool) -> Any:
-        given = value if exact else _surely(self.kind, value)
+    def read(self, value: Any, how: Reading) -> Any:
+        given = value if how.exact else _surely(self.kind, value)
         match self.kind:
             case "string" if isinstance(given, str):
                 return given
@@ -66,7 +90,7 @@ class Anything:
     def schema(self) -> dict[str, Any]:
         return {}
 
-    def read(self, value: Any, *, exact: bool) -> Any:  # noqa: ARG002 - there is nothing that it would not take
+    def read(self, value: Any, how: Reading) -> Any:  # noqa: ARG002 - there is nothing that it would not take
         return value
 
 
@@ -81,11 +105,11 @@ class OneOf:
         kinds = list(dict.fromkeys(_KINDS[type(one)] for one in written))
         return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": written}
 
-    def read(self, value: Any, *, exact: bool) -> Any:
+    def read(self, value: Any, how: Reading) -> Any:
         for written, meant in self.choices:
             if type(written) is type(value) and written == value:
                 return meant
-        for written, meant in () if exact else self.choices:
+        for written, meant in () if how.exact else self.choices:
             if (_is_number(written) and _is_number(value) and written == value) or _shown(written) == value:
                 return meant
         raise Misfit(misfits.one_of([_shown(written) for written, _ in self.choices]))

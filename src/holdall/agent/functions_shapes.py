@@ -1,8 +1,7 @@
 """What the value of a parameter must be where it is made of others: lists, tables, records, unions.
 
-A shape has `schema`, its JSON schema, and `read`, which makes what a model wrote into the Python value. `exact` reads
-what the schema says and nothing else; without it also what was surely meant: "5" for 5, an object written as a text. It
-never guesses between two meanings: of a union the first member that takes the value exactly wins.
+A shape has `schema`, its JSON schema, and `read`, which makes what a model wrote into the Python value: exactly as the
+schema says, or else also what was surely meant, "5" for 5 and an object written as a text. It never guesses between two meanings: of a union the first member that takes the value exactly wins.
 """
 
 import json
@@ -10,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from holdall.agent.functions_scalars import Reading
 from holdall.text.escape import one_line
 from holdall.wire import misfits
 from holdall.wire.misfits import Misfit
@@ -20,7 +20,7 @@ Schema = dict[str, Any]
 class Shape(Protocol):
     def schema(self) -> Schema: ...
 
-    def read(self, value: Any, *, exact: bool) -> Any:
+    def read(self, value: Any, how: Reading) -> Any:
         """The Python value. Raises Misfit."""
         ...
 
@@ -43,8 +43,8 @@ class Items:
             shown["items"] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         return shown if self.number is None else shown | {"minItems": self.number, "maxItems": self.number}
 
-    def read(self, value: Any, *, exact: bool) -> Any:
-        given = value if exact else _from_text(value)
+    def read(self, value: Any, how: Reading) -> Any:
+        given = value if how.exact else _from_text(value)
         if not isinstance(given, list | tuple):
             raise Misfit(misfits.AN_ARRAY)
         values = cast("Sequence[Any]", given)
@@ -52,7 +52,7 @@ class Items:
             raise Misfit(misfits.entries(self.number))
         shapes = self.entries if self.number is not None else self.entries * len(values)
         return self.build(
-            [_read(shape, one, at, exact) for at, (shape, one) in enumerate(zip(shapes, values, strict=True))]
+            [_read(shape, one, at, how) for at, (shape, one) in enumerate(zip(shapes, values, strict=True))]
         )
 
 
@@ -66,9 +66,9 @@ class Table:
         kind = self.values.schema()
         return {"type": "object", "additionalProperties": kind} if kind else {"type": "object"}
 
-    def read(self, value: Any, *, exact: bool) -> Any:
-        table = _table(value, exact=exact)
-        return {name: _read(self.values, one, name, exact) for name, one in table.items()}
+    def read(self, value: Any, how: Reading) -> Any:
+        table = _table(value, how)
+        return {name: _read(self.values, one, name, how) for name, one in table.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,15 @@ class Record:
             shown["required"] = required
         return shown | {"additionalProperties": False} | ({"description": self.about} if self.about else {})
 
-    def read(self, value: Any, *, exact: bool) -> Any:
-        table = _table(value, exact=exact)
+    def read(self, value: Any, how: Reading) -> Any:
+        table = _table(value, how)
         known = {one.name for one in self.members}
         if unknown := next((name for name in table if name not in known), None):
             raise Misfit(place=(unknown,), fault="unknown", known=tuple(one.name for one in self.members))
         found: dict[str, Any] = {}
         for one in self.members:
             if one.name in table and not (table[one.name] is None and not one.required and not _takes_null(one.shape)):
-                found[one.name] = _read(one.shape, table[one.name], one.name, exact)
+                found[one.name] = _read(one.shape, table[one.name], one.name, how)
             elif one.required:
                 raise Misfit(place=(one.name,), fault="missing")
         try:
@@ -126,12 +126,13 @@ class Choice:
             return {"type": [kind["type"] for kind in kinds]} if len(kinds) > 1 else kinds[0]
         return {} if {} in kinds else {"anyOf": kinds}
 
-    def read(self, value: Any, *, exact: bool) -> Any:
+    def read(self, value: Any, how: Reading) -> Any:
         faults: list[Misfit] = []
-        for strictly in (True, False)[: 1 if exact else 2]:
+        for way in (how,) if how.exact else (how.exactly(), how):
             for one in self.members:
+                way.tries()
                 try:
-                    return one.read(value, exact=strictly)
+                    return one.read(value, way)
                 except Misfit as fault:
                     faults.append(fault)
         deepest = max(faults, key=lambda fault: len(fault.place) + (fault.fault != "must"))
@@ -151,19 +152,19 @@ class Named:
     def schema(self) -> Schema:
         return {"$ref": f"#/$defs/{self.name}"}
 
-    def read(self, value: Any, *, exact: bool) -> Any:
-        return self.record[0].read(value, exact=exact)
+    def read(self, value: Any, how: Reading) -> Any:
+        return self.record[0].read(value, how)
 
 
-def _read(shape: Shape, value: Any, step: str | int, exact: bool) -> Any:
+def _read(shape: Shape, value: Any, step: str | int, how: Reading) -> Any:
     try:
-        return shape.read(value, exact=exact)
+        return shape.read(value, how)
     except Misfit as fault:
         raise fault.inside(step) from None
 
 
-def _table(value: Any, *, exact: bool) -> Mapping[str, Any]:
-    given = value if exact else _from_text(value)
+def _table(value: Any, how: Reading) -> Mapping[str, Any]:
+    given = value if how.exact else _from_text(value)
     if not isinstance(given, Mapping):
         raise Misfit(misfits.AN_OBJECT)
     return {str(name): one for name, one in cast("Mapping[Any, Any]", given).items()}
@@ -181,7 +182,7 @@ def _from_text(value: Any) -> Any:
 
 def _takes_null(shape: Shape) -> bool:
     try:
-        shape.read(None, exact=True)
+        shape.read(None, Reading(exact=True))
     except Misfit:
         return False
     return True

@@ -13,7 +13,7 @@ import typing
 from collections import abc
 from typing import Any
 
-from holdall.agent.functions_scalars import Anything, OneOf, Scalar
+from holdall.agent.functions_scalars import Anything, OneOf, Reading, Scalar
 from holdall.agent.functions_shapes import Choice, Items, Member, Named, Record, Shape, Table
 
 _SCALARS: dict[Any, Scalar] = {
@@ -216,10 +216,9 @@ def _json_default(shape: Shape, default: Any) -> Any:
     """The default for the schema; `...` where there is none, or none that JSON can say."""
     if default is dataclasses.MISSING:
         return ...
-    written = _written(default)
     try:
-        json.dumps(written, allow_nan=False)
-        return written if shape.read(written, exact=True) == default else ...
+        written = json.loads(json.dumps(_written(default), allow_nan=False))
+        return written if shape.read(written, Reading(exact=True)) == default else ...
     except Exception:  # a value of the program's own: whatever it does when it is compared
         return ...
 
