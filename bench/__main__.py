@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench import report, speed
 from bench.answers import command as answers
+from bench.extract import command as extract
 from bench.lab import FULL, QUICK, ROOT, Lab, NotEnoughRoom
 from bench.machine import Patience
 from bench.peers import command as peers
@@ -21,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return answers.main(options)
     if options.name == "peers":
         return peers.main(options)
+    if options.name == "extract":
+        return extract.main(options)
     quick: bool = options.quick
     names: list[str] = options.only or list(speed.JOBS)
     if options.publish and (quick or options.only):
@@ -51,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--publish", action="store_true", help="write docs/benchmarks.md and its plot anew")
     peers.declare(commands.add_parser("peers", help=peers.HELP))
     answers.declare(commands.add_parser("answers", help=answers.HELP))
+    extract.declare(commands.add_parser("extract", help=extract.HELP))
     return parser
 
 

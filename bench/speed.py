@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import machine, report
-from bench.jobs import deciding, ingest, notices, reading, search, sizes, slow, sql, startup
+from bench.jobs import deciding, ingest, notices, reading, search, sizes, slow, sql, startup, turns
 from bench.lab import Lab
 from bench.result import Curve, Measured, Row
 
@@ -23,6 +23,7 @@ JOBS: Mapping[str, Job] = {
     "query": sql.query,
     "size": sizes.cost_against_size,
     "slow": slow.slow,
+    "turns": turns.turns,
     "startup": startup.startup,
     "extra": reading.extra,
 }

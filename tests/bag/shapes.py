@@ -12,6 +12,6 @@ SMALL = "all is well\n"
 def opened(folder: Path, **options: Any) -> Holdall:
     """A bag in a folder of the test's own; `settings` may be given by their names."""
     options = {"slow_after_seconds": 60.0} | options  # a busy machine must not make a call slow
-    known = Settings.__dataclass_fields__
+    known = Settings.__dataclass_fields__.keys() - {"model"}  # that word is the argument of `open`
     settings = Settings(**{name: options.pop(name) for name in list(options) if name in known})
     return Holdall.open(home=str(folder / "home"), session="s1", settings=settings, **options)

@@ -283,7 +283,7 @@ def test_a_body_of_any_size_and_depth_is_looked_at_in_part() -> None:
     wide = {str(number): "x" * 100 for number in range(100_000)}
     for body in (deep, wide, {"a": deep, "b": wide}, b"\xff" * 10_000_000, "y" * 10_000_000):
         error = Exception("no")
-        error.body = body  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        error.body = body  # pyright: ignore[reportAttributeAccessIssue]
         assert is_overflow(error) is None
 
 

@@ -93,6 +93,10 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
             )
         case "half a character":
             raw(number, '{"content":[{"type":"text","text":"\\ud83d"}]}')
+        case "not utf-8":
+            line = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"caf\xe9"}]}}\n' % number
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
         case "no result":
             say({"jsonrpc": "2.0", "id": number})
         case "result is a list":

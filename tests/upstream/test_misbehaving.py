@@ -159,6 +159,7 @@ async def test_a_result_is_given_with_every_field_as_it_was_written() -> None:
         with pytest.raises(UpstreamFault, match="is not of the form which MCP describes"):
             reply.typed()
         assert text_of(await servers["bad"].call("half a character")) == "\ud83d"
+        assert text_of(await servers["bad"].call("not utf-8")) == "caf\udce9", "the byte is still to be told"
 
 
 @pytest.mark.parametrize("tool", ["no result", "result is a list", "bad json", "deep", "bad error"])

@@ -6,8 +6,9 @@ builds says which settings a file has.
 
 import contextlib
 import importlib
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from holdall.agent.files import AgentFile
@@ -20,6 +21,7 @@ from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.values.errors import UpstreamFault, WrongUse
 from holdall.values.settings import Settings
+from holdall.wire.dialects import DIALECTS
 from holdall.wire.tool import ToolSpec
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from holdall.upstream.servers import Servers
 
 SettingsOf = Callable[[AgentFile], Settings]
+_OURS = ("final_report", "task_status", "batch", "spawn_agent")  # tools of the runtime
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
+_LONGEST_NAME = 64
 
 
 @dataclass(slots=True)
@@ -47,8 +52,11 @@ class _Build:
                 f"{file.path}: no model. Name one with --model, `model:` in the front matter, HOLDALL_MODEL, or the "
                 "setting `model` (provider:name, openai:NAME@URL, gguf:PATH or scripted:FILE)."
             )
+        if "by_reference" not in file.settings:  # an agent may pass an output on to another tool without copying it
+            settings = replace(settings, by_reference=True)
         functions = [load_function_tool(spec, folder=file.folder) for spec in file.tools]
         tools = [AgentTool(one.spec, one.call) for one in functions] + await self._server_tools(file)
+        _refuse_our_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
@@ -94,6 +102,15 @@ async def built(
         yield await _Build(home, settings_of, warn, stack).agent(file)
 
 
+def _refuse_our_names(file: AgentFile, tools: list[AgentTool], settings: Settings) -> None:
+    """A tool that has the name of one of ours could never be called."""
+    for tool in tools:
+        name = tool.spec.name
+        if name in _OURS or DIALECTS[settings.dialect].tool(name) is not None:
+            where = f' of the server "{tool.server}"' if tool.server else ""
+            raise WrongUse(f"{file.path}: the tool {name}{where} has the name of one of Holdall's own. Rename it.")
+
+
 def _server_tool(connection: "Connection", described: Mapping[str, Any], *, prefix: str) -> AgentTool:
     name = str(described.get("name", ""))
 
@@ -101,5 +118,6 @@ def _server_tool(connection: "Connection", described: Mapping[str, Any], *, pref
         return (await connection.call(name, arguments)).typed()
 
     schema: Mapping[str, Any] = described.get("inputSchema") or {"type": "object"}
-    spec = ToolSpec(f"{prefix}{name}", str(described.get("description") or ""), schema)
+    shown = _UNFIT.sub("_", f"{prefix}{name}")[:_LONGEST_NAME]
+    spec = ToolSpec(shown, str(described.get("description") or ""), schema)
     return AgentTool(spec, call, connection.name)

@@ -39,7 +39,6 @@ TASK_STATUS = ToolSpec(
 )
 
 STATUS_NOTED = "Noted."
-NOTHING_NEW_YET = "Every tool of this turn still runs."
 
 
 def batch_tool(tools: Sequence[ToolSpec]) -> ToolSpec:
@@ -133,10 +132,6 @@ def synthetic_report(why: str, last: str) -> str:
     """In place of a report that never came. It says that it is one."""
     told = f"[This report was not written by the model: {why}.]"
     return f"{told}\nIts last words were:\n{last}" if last else told
-
-
-def unknown_agent(name: str, known: Sequence[str]) -> str:
-    return f"There is no agent {name[:60]!r}. Agents are: {', '.join(known) or 'none'}."
 
 
 def too_many_agents(most: int) -> str:

@@ -1,0 +1,119 @@
+"""An agent of many turns: what a turn costs beside the model and the tools, and what stays in memory of it."""
+
+import gc
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.lab import Lab
+from bench.result import Gate, Measured, Row
+from holdall.agent.loop import run_agent
+from holdall.agent.toolbox import AgentTool, Toolbox
+from holdall.agent.values import Agent
+from holdall.bag import Holdall
+from holdall.llm.protocol import Model, Request
+from holdall.text.tokens import Estimate
+from holdall.values.chat import Reply, ToolCall
+from holdall.values.settings import Settings
+from holdall.wire.tool import ToolSpec
+
+_MB = 1_000_000
+_TOOLS = 20
+_SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
+_LARGE = "2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n" * 800
+
+
+class _Calling:
+    """A model that calls one tool after another and costs nothing itself."""
+
+    name, window, max_output, calls_tools, keeps_schema = "calling", 10**9, 1000, True, False
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        self.asked = 0
+
+    async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - it says the same to everything
+        self.asked += 1
+        if self.asked > self.turns:
+            return Reply(calls=(ToolCall("end", "final_report", {"report": "done"}),))
+        return Reply(calls=(ToolCall(f"c{self.asked}", f"tool{self.asked % _TOOLS}", {"n": self.asked}),))
+
+    async def close(self) -> None:
+        pass
+
+
+async def turns(lab: Lab) -> Measured:
+    many = 1000 if lab.sizes.rounds > 1 else 20
+    rows: list[Row] = []
+    with lab.scratch() as folder:
+        processor, wall, _ = await _run(folder, many)
+        rows.append(
+            Row(
+                "turns",
+                f"one of {many:,} turns, 20 tools, one in five oversized",
+                processor,
+                "ms",
+                gate=Gate(2e-3, "figure"),
+            )
+        )
+        rows.append(Row("turns", "the same on the clock, disk included", wall, "ms"))
+    with lab.scratch() as folder:
+        longer = 10 * many
+        _, _, grown = await _run(folder, longer)
+        rows.append(
+            Row(
+                "turns",
+                f"{longer:,} turns, memory beside the transcript",
+                grown,
+                "bytes",
+                gate=Gate(30 * _MB, "figure"),
+            )
+        )
+    return Measured(rows)
+
+
+async def _run(folder: Path, many: int) -> tuple[float, float, float]:
+    """Processor time and time on the clock of one turn, and the bytes that the process has grown by in all."""
+
+    async def small(n: int = 0) -> str:
+        return f"order {n} is fine"
+
+    async def large(n: int = 0) -> str:
+        return f"{n}\n{_LARGE}"
+
+    model: Model = _Calling(many)
+    tools = [
+        AgentTool(ToolSpec(f"tool{at}", f"the tool {at}", _SCHEMA), large if at % 5 == 0 else small)
+        for at in range(_TOOLS)
+    ]
+
+    def open_bag(session: str, parent: str, model: Model) -> Holdall:
+        settings = Settings(tokenizer="estimate")
+        return Holdall.open(
+            home=str(folder / "home"),
+            session=session,
+            parent=parent,
+            settings=settings,
+            model=model,
+            tokenizer=Estimate(),
+        )
+
+    agent = Agent("bench", "You count.", model, open_bag, Toolbox(tools), max_turns=many + 10)
+    async with open_bag("bench", "", model) as bag:
+        gc.collect()
+        before = _resident()
+        processor, clock = time.process_time(), time.perf_counter()
+        report = await run_agent(agent, bag, "Go.")
+        processor, clock = time.process_time() - processor, time.perf_counter() - clock
+        if report.synthetic or report.turns != many + 1:
+            raise AssertionError("the run did not come to its report")
+        transcript = len(bag.transcript())
+        gc.collect()
+        grown = max(0.0, _resident() - before - 3.0 * transcript)  # a message in memory is an object, not a line
+    return processor / many, clock / many, grown
+
+
+def _resident() -> float:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return float(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
