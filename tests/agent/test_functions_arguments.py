@@ -271,7 +271,12 @@ def test_unions_that_hold_themselves_are_not_tried_in_every_way() -> None:
     assert isinstance(found, Add)
     with pytest.raises(BadArguments) as refused:
         reading(Add | Mul | int, tree(30, "x"))
-    assert str(refused.value) == snapshot("The arguments are nested too deeply.")
+    assert str(refused.value) == f"The argument 'x{'.left' * 30}' must be an object or an integer."
+    with pytest.raises(BadArguments) as refused:
+        reading(Add | Mul | int, tree(45, "x"))
+    assert str(refused.value) == snapshot()
+    with pytest.raises(BadArguments, match="'x.left' must be an object or an integer"):
+        reading(Add | Mul | int, '{"left": "[1]", "right": 1}')
     assert reading(list[int | None], [1, None] * 100_000)[:2] == [1, None], "many are not too many"
 
 

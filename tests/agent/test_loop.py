@@ -34,6 +34,7 @@ async def run(one: Agent, prompt: str = "Do it.", *, session: str = "s1", resume
         return await run_agent(one, bag, prompt, resume=resume)
 
 
+@requirement("runtime:loop-size")
 def test_the_loop_is_under_150_lines_and_knows_no_limit() -> None:
     source = Path(loop.__file__).read_text("utf-8")
     assert len(source.splitlines()) < 150
@@ -41,7 +42,10 @@ def test_the_loop_is_under_150_lines_and_knows_no_limit() -> None:
     assert not {name for name in names if "max_inline" in name or "notice" in name.lower() or "strategy" in name}
 
 
-@requirement("runtime:loop", "runtime:final-report", "runtime:tools-functions")
+@requirement(
+    "runtime:loop", "runtime:final-report", "runtime:tools-functions", "notice:system-at-the-end",
+    "notice:system-not-kept", "notice:system-every-turn-counts", "ledger:in-final-report",
+)  # fmt: skip
 async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     model = acting(
         [("small", {}), ("big", {})], [("context_grep", {"handle": "$", "pattern": "line 777 "})], report("line 777")
@@ -133,7 +137,7 @@ async def test_a_hundred_calls_at_once_are_bounded(tmp_path: Path) -> None:
     assert sum(one.is_error for one in answers) == 68
 
 
-@requirement("runtime:batch")
+@requirement("runtime:batch", "way:batch-members", "way:batch-envelope-not-stored")
 async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_path: Path) -> None:
     calls: list[Any] = [
         {"tool": "small", "arguments": {}},

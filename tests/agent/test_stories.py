@@ -14,7 +14,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.errors import ModelOverflow, SessionHeld, TooLongForModel
+from holdall.values.errors import ModelFault, ModelOverflow, SessionHeld, TooLongForModel
 from tests.agent.shapes import acting, agent, newest_handle, notice_of, report, returned, tool
 from tests.agent.test_loop import BIG, big, run, small
 from tests.extract.shapes import Answer, said
@@ -306,7 +306,7 @@ async def test_a_second_agent_in_the_session_is_told_who_holds_it(tmp_path: Path
 # The operation tree
 
 
-@requirement("runtime:operation-tree", "runtime:snapshots", "runtime:tree-from-events")
+@requirement("runtime:operation-tree", "runtime:snapshots", "runtime:tree-from-events", "ledger:in-operation-tree")
 async def test_the_tree_is_a_fold_over_the_log_and_a_file_on_disk(tmp_path: Path) -> None:
     def model(request: Request) -> Reply | str:
         if not request.tools:
@@ -333,4 +333,76 @@ async def test_the_tree_is_a_fold_over_the_log_and_a_file_on_disk(tmp_path: Path
     assert extraction["verified"] == 1
     assert tree["totals"]["model_calls"] == found.calls + len(extraction["children"])
     assert tree["reported"]["turns"] == 3
+    (share,) = tree["reported"]["seen"].values()
+    assert 0 < share < 0.01
     assert BIG[:100] not in json.dumps(tree)
+
+
+@requirement("way:sub-agent-results", "session:parent", "api:open-parent")
+async def test_a_report_that_is_too_large_is_kept_like_any_output(tmp_path: Path) -> None:
+    child = agent(tmp_path, acting(report(BIG)), name="child")
+    model = acting([("spawn_agent", {"task": "x", "agent": "child"})], report())
+    parent = agent(tmp_path, model, agents={"child": child})
+    async with parent.open_bag("s1", "", model) as bag:
+        await run_agent(parent, bag, "go")
+        (facts,) = await bag.outputs()
+        assert (facts.origin.tool, facts.measure.bytes) == ("child", len(BIG))
+        sessions = {one.name: one for one in bag.store.sessions()}
+        assert sessions["s1/child-1"].parent == bag.session.id
+    assert "all of it is kept" in returned(model.requests[1])[0].text
+
+
+@requirement("store:retention-tree-stays")
+async def test_when_the_outputs_of_a_session_go_the_tree_stays(tmp_path: Path) -> None:
+    one = agent(tmp_path, acting([("big", {})], report()), tool("big", big), settings={"retention": "session"})
+    await run(one)
+    (folder,) = (tmp_path / "home").glob("session-*")
+    assert not list(folder.glob("*.txt"))
+    tree = json.loads((folder / "tree.json").read_text())
+    assert tree["totals"]["tool_calls"] == 1
+
+
+@requirement("notice:system-kept-handles")
+async def test_after_a_resume_the_notice_lists_what_is_kept(tmp_path: Path) -> None:
+    first = ScriptedModel([Reply(calls=(ToolCall("a", "big", {}),)), ModelFault("down")])
+    with pytest.raises(ModelFault):
+        await run(agent(tmp_path, first, tool("big", big)))
+    again = acting(report("went on"))
+    await run(agent(tmp_path, again, tool("big", big)), "", resume=True)
+    assert newest_handle(again.requests[0]) in notice_of(again.requests[0])
+    assert "# System Notice" in notice_of(again.requests[0])
+
+
+@requirement("runtime:approval-unchanged")
+async def test_a_tool_that_asks_for_approval_is_asked_by_whoever_made_it(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def guarded(**arguments: Any) -> str:
+        asked.append(arguments)
+        raise PermissionError("the user said no")
+
+    model = acting([("guarded", {"path": "/"})], report())
+    await run(agent(tmp_path, model, tool("guarded", guarded)))
+    assert asked == [{"path": "/"}], "once, with what the model wrote, and nobody else decides"
+    (answer,) = returned(model.requests[1])
+    assert (answer.is_error, "the user said no" in answer.text) == (True, True)
+
+
+@requirement("clamp:in-recovery", "budget:recovery-notices-first")
+async def test_in_the_dialect_that_clamps_recovery_clamps(tmp_path: Path) -> None:
+    wide = "word " * 9000  # one line of 45,000 bytes: under the limits of the dialect, over 30 % of this window
+
+    def model(request: Request) -> Reply:
+        if sum(len(message.text) for message in request.messages) > 120_000:
+            raise ModelOverflow("prompt is too long")
+        if not returned(request):
+            return Reply(calls=(ToolCall("a", "wide", {}), ToolCall("b", "wide", {})))
+        return Reply(calls=(ToolCall("r", "final_report", {"report": "done"}),))
+
+    async def wide_tool() -> str:
+        return wide * 2
+
+    scripted = ScriptedModel(model, window=200_000, max_output=1000)
+    one = agent(tmp_path, scripted, tool("wide", wide_tool), settings={"dialect": "clamp", "max_inline_bytes": 200_000})
+    found = await run(one)
+    assert found.text == "done"

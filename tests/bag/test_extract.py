@@ -92,7 +92,7 @@ async def test_the_dialect_of_s3_gives_the_json_of_its_result(tmp_path: Path) ->
         assert (missing.is_error, missing.text) == (True, "Query required for extract mode.")
 
 
-@requirement("extract:not-found-succeeds")
+@requirement("extract:not-found-succeeds", "answer:nothing-matching")
 async def test_nothing_found_in_the_dialect_of_s3(tmp_path: Path) -> None:
     async with opened(tmp_path, dialect="async", model=finding(lambda _: None, window=200_000)) as bag:
         handle = (await bag.keep(LOG, tool="logs")).handle

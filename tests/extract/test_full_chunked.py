@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from holdall.extract.document import Policy
+from holdall.extract.full_chunked import rooms
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, OutputDamaged
+from holdall.values.facts import Measure
 from holdall.values.spans import Span
+from holdall.wire.prompts import Form, Source, map_prompt
 from tests.bag.shapes import opened
 from tests.extract.shapes import Answer, document_of, finding, is_reduce, nonce_of, quoting, said
 from tests.requirements import requirement
@@ -22,7 +26,13 @@ NEEDLES = TEXT.replace("line 00700 of", "line 00700 CODE-A of").replace("line 01
 
 
 @requirement(
-    "extract:isolated", "extract:provenance-hash", "extract:provenance-coverage", "extract:provenance-confidence"
+    "ledger:searched",
+    "api:extract",
+    "api:open-model",
+    "extract:isolated",
+    "extract:provenance-hash",
+    "extract:provenance-coverage",
+    "extract:provenance-confidence",
 )
 async def test_an_answer_with_every_quote_proved(tmp_path: Path) -> None:
     model = finding(quoting(r"CODE-\w"), summed=Answer("A and B", ["CODE-A"], 0.7))
@@ -324,3 +334,18 @@ async def test_a_model_that_never_answers_is_left_after_its_time(tmp_path: Path)
         found = await bag.extract(facts.handle, "which?")
         assert found.strategy == "truncate"
         assert "no answer within 0.01 s" in found.warning
+
+
+@requirement("extract:chunk-size")
+@pytest.mark.parametrize(("window", "max_output"), [(8_000, 1_000), (128_000, 16_000), (200_000, 500)])
+def test_a_chunk_is_the_window_less_the_reply_and_the_prompt(window: int, max_output: int) -> None:
+    model = ScriptedModel([], window=window, max_output=max_output)
+    source = Source("fetch", {"a": 1}, "k3f9", Measure(bytes=10, lines=1, tokens=5))
+    given = rooms(model, Policy(answer_tokens=2000), source, "which?", len)
+    form = Form("0" * 16, "0" * 32)
+    prompt = sum(len(one.text) for one in map_prompt(source, "", "which?", form, index=0, total=1, overlap_percent=0))
+    reply = min(max_output, 2000, window // 4)
+    assert given.reply == reply
+    assert given.chunk == int((window - reply - prompt) * 0.85), "our tokenizer is not the model's"
+    half = rooms(model, Policy(answer_tokens=2000, chunk_share=0.5), source, "which?", len)
+    assert half.chunk == min(given.chunk, window // 2)

@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 
 from holdall.values.errors import BadSetting
 from holdall.values.settings import Settings, ToolPolicy, by_name, check, default_of, is_switch, rule_of
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 
 FIELDS = {one.name: one for one in dataclasses.fields(Settings)}
@@ -195,6 +196,14 @@ def test_every_setting_has_a_default_that_fits_its_own_rule_and_a_sentence() -> 
         assert rule_of(one).startswith("it must be ")
 
 
+@requirement("settings:max-chunks", "settings:chunk-overlap-percent", "settings:long-line-bytes")
+def test_what_extraction_is_set_to() -> None:
+    settings = Settings()
+    assert (settings.max_chunks, settings.long_line_bytes) == (1, 1000)
+    assert settings.chunk_overlap_percent is None, "10, unless the dialect says otherwise"
+    assert (DIALECTS["holdall"].chunk_overlap_percent, DIALECTS["async"].chunk_overlap_percent) == (10.0, 5.0)
+
+
 def test_the_names_of_the_documents_lead_to_our_own() -> None:
     names = by_name()
     assert {alias: one.name for alias, one in names.items() if alias != one.name} == snapshot(
@@ -208,6 +217,9 @@ def test_the_names_of_the_documents_lead_to_our_own() -> None:
             "async": "async_enabled",
             "asyncTimeoutSecs": "slow_after_seconds",
             "toolTimeout": "tool_timeout_seconds",
+            "maxTurns": "max_turns",
+            "contextWindow": "window",
+            "maxOutputTokens": "max_output",
             "extractionModel": "extraction_model",
             "MAX_CHUNKS_FOR_FULL_MODE": "max_chunks",
             "overlapPercent": "chunk_overlap_percent",

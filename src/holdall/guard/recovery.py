@@ -5,13 +5,18 @@ one output, and what it was about stands in its place. Whoever calls it checks t
 """
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from holdall.bag import Holdall
+from holdall.bag.taking import text_of
+from holdall.policy.limits import Limits
 from holdall.values.chat import Message, Returned, Said, System, User
-from holdall.values.errors import HoldallError
+from holdall.values.errors import HoldallError, StoreFault
 from holdall.wire.agent_texts import compacted
+from holdall.wire.dialect import Cut
+from holdall.wire.dialects.cutting import clamped
 
 MOST_ROUNDS = 3
 _SHARE = 0.3  # of the window; a result that is larger is too large for it
@@ -24,16 +29,32 @@ _SUMMARY = (
 
 
 async def put_notices(bag: Holdall, transcript: list[Message], window: int) -> int:
-    """Keep the results that are too large and put notices in their place, as many as there are. How many that were."""
+    """Keep the results that are too large and put in their place what the dialect has for that. How many that were."""
     done = 0
     for at, message in enumerate(transcript):
-        if isinstance(message, Returned) and _too_large(bag, message.text, window):
-            facts = await bag.keep(message.text, tool=message.name, call_id=message.call_id)
-            notice = await bag.notice(facts.handle)
-            if len(notice) < len(message.text):
-                transcript[at] = replace(message, text=notice)
-                done += 1
+        if not isinstance(message, Returned) or not _too_large(bag, message.text, window):
+            continue
+        if len(shorter := await _in_place_of(bag, message, window)) < len(message.text):
+            transcript[at] = replace(message, text=shorter)
+            done += 1
     return done
+
+
+async def _in_place_of(bag: Holdall, message: Returned, window: int) -> str:
+    """The notice; in a dialect that has none, the beginning of the result, and the handle where the dialect stores."""
+    handle, why = "", ""
+    if bag.dialect.stores:
+        try:
+            facts = await bag.keep(message.text, tool=message.name, call_id=message.call_id)
+        except StoreFault as fault:
+            why = str(fault)
+        else:
+            handle = bag.handle_of(facts)
+            if bag.dialect.shorten is None:
+                return await bag.notice(facts.handle)
+    shorten = bag.dialect.shorten or clamped
+    most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
+    return text_of(shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4))))
 
 
 async def compact(
