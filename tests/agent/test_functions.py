@@ -225,7 +225,6 @@ def test_a_record_that_holds_itself_stands_in_the_definitions() -> None:
         (Any, object(), ...),
         (Point, Point(1), ...),
     ],
-    ids=str,
 )
 def test_a_default_is_told_where_json_can_say_it(annotation: Any, default: Any, shown: Any) -> None:
     assert of(annotation, default).get("default", ...) == shown

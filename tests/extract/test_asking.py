@@ -227,3 +227,14 @@ async def test_truncate_on_request_asks_no_model(tmp_path: Path) -> None:
         assert f"[… {gone:,} bytes are left out here: bytes {top.end}:{bottom.start} …]" in found.answer
         assert found.answer.startswith(LOG[: top.end])
         assert found.answer.endswith(LOG[bottom.start :])
+
+
+async def test_truncate_needs_no_model_and_what_is_remembered_needs_no_room(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        facts = await bag.keep(LOG)
+        assert (await bag.extract(facts.handle, "which?", mode="truncate")).strategy == "truncate"
+        model = finding(ERRORS, window=200_000)
+        await bag.extract(facts.handle, "which?", mode="full-chunked", model=model)
+        nothing = Ceiling(calls=0)
+        again = await bag.extract(facts.handle, "which?", mode="full-chunked", model=model, ceiling=nothing)
+        assert again.cached

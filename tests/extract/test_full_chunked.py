@@ -349,3 +349,12 @@ def test_a_chunk_is_the_window_less_the_reply_and_the_prompt(window: int, max_ou
     assert given.chunk == int((window - reply - prompt) * 0.85), "our tokenizer is not the model's"
     half = rooms(model, Policy(answer_tokens=2000, chunk_share=0.5), source, "which?", len)
     assert half.chunk == min(given.chunk, window // 2)
+
+
+async def test_a_quote_that_is_proved_in_one_chunk_is_not_called_unverified_for_another(tmp_path: Path) -> None:
+    everywhere = Answer("it is CODE-A", ["line 00700 CODE-A of"])
+    async with opened(tmp_path, model=finding(lambda _: everywhere, summed=everywhere)) as bag:
+        facts = await bag.keep(NEEDLES)
+        found = await bag.extract(facts.handle, "which code?", mode="full-chunked")
+        assert found.chunks_total > 2
+        assert [one.check for one in found.snippets if one.check in ("exact", "none")] == ["exact"]

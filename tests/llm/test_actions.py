@@ -3,9 +3,10 @@
 import pytest
 
 from holdall.llm.actions import Acting, with_tools
+from holdall.llm.converse import converse, from_transcript, side_by_side
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.chat import Reply, Returned, Said, System, ToolCall, User
+from holdall.values.chat import Message, Reply, Returned, Said, System, ToolCall, User
 from holdall.wire.actions import action_schema, instructions
 from tests.llm.contract import COLOUR, GREP, asking
 
@@ -67,3 +68,21 @@ async def test_without_tools_a_request_passes_as_it_is_but_for_earlier_calls() -
         Said('{"tool": "context.grep", "arguments": {}}'),
         User("context.grep returned:\n<result>\nr\n</result>"),
     )
+
+
+async def test_half_a_call_is_told_to_the_model_and_not_taken_for_its_answer() -> None:
+    half = Reply('{"tool": "context.grep", "arguments": {"pattern": "dis', stop="length")
+    model = with_tools(ScriptedModel([half, '{"answer": "disk 7"}'], calls_tools=False))
+    transcript: list[Message] = [User("which disk?")]
+    talk = await converse(
+        model, transcript, build=from_transcript(transcript, [GREP]), run=side_by_side(no_call), max_turns=3
+    )
+    assert talk.reply.text == "disk 7"
+    told = [message.text for message in transcript if isinstance(message, Returned)]
+    assert told == [
+        "The arguments of context.grep are not valid JSON, so it was not called. They were cut off: write less."
+    ]
+
+
+async def no_call(call: ToolCall) -> Returned:
+    raise AssertionError(call)

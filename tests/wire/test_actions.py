@@ -191,7 +191,7 @@ WRITTEN: list[tuple[str, Action]] = [
     ('{"answer": "cut \\u00', Action(answer="cut ")),
     ('{"answer": "cut \\ud83d', Action(answer="cut ")),
     ('{"answer": "said" and more', Action(answer="said")),
-    ('{"tool": "Grep", "arguments": {"pattern": "E', Action(answer='{"tool": "Grep", "arguments": {"pattern": "E')),
+    ('{"tool": "Grep", "arguments": {"pattern": "E', Action(tool="Grep", arguments=' {"pattern": "E')),
     ('{"tool": 7, "arguments": {}}', Action(answer='{"tool": 7, "arguments": {}}')),
 ]
 
@@ -199,6 +199,14 @@ WRITTEN: list[tuple[str, Action]] = [
 @pytest.mark.parametrize(("text", "action"), WRITTEN)
 def test_what_a_model_wrote_is_read(text: str, action: Action) -> None:
     assert read_action(text, [GREP, READ]) == action
+
+
+def test_half_a_call_is_a_call_that_cannot_be_run_and_no_answer() -> None:
+    whole = '{"tool": "Grep", "arguments": {"pattern": "disk", "limit": 1}}'
+    for end in range(whole.index(":", 10) + 1, len(whole)):
+        action = read_action(whole[:end], [GREP])
+        assert (action.tool, action.answer) == ("Grep", "")
+        assert isinstance(action.arguments, str)
 
 
 def test_hostile_texts_take_no_time() -> None:

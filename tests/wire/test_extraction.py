@@ -71,7 +71,7 @@ Quote, bytes 3000:3025, unverified: the model changed it; this is the most simil
 <k3f9:7d1a7d1a>
 host-8: disk sdb1 is full
 </k3f9:7d1a7d1a>
-Quote, unverified: not in the output:
+Quote, unverified: not in what the model read:
 <k3f9:7d1a7d1a>
 host-9 caught fire
 </k3f9:7d1a7d1a>
@@ -99,7 +99,7 @@ k3f9 · answer of openai:gpt-5-mini, which read it · full-chunked · searched 4
 <k3f9:7d1a7d1a>
 host-7 failed: its disk is full.
 </k3f9:7d1a7d1a>
-Quote, unverified: not in the output:
+Quote, unverified: not in what the model read:
 <k3f9:7d1a7d1a>
 host-9 caught fire
 </k3f9:7d1a7d1a>
@@ -121,7 +121,7 @@ host-7 failed: its disk is full.
 > host-8: disk sdb1 is full
   (bytes 3000:3025, unverified: the model changed it; this is the most similar place)
 > host-9 caught fire
-  (unverified: not in the output)
+  (unverified: not in what the model read)
 Not searched: bytes 700000:800000 (429: slow down).
 (searched 40 of 41 chunks; the model's confidence: 0.8)\
 """)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from holdall.agent.functions_load import load_function
-from holdall.agent.functions_scalars import Reading, TooIntricate
+from holdall.agent.functions_scalars import Reading
 from holdall.agent.functions_shapes import Member, Record
 from holdall.agent.functions_types import Shapes, Unfit, hints_of
 from holdall.text.escape import one_line
@@ -166,5 +166,5 @@ def _read(parameters: Record, arguments: object) -> dict[str, Any]:
         return parameters.read(arguments, Reading(exact=False))
     except Misfit as fault:
         raise BadArguments(complaint(fault)) from None
-    except (RecursionError, TooIntricate):
+    except RecursionError:
         raise BadArguments(complaint(Misfit(misfits.TOO_DEEP))) from None

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdall.wire import misfits
@@ -13,30 +13,21 @@ _DIGITS = re.compile(r"[-+]?[0-9]{1,100}", re.ASCII)
 _FRACTION = re.compile(r"[-+]?(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 
 _LARGEST_SHOWN = 1e100
-_MOST_TRIES = 2_000_000  # of members of unions, for all arguments of a call
 
 
-class TooIntricate(Exception):
-    """Unions inside of unions that hold themselves can be read in more ways than there is time for."""
-
-
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """How one call's arguments are read: exactly as their schema says, or also as they were surely meant."""
+    """How the arguments of one call are read: exactly as their schema says, or also as they were surely meant.
 
-    __slots__ = ("_tries", "exact")
+    `known` has what unions made of lists and tables, by union, value and way. Without it a union inside of a union that
+    holds itself would be read in every combination of their members.
+    """
 
-    def __init__(self, *, exact: bool, tries: list[int] | None = None) -> None:
-        self.exact = exact
-        self._tries = tries if tries is not None else [_MOST_TRIES]
+    exact: bool
+    known: dict[tuple[int, int, bool], Any] = field(default_factory=dict[tuple[int, int, bool], Any])
 
     def exactly(self) -> "Reading":
-        return Reading(exact=True, tries=self._tries)
-
-    def tries(self) -> None:
-        """A member of a union is tried."""
-        self._tries[0] -= 1
-        if self._tries[0] < 0:
-            raise TooIntricate
+        return Reading(True, self.known)
 
 
 @dataclass(frozen=True, slots=True)

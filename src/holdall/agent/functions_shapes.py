@@ -1,7 +1,8 @@
 """What the value of a parameter must be where it is made of others: lists, tables, records, unions.
 
 A shape has `schema`, its JSON schema, and `read`, which makes what a model wrote into the Python value: exactly as the
-schema says, or else also what was surely meant, "5" for 5 and an object written as a text. It never guesses between two meanings: of a union the first member that takes the value exactly wins.
+schema says, or also what was surely meant, "5" for 5, an object written as a text. It never guesses between two
+meanings: of a union the first member that takes the value exactly wins.
 """
 
 import json
@@ -127,10 +128,23 @@ class Choice:
         return {} if {} in kinds else {"anyOf": kinds}
 
     def read(self, value: Any, how: Reading) -> Any:
+        if not isinstance(value, list | tuple | Mapping):
+            return self._read(value, how)
+        key = (id(self), id(cast("object", value)), how.exact)
+        if key not in how.known:  # the value is kept with it: an id is only good for as long as there is the object
+            try:
+                how.known[key] = (value, self._read(value, how), None)
+            except Misfit as fault:
+                how.known[key] = (value, None, fault)
+        _, found, fault = how.known[key]
+        if fault is not None:
+            raise fault.inside()
+        return found
+
+    def _read(self, value: Any, how: Reading) -> Any:
         faults: list[Misfit] = []
         for way in (how,) if how.exact else (how.exactly(), how):
             for one in self.members:
-                way.tries()
                 try:
                     return one.read(value, way)
                 except Misfit as fault:

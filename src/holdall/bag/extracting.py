@@ -79,7 +79,7 @@ class Extracting(Agents):
         facts = await self.show(handle)
         if facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
-        asked = self.models.named(model, tool=facts.origin.tool)
+        asked = self.models.named(model, tool=facts.origin.tool, asked=mode != "truncate")
         price = price_of(asked)
         shown = self.handle_of(facts)
         source = Source(facts.origin.tool, facts.origin.arguments, shown, facts.measure)

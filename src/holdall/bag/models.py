@@ -5,9 +5,22 @@ belongs to whoever made it.
 """
 
 from holdall.llm.naming import model_named
-from holdall.llm.protocol import Model
+from holdall.llm.protocol import Model, Request
+from holdall.values.chat import Reply
 from holdall.values.errors import NoModel
 from holdall.values.settings import Settings
+
+
+class Nobody:
+    """In place of a model for what needs none."""
+
+    name, window, max_output, calls_tools, keeps_schema = "", 32_768, 1_024, False, False
+
+    async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - there is nobody to ask
+        raise NoModel
+
+    async def close(self) -> None:
+        pass
 
 
 class Models:
@@ -19,9 +32,11 @@ class Models:
     def configured(self) -> bool:
         return bool(self.chosen)
 
-    def named(self, given: Model | str | None = None, *, tool: str = "") -> Model:
-        """`given`, else the chosen one. Raises NoModel where there is none."""
+    def named(self, given: Model | str | None = None, *, tool: str = "", asked: bool = True) -> Model:
+        """`given`, else the chosen one. Raises NoModel where there is none, unless it would not be asked anyway."""
         wanted = given or self.chosen
+        if not wanted and not asked:
+            return Nobody()
         if not wanted:
             raise NoModel(tool)
         if not isinstance(wanted, str):

@@ -48,11 +48,25 @@ async def doctor(home: Home = None, session: Session = None, as_json: Json = Fal
 
 
 @runs
-async def demo(home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Keep a real output of ten megabytes, search it, query it, and read it back byte for byte."""
+async def demo(
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Let a real model do it (default: a scripted one).")
+    ] = None,
+    home: Home = None,
+    session: Session = None,
+    as_json: Json = False,
+) -> int:
+    """Watch an agent from a question to its report, on tools that return too much and take too long.
+
+    It searches a log of ten megabytes, has another agent query a JSON export on one line, and crawls a slow site on this
+    machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing is
+    configured, nothing leaves this machine, and without --home nothing stays. Exit code 3 where a byte is not there.
+
+    Example:  holdall demo      holdall demo --model gguf:qwen.gguf
+    """
     from holdall.cli import demo as tour
 
-    return await tour.demo(home, session, as_json or common.as_json)
+    return await tour.demo(home, session, as_json or common.as_json, model)
 
 
 CARE = (gc, verify, stats, doctor, demo)

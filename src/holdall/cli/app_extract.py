@@ -45,8 +45,8 @@ async def extract(  # noqa: PLR0913, PLR0917 - the options of a command are its 
     What it would take is said before the first call. Where that is more than the settings allow, it asks; where nobody
     can be asked, it wants --yes. --max-cost and --max-calls hold in any case.
 
-    Exit codes: 0 answered, 1 all was searched and it is not there, 2 wrong use or too costly, 3 a fault: no answer
-    could be had, or nothing was found and not all could be read.
+    Exit codes: 0 answered, 1 searched and nothing found, 2 wrong use or too costly, 3 a fault: no answer could be had,
+    or nothing was found and not all could be read.
 
     Example:  holdall extract k3f9 "which account was attacked most?" --model gguf:qwen.gguf --max-calls 50
     """

@@ -1,129 +1,221 @@
-"""The main job, shown on this machine: a real output of ten megabytes is kept, searched, queried and read back.
+"""The main job, shown on this machine: an agent from a question to its report.
 
-The output is what Python's own disassembler prints for modules of the standard library: a real tool, no network, no
-key. Every figure is measured while it runs; what is read back is compared by its sha256.
+Its tools return ten megabytes of log, a JSON export on one line, and a crawl that takes its time; another agent does
+the sums. Nothing is mocked but the model, and `--model` brings a real one. Every figure is measured while it runs.
 """
 
-import asyncio
-import hashlib
+import contextlib
 import os
-import subprocess
-import sys
+import secrets
 import tempfile
 import time
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+from holdall.agent.functions import function_tool
+from holdall.agent.loop import run_session
+from holdall.agent.session import AgentSession
+from holdall.agent.toolbox import AgentTool, Toolbox
+from holdall.agent.values import Agent, Report
 from holdall.bag import Holdall
-from holdall.cli import show
-from holdall.cli.options import FAULT, open_bag
-from holdall.text.numbers import grouped, size
-from holdall.values.answers import Table
-from holdall.values.facts import Facts
+from holdall.cli import demo_script, demo_shop, show
+from holdall.cli.demo_figures import Context, Output, context_of, read_back
+from holdall.cli.demo_story import Story
+from holdall.cli.demo_tools import Tools, served
+from holdall.cli.extract_show import money
+from holdall.cli.options import FAULT, common, configuration
+from holdall.cli.progress import progress
+from holdall.llm.naming import model_named
+from holdall.llm.protocol import Model
+from holdall.text.escape import for_people, one_line
+from holdall.text.numbers import grouped, plural, roughly, size
+from holdall.values.settings import Settings
 
-_ENOUGH = 10 * 1024 * 1024
-_MODULES = ("typing", "argparse", "inspect", "subprocess", "tarfile", "zipfile", "datetime", "ast", "enum", "logging",
-            "socket", "threading", "pickle", "decimal", "_pydecimal", "_pydatetime", "turtle", "doctest", "difflib",
-            "mailbox", "optparse", "pdb", "plistlib", "shutil", "smtplib", "ssl", "statistics", "tokenize", "uuid",
-            "calendar", "configparser", "copy", "csv", "dataclasses", "functools", "gettext", "imaplib", "ipaddress",
-            "locale", "pathlib", "platform", "random", "selectors", "tempfile", "textwrap", "traceback",
-            "unittest.mock", "xml.dom.minidom", "http.client", "http.server", "urllib.request", "email.message",
-            "asyncio.base_events", "asyncio.tasks", "asyncio.streams", "concurrent.futures.process")  # fmt: skip
-
-Answer = TypeVar("Answer")
-
-
-async def demo(home: str | None, session: str | None, as_json: bool) -> int:
-    tour = Tour(quiet=as_json)
-    if home is None and "HOLDALL_HOME" not in os.environ:
-        with tempfile.TemporaryDirectory(prefix="holdall-demo-") as folder:
-            same = await tour.walk(open_bag(os.path.join(folder, "home"), session))
-    else:
-        same = await tour.walk(open_bag(home, session))
-    if as_json:
-        show.as_json(tour.figures)
-    return 0 if same else FAULT
+QUESTION = (
+    "Customers say that their orders were refused today. Which error is it, the most frequent one? How many orders did "
+    "it hit, what were they worth in all, and what does our runbook say to do?"
+)
+_FINDER = (
+    "You are on call for the payments of a shop. Find out with your tools, never guess. The log says which errors there "
+    "are; the runbook, which you have to crawl, says what to do; for anything about orders and money ask the "
+    "accountant, and tell it which error code you mean. Report the error's code, the number of orders, their worth in "
+    "euros with two decimals, and the exact command of the runbook."
+)
+_ACCOUNTANT = (
+    "You answer questions about the orders of a shop. Export them, then ask the export by SQL: it is a JSON object whose "
+    'key `orders` is the table (at="$.orders"). Amounts are in cents; report euros with two decimals.'
+)
+_NO_GOOD_REPORT = 1
+_SETTINGS = Settings(slow_after_seconds=1.0, by_reference=True)  # the crawl takes three: you need not wait for five
 
 
-class Tour:
-    """Prints as it goes, or only gathers its figures."""
+async def demo(home: str | None, session: str | None, as_json: bool, model: str | None) -> int:
+    began = time.monotonic()
+    named = home or common.home or os.environ.get("HOLDALL_HOME")
+    with tempfile.TemporaryDirectory(prefix="holdall-demo-") as folder:
+        kept_in = configuration(home).home if named else os.path.join(folder, "home")
+        name = session or common.session or f"demo-{secrets.token_hex(3)}"
+        tour = Tour(_Screen(quiet=as_json), Path(folder), kept_in, name, model)
+        async with tour.shop() as agent:
+            async with agent.open_bag(name, "", agent.model) as bag:
+                report = await tour.run(agent, bag)
+                await tour.measure()
+            seconds = time.monotonic() - began
+            tour.sum_up(report, seconds)
+        if as_json:
+            show.as_json(tour.to_json(report, seconds))
+        elif named:
+            show.about(f"kept in session {one_line(name, 100)}: holdall show --tree {one_line(name, 100)}")
+    if not tour.all_reachable:
+        return FAULT
+    return _NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0
 
-    def __init__(self, *, quiet: bool) -> None:
-        self.figures: dict[str, object] = {}
-        self._quiet = quiet
 
-    async def walk(self, bag: Holdall) -> bool:
-        async with bag:
-            self._say("Running `python -m dis` over modules of the standard library, a real tool that prints much …\n")
-            output = await self._timed("disassembled", _disassembly())
-            self._say(f"      {size(len(output))}")
-            kept = await self._timed("kept", bag.keep(output, tool="python -m dis", call_id="demo"))
-            self.figures |= {"bytes": kept.measure.bytes, "lines": kept.measure.lines, "tokens": kept.measure.tokens}
-            self._say(f"\nA model would see this in place of {size(kept.measure.bytes)}:\n")
-            self._say(_indented(await bag.notice(kept.handle)))
-            self._say("\nand fetch exactly what it needs:\n")
-            await self._fetch(bag, kept)
-            back = await self._timed("reading back, block by block", _read_back(bag, kept.handle))
-            same = back == kept.measure.sha256 == hashlib.sha256(output).hexdigest()
-            self.figures |= {"identical": same, "sha256": back}
-            verdict = "identical" if same else "NOT identical"
-            self._say(f"      {grouped(kept.measure.bytes)} bytes, {verdict}: sha256 {back}")
-            return same
+@dataclass(slots=True)
+class _Screen:
+    quiet: bool
 
-    async def _fetch(self, bag: Holdall, kept: Facts) -> None:
-        handle = kept.handle
-        counted = bag.grep(handle, "RETURN_GENERATOR", count=True)
-        found = await self._timed(f"grep {handle} 'RETURN_GENERATOR' --count", counted)
-        self._say(f"      {found.total:,}")
-        pattern = r"LOAD_GLOBAL .*\((?:NULL \+ )?(\w+)"
-        grouping = bag.grep(handle, pattern, group=True, limit=3)
-        groups = await self._timed(f"grep {handle} '{pattern}' --group -m 3", grouping)
-        for group in groups.groups:
-            self._say(f"      {group.count:>6,}  {group.value}")
-        sql = "select count(*) from t where text like '%CALL%'"
-        table = await self._timed(f'query {handle} "{sql}"', bag.query(handle, sql))
-        calls = table.rows[0][0] if isinstance(table, Table) else 0
-        self._say(f"      {calls:,}")
-        middle = kept.measure.lines // 2
-        reading = bag.read(handle, lines=(middle, middle + 2))
-        passage = await self._timed(f"read {handle} --lines {middle}:{middle + 2}", reading)
-        self._say(_indented(passage.text.rstrip("\n"), 6))
-        self.figures |= {"grep_count": found.total, "group_first": groups.groups[0].value, "sql_count": calls}
-
-    async def _timed(self, what: str, work: Awaitable[Answer]) -> Answer:
-        started = time.perf_counter()
-        answer = await work
-        spent = (time.perf_counter() - started) * 1000
-        self.figures[what.split(maxsplit=1)[0] + "_ms"] = round(spent, 1)
-        self._say(f"  {show.paint(what, 'bold')}  {show.paint(f'{spent:,.0f} ms', 'dim')}")
-        return answer
-
-    def _say(self, text: str) -> None:
-        if not self._quiet:
+    def __call__(self, text: str = "") -> None:
+        if not self.quiet:
             print(text, flush=True)
 
 
-async def _disassembly() -> bytes:
-    """Run the real command module after module, until there is enough."""
-    parts: list[bytes] = []
-    for module in _MODULES:
-        program = f"import dis, inspect, {module} as m; dis.dis(compile(inspect.getsource(m), m.__file__, 'exec'))"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-W", "ignore", "-c", program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+@dataclass(slots=True)
+class Tour:
+    say: Callable[[str], None]
+    folder: Path
+    home: str
+    name: str
+    model: str | None
+    stories: list[Story] = field(default_factory=list[Story])
+    contexts: list[Context] = field(default_factory=list[Context])
+    _tools: Tools | None = None
+    _truth: demo_shop.Truth | None = None
+
+    @contextlib.asynccontextmanager
+    async def shop(self) -> AsyncGenerator[Agent]:
+        """The agent, with its tools and the site that one of them crawls."""
+        shop = demo_shop.made(self.folder)
+        models = [self._model(demo_script.finder), self._model(demo_script.accountant)]
+        async with served(shop.pages) as site:
+            tools = Tools(shop, site)
+            self._tools, self._truth = tools, shop.truth
+            accountant = self._agent("accountant", _ACCOUNTANT, models[1], [tools.export_orders])
+            try:
+                yield self._agent("finder", _FINDER, models[0], [tools.fetch_log, tools.crawl_runbook], accountant)
+            finally:
+                for model in models:
+                    await model.close()
+
+    async def run(self, agent: Agent, bag: Holdall) -> Report:
+        self.say(f"{show.paint('The question', 'bold')}\n  {QUESTION}")
+        session = AgentSession(agent, bag, drive=run_session)
+        story = Story(session, self.say)
+        report = await run_session(session, QUESTION)
+        self.stories = story.everybody()
+        text = "\n".join(f"  {line}" for line in for_people(report.text).split("\n"))
+        self.say(f"\n{show.paint('The report', 'bold')}\n{text}")
+        return report
+
+    async def measure(self) -> None:
+        """What each context held, then every byte of every output read back."""
+        for story in self.stories:
+            agent = story.session.agent
+            async with agent.open_bag(story.session.bag.session.name, "", agent.model) as bag:
+                self.contexts.append(await context_of(agent.name, bag, agent.model.window))
+        total = sum(one.bytes for one in self._outputs)
+        with progress("reading every byte back", total) as tick:
+            done = 0
+
+            def told(more: int) -> None:
+                nonlocal done
+                done += more
+                if tick is not None:
+                    tick(done)
+
+            for story, context in zip(self.stories, self.contexts, strict=True):
+                agent = story.session.agent
+                async with agent.open_bag(story.session.bag.session.name, "", agent.model) as bag:
+                    for output in context.outputs:
+                        await read_back(bag, output, told)
+
+    def sum_up(self, report: Report, seconds: float) -> None:
+        self.say(f"\n{show.paint('What the tools returned, and what stood for it in a context', 'bold')}")
+        for one in self._outputs:
+            what = f"{size(one.bytes)}, {plural(one.lines, 'line')}"
+            self.say(
+                f"  {one.tool:<15} {what:<24} ~{roughly(one.tokens):>5} tokens → {grouped(one.in_context):>5}"
+                f"   {show.percent(one.seen)} of it seen"
+            )
+        self.say(f"\n{show.paint('The context', 'bold')}")
+        for context in self.contexts:
+            times = context.without / context.window
+            much = f", {times:.0f} times its window" if times >= 2 else ""
+            self.say(
+                f"  {context.agent:<12} without Holdall ~{roughly(context.without)} tokens{much} · with it "
+                f"{grouped(context.tokens)}"
+            )
+        self._say_reachable()
+        self._say_cost(report, seconds)
+
+    def _say_reachable(self) -> None:
+        pages, total = sum(one.pages for one in self._outputs), sum(one.bytes for one in self._outputs)
+        there = sum(one.bytes for one in self._outputs if self._is_same(one))
+        verdict = "as the tools returned it" if self.all_reachable else "NOT as the tools returned it"
+        self.say(
+            f"\n{show.paint('Reachable', 'bold')}\n  {show.percent(there / total if total else 1.0)}: {grouped(there)} of "
+            f"{grouped(total)} bytes read back in {plural(pages, 'bounded answer')}, {verdict} (sha256)"
         )
-        printed, _ = await process.communicate()
-        parts.append(printed)
-        if sum(map(len, parts)) >= _ENOUGH:
-            break
-    return b"".join(parts)
 
+    def _say_cost(self, report: Report, seconds: float) -> None:
+        right = self._truth.found_in(report.text) if self._truth is not None else {}
+        wrong = [name for name, is_right in right.items() if not is_right]
+        verdict = "right" if not wrong else f"not all right: {', '.join(wrong)}"
+        price = f" (at ${demo_script.PRICE.input:g} and ${demo_script.PRICE.output:g} for a million tokens)"
+        self.say(
+            f"\n{show.paint('It took', 'bold')}\n  {plural(report.turns, 'turn')}, "
+            f"{plural(report.calls, 'model call')}, {grouped(report.usage.tokens)} tokens, {money(report.usage.cost)}"
+            f"{'' if self.model else price}, {seconds:.1f} s; the report is {verdict}"
+        )
 
-async def _read_back(bag: Holdall, handle: str) -> str:
-    digest = hashlib.sha256()
-    async for chunk in bag.stream(handle):
-        digest.update(chunk)
-    return digest.hexdigest()
+    @property
+    def all_reachable(self) -> bool:
+        return all(self._is_same(one) for one in self._outputs)
 
+    def to_json(self, report: Report, seconds: float) -> dict[str, Any]:
+        return {
+            **report.to_json(),
+            "question": QUESTION,
+            "right": self._truth.found_in(report.text) if self._truth is not None else {},
+            "contexts": [context.to_json() for context in self.contexts],
+            "all_reachable": self.all_reachable,
+            "seconds": round(seconds, 3),
+        }
 
-def _indented(text: str, by: int = 4) -> str:
-    return "\n".join(" " * by + line for line in text.split("\n"))
+    @property
+    def _outputs(self) -> list[Output]:
+        return [one for context in self.contexts for one in context.outputs]
+
+    def _is_same(self, one: Output) -> bool:
+        """Whether all of it was read back and is what the tool gave; a report has no other witness than its record."""
+        returned = self._tools.returned.get(one.tool) if self._tools is not None else None
+        return one.reachable and (returned is None or returned == one.sha256)
+
+    def _model(self, scripted: Callable[[], Model]) -> Model:
+        return scripted() if self.model is None else model_named(self.model)
+
+    def _agent(
+        self, name: str, prompt: str, model: Model, functions: Sequence[Callable[..., Any]], *agents: Agent
+    ) -> Agent:
+        tools = [function_tool(one) for one in functions]
+
+        def open_bag(session: str, parent: str, model: Model) -> Holdall:
+            return Holdall.open(home=self.home, session=session, parent=parent, settings=_SETTINGS, model=model)
+
+        return Agent(
+            name=name, prompt=prompt, model=model, open_bag=open_bag, agents={one.name: one for one in agents},
+            tools=Toolbox(AgentTool(one.spec, one.call) for one in tools),
+            description="knows everything about the orders" if name == "accountant" else "",
+        )  # fmt: skip

@@ -53,7 +53,7 @@ def planned(route: Route, chunks: int, forecast: Forecast) -> str:
 
 
 def taking(forecast: Forecast) -> str:
-    cost = money(forecast.cost) if forecast.cost is None else f"about {money(forecast.cost)}"
+    cost = f"about {money(forecast.cost)}" if forecast.cost else money(forecast.cost)
     return f"at most {plural(forecast.calls, 'call')}, about {grouped(forecast.tokens)} tokens, {cost}"
 
 

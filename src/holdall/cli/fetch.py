@@ -105,7 +105,9 @@ async def _sessions(bag: Holdall, as_json: bool) -> int:
     return 0
 
 
-async def show(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
+async def show(handle: str | None, home: str | None, session: str | None, as_json: bool) -> int:
+    if handle is None:
+        raise WrongUse("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
     async with open_bag(home, session) as bag:
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}

@@ -9,7 +9,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
@@ -100,8 +100,17 @@ def complain(problem: Exception, *, as_json: bool) -> None:
         print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
 
 
-def configuration(home: str | None = None, session: str | None = None) -> "Configuration":
-    """What the options, the environment and the configuration file say, for a command.
+def configuration(
+    home: str | None = None,
+    session: str | None = None,
+    *,
+    flags: Sequence[str] = (),
+    front_matter: Mapping[str, Any] | None = None,
+    places: Mapping[str, str] | None = None,
+) -> "Configuration":
+    """What the options, an agent's file, the environment and the configuration file say, for a command.
+
+    `flags` are options of the command that are settings, as `--set` would write them; they go before those.
 
     A session of the command line does not end with a command: in no dialect do its outputs go when one is over, unless
     that was asked for.
@@ -109,7 +118,10 @@ def configuration(home: str | None = None, session: str | None = None) -> "Confi
     from holdall import config
     from holdall.policy.retention import Retention
 
-    found = config.load(home=home or common.home, session=session or common.session, flags=common.settings)
+    found = config.load(
+        home=home or common.home, session=session or common.session, flags=(*common.settings, *flags),
+        front_matter=front_matter, places=places,
+    )  # fmt: skip
     if found.settings.retention is None:
         return replace(found, settings=replace(found.settings, retention=str(Retention())))
     return found

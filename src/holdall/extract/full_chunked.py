@@ -115,10 +115,10 @@ def best_confidence(findings: Sequence[ChunkFinding]) -> float | None:
     return max(given) if given else None
 
 
-def not_the_question(snippets: Sequence[Snippet], question: str) -> tuple[Snippet, ...]:
-    """Words of the question that a model repeats in quotation marks are no claim about the output."""
-    asked = folded(question)
-    return tuple(one for one in snippets if one.check != "none" or folded(one.text) not in asked)
+def claims(snippets: Sequence[Snippet], question: str) -> tuple[Snippet, ...]:
+    """Without what is nowhere and no claim either: words of the question, and what is proved in another place."""
+    known = [folded(question), *(folded(one.text) for one in snippets if one.verified)]
+    return tuple(one for one in snippets if one.check != "none" or not any(folded(one.text) in text for text in known))
 
 
 def beyond(quotes: Sequence[str], proved: Sequence[Snippet]) -> tuple[Snippet, ...]:

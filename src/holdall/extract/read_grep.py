@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from holdall.extract.asking import Asked, Asker
 from holdall.extract.document import Document, Policy
-from holdall.extract.full_chunked import not_the_question
+from holdall.extract.full_chunked import claims
 from holdall.extract.verify import Quote, verify
 from holdall.llm.actions import with_tools
 from holdall.llm.converse import Turn, converse, side_by_side
@@ -91,7 +91,7 @@ async def read_and_grep(document: Document, question: str, policy: Policy, way: 
     return Extraction(
         answer=answer, strategy=way.strategy, reason=way.reason, found=finding.found, source_hash=source.sha256,
         source_bytes=source.bytes, chunks_searched=0, chunks_total=0,
-        snippets=not_the_question(proved.snippets, question), confidence=finding.confidence, searched=spans,
+        snippets=claims(proved.snippets, question), confidence=finding.confidence, searched=spans,
         unchecked=finding.more_quotes + proved.unchecked, model=asker.model.name,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from holdall.extract.full_chunked import (
     Rooms,
     best_confidence,
     beyond,
-    not_the_question,
+    claims,
     rooms,
     searched_spans,
 )
@@ -82,17 +82,17 @@ class Question:
     async def answer(self) -> Extraction:
         """Raises TooCostly where the ceiling forbids even to begin; otherwise something always comes back."""
         plan = await self.plan()
+        started = time.perf_counter()
+        key = self._key(plan)
+        known = await asyncio.to_thread(recalled_answer, self.notes, key)
+        if known is not None:
+            return replace(known, cached=True, spent=Spent(cached_calls=known.spent.calls + known.spent.cached_calls))
         if over := self.policy.ceiling.over(plan.forecast):
             size = self.document.source.measure.bytes
             raise TooCostly(
                 f"{plan.route.strategy} of {size:,} bytes would take {plan.forecast}, and a question may take {over}. "
                 "Ask for less (grep or query narrow it down), or raise the ceiling."
             )
-        started = time.perf_counter()
-        key = self._key(plan)
-        known = await asyncio.to_thread(recalled_answer, self.notes, key)
-        if known is not None:
-            return replace(known, cached=True, spent=Spent(cached_calls=known.spent.calls + known.spent.cached_calls))
         asker = Asker(
             self.model, self.policy.ceiling, self.policy.parallel, self.policy.retries, self.policy.call_seconds,
             self.record,
@@ -130,7 +130,7 @@ class Question:
             answer = nothing_found(len(mapped.findings), mapped.total, mapped.failed, there)
             return replace(told, answer=answer, found=False)
         every = [snippet for one in hits for snippet in one.snippets]
-        proved = not_the_question(await self.document.on(lambda reader: merge(every, reader.read)), self.text)
+        proved = claims(await self.document.on(lambda reader: merge(every, reader.read)), self.text)
         told = replace(
             told, snippets=proved, confidence=best_confidence(hits), unchecked=sum(one.unchecked for one in hits)
         )
@@ -142,7 +142,7 @@ class Question:
             one_by_one = "\n\n".join(one.finding.answer for one in hits)
             return replace(told, answer=one_by_one, warning=not_summed_up(str(problem)))
         # The one that sums up has read no bytes: its quotes count only where they stand in what was proved.
-        snippets = (*proved, *not_the_question(beyond(summed.quotes, proved), self.text))
+        snippets = (*proved, *claims(beyond(summed.quotes, proved), self.text))
         sure = summed.confidence if summed.confidence is not None else told.confidence
         answer = summed.answer if summed.found or not summed.answer else "\n\n".join(one.finding.answer for one in hits)
         return replace(told, answer=answer, snippets=snippets, confidence=sure)

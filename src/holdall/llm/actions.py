@@ -38,7 +38,7 @@ class Acting(Wrapped):
         if not action.tool:
             return replace(reply, text=action.answer)
         call = ToolCall(f"action-{_calls_so_far(request.messages) + 1}", action.tool, action.arguments)
-        return replace(reply, text="", calls=(call,), stop="calls")
+        return replace(reply, text="", calls=(call,), stop="length" if reply.stop == "length" else "calls")
 
 
 def _has_calls(messages: tuple[Message, ...]) -> bool:

@@ -17,6 +17,7 @@ from holdall.wire.tool import ToolSpec
 
 _START = re.compile(r'\{\s*"(?:tool|answer|arguments)"\s*:')
 _CUT_ANSWER = re.compile(r'\{\s*"answer"\s*:\s*"')
+_CUT_CALL = re.compile(r'\{\s*"tool"\s*:\s*"([^"\\]{1,80})"\s*,\s*"arguments"\s*:')
 _STRING = re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL)
 _CUT_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{0,3}\Z")
 _THINKING = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -98,6 +99,8 @@ def read_action(text: str, tools: Iterable[ToolSpec]) -> Action:
             continue
         if isinstance(found, dict) and (action := _action(cast("dict[str, Any]", found), names)) is not None:
             return action
+    if (call := _CUT_CALL.match(text)) and call[1] in names:  # half a call is no answer; it cannot be run either
+        return Action(tool=call[1], arguments=text[call.end() :])
     cut = _CUT_ANSWER.match(text)
     return Action(answer=_string_so_far(text, cut.end()) if cut else text)
 

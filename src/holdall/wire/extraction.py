@@ -1,7 +1,7 @@
 """The answer to a question about an output, as a model reads it in each dialect.
 
 What a model wrote and what Holdall proved are kept apart: every quote stands with its byte range and "verified", or
-with the words that it is not in the output. Each answer fits the bounds that it is given: quotes are left out first,
+with the words that it is not in what the model read. Each answer fits its bounds: quotes are left out first,
 from the end, and it says how many.
 """
 
@@ -22,7 +22,7 @@ _CHECKS = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
     "near": "unverified: the model changed it; this is the most similar place",
-    "none": "unverified: not in the output",
+    "none": "unverified: not in what the model read",
 }
 
 
@@ -87,7 +87,9 @@ def middle_gone(omitted: int, start: int, end: int) -> str:
 def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
     """The answer, then each quote with its byte range and whether it is verified."""
     head = [
-        f"answer of {extraction.model or 'no model'}, which read it" if extraction.strategy != "truncate" else "",
+        f"answer of {_named(extraction.model) or 'no model'}, which read it"
+        if extraction.strategy != "truncate"
+        else "",
         extraction.strategy,
         coverage(extraction),
         _confidence(extraction),
@@ -147,6 +149,12 @@ def _bounded(extraction: Extraction, told: Callable[[str, Sequence[Snippet]], st
     return text
 
 
+def _named(model: str) -> str:
+    """Without the folder or the address that it is at: that is the host's affair."""
+    form, _, rest = model.partition("@")[0].partition(":")
+    return rest.rpartition("/")[2] if rest and form in ("gguf", "scripted") else model.partition("@")[0]
+
+
 def _own_quote(snippet: Snippet, frame: Frame) -> str:
     fence = f"{frame.handle}:{frame.tag}"
     return f"Quote, {_where(snippet)}:\n<{fence}>\n{snippet.text}\n</{fence}>"
@@ -165,6 +173,8 @@ def _after(extraction: Extraction, left_out: int) -> list[str]:
         parts.append(f"{plural(extraction.unchecked, 'more quote')} of the model were not checked, and are left out.")
     if extraction.snippets and not any(one.verified for one in extraction.snippets):
         parts.append("None of the quotes stands in the output as it is: do not rely on this answer.")
+    if extraction.found and not extraction.snippets and extraction.strategy != "truncate":
+        parts.append("The model quoted nothing from the output: nothing here proves this answer.")
     if extraction.failed and extraction.found:
         parts.append(not_searched(extraction.failed))
     return parts

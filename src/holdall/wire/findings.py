@@ -86,7 +86,9 @@ def finding_in_json(text: str) -> Finding | None:
     confidence = (
         float(sure) if isinstance(sure, int | float) and not isinstance(sure, bool) and 0 <= sure <= 1 else None
     )
-    says_nothing = found is False or answer.strip().upper().startswith(NOTHING) or not (answer.strip() or unique)
+    # A small model says that it found nothing and quotes it all the same: what it quotes is looked for.
+    silent = not (answer.strip() or unique)
+    says_nothing = (found is False and not listed) or answer.strip().upper().startswith(NOTHING) or silent
     if says_nothing:
         return Finding(False, answer.strip().removeprefix(NOTHING).strip(" .:\n"), (), confidence)
     return Finding(True, answer.strip(), tuple(unique[:_MOST_QUOTES]), confidence, max(0, len(unique) - _MOST_QUOTES))

@@ -10,6 +10,7 @@ Fault = Literal["must", "missing", "unknown"]
 _MOST_LISTED = 40
 _LONGEST_NAME = 60
 _LONGEST_RULE = 500
+_LONGEST_PATH = 210
 
 
 class Misfit(Exception):
@@ -28,9 +29,9 @@ class Misfit(Exception):
         self.fault: Fault = fault
         self.known = known
 
-    def inside(self, step: str | int) -> "Misfit":
-        """The same, seen from one level further out."""
-        return Misfit(self.rule, place=(step, *self.place), fault=self.fault, known=self.known)
+    def inside(self, *steps: str | int) -> "Misfit":
+        """The same, seen from so many levels further out."""
+        return Misfit(self.rule, place=(*steps, *self.place), fault=self.fault, known=self.known)
 
 
 def complaint(misfit: Misfit) -> str:
@@ -78,7 +79,8 @@ TOO_DEEP = "are nested too deeply"
 
 def _path(place: Sequence[str | int]) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:_LONGEST_NAME]}" for step in place)
-    return text.removeprefix(".")
+    text = text.removeprefix(".")
+    return text if len(text) <= _LONGEST_PATH else f"{text[:100]} … {text[-100:]}"
 
 
 def _listed(names: Iterable[str]) -> str:
