@@ -272,6 +272,25 @@ async def test_stop_lets_what_runs_end_and_makes_the_next_turn_the_last(tmp_path
     assert "This is your final turn: it was stopped." in notice_of(model.requests[1])
 
 
+async def test_stop_does_not_wait_for_what_runs_in_the_background(tmp_path: Path) -> None:
+    started = asyncio.Event()
+
+    async def forever() -> str:
+        started.set()
+        await asyncio.Event().wait()
+        return ""
+
+    model = acting([("forever", {})], report("wrapped up"))
+    settings = {"slow_after_seconds": 0.0, "grace_seconds": 0.0}
+    one = agent(tmp_path, model, tool("forever", forever), settings=settings)
+    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+        session = AgentSession(one, bag, drive=run_session)
+        running = asyncio.ensure_future(run_session(session, "go"))
+        await started.wait()
+        await session.stop()
+        assert (await running).text == "wrapped up"
+
+
 async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Path) -> None:
     cancelled = asyncio.Event()
     started = asyncio.Event()

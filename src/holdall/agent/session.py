@@ -4,7 +4,6 @@ Each method is one step of a turn; none of them knows a size limit, a strategy o
 """
 
 import asyncio
-import json
 import os
 import secrets
 import socket
@@ -14,6 +13,7 @@ from typing import Any, cast
 
 from holdall.agent.calls import Spawn, run_calls
 from holdall.agent.metered import Metered
+from holdall.agent.repeats import Repeats
 from holdall.agent.toolbox import AgentTool
 from holdall.agent.transcript import Transcript, messages_in
 from holdall.agent.values import Agent, Family, Report, Status
@@ -32,7 +32,6 @@ from holdall.wire.agent_texts import (
     TASK_STATUS,
     batch_tool,
     final_turn,
-    repeats_itself,
     report_form,
     spawn_tool,
     synthetic_report,
@@ -41,9 +40,6 @@ from holdall.wire.agent_texts import (
 )
 from holdall.wire.final_report import report_in
 from holdall.wire.tool import ToolSpec
-
-_TOLD_AFTER, _ENDED_AFTER = 3, 6  # times the same calls with the same results
-
 
 Drive = Callable[["AgentSession", str], Awaitable[Report]]
 
@@ -74,9 +70,9 @@ class AgentSession:
         self.spent = Usage()  # of the children
         self.calls_of_children = 0
         self._offered_final = False
-        self._last: tuple[str, str] = ("", "")
-        self._same = 0
+        self._repeats = Repeats()
         self._next_tree = 1
+        self._stopped = asyncio.Event()
         self._lists: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
 
     # The beginning
@@ -123,13 +119,29 @@ class AgentSession:
         window = self.budget.window - self.budget.reserve
         returned, responses = await run_calls(self, calls, window=window, used=used)
         # Only running notices tell the model nothing: it is asked again when something has come of them.
-        while not self.report and not may_run(responses, responses, ()) and self.bag.still_running():
-            if (await self.bag.wait()).ended:
-                break
+        if not self.report and not may_run(responses, responses, ()):
+            await self._something_new()
         came = sum(self.budget.price(one) for one in returned)
         if self.budget.left(self.transcript, self.listed()) - came < LEAST_ROOM:
             self.final = self.final or "the context window is full"
-        return self._watched(calls, returned)
+        told = self._repeats.told(calls, returned)
+        if self._repeats.is_enough:
+            self.final = self.final or "you repeat yourself"
+        return told
+
+    async def _something_new(self) -> None:
+        """Until a call in the background has ended, or somebody wants the run to end."""
+        stopped = asyncio.ensure_future(self._stopped.wait())
+        try:
+            while self.bag.still_running() and not self._stopped.is_set():
+                waiting = asyncio.ensure_future(self.bag.wait())
+                await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if not waiting.done():
+                    waiting.cancel()
+                elif waiting.result().ended:
+                    return
+        finally:
+            stopped.cancel()
 
     def is_done(self, _reply: Reply, _returned: Sequence[Returned]) -> bool:
         return self.report is not None or self._offered_final
@@ -247,6 +259,7 @@ class AgentSession:
     async def stop(self) -> None:
         """What runs may end; the next turn is the last, here and in what was started from here."""
         self.final = self.final or "it was stopped"
+        self._stopped.set()
         await self.bag.stop()
         await asyncio.gather(*(child.stop() for child in list(self.children.values())))
 
@@ -267,22 +280,6 @@ class AgentSession:
                 self.transcript.replaced()
                 return True
         return False
-
-    # Inside
-
-    def _watched(self, calls: Sequence[ToolCall], returned: list[Returned]) -> list[Returned]:
-        """A model that makes the same calls and gets the same results is told, then made to report."""
-        asked = json.dumps([[call.name, call.arguments] for call in calls], default=str, sort_keys=True)
-        got = "\n".join(one.text for one in returned)
-        self._same = self._same + 1 if (asked, got) == self._last else 1
-        self._last = asked, got
-        if self._same >= _ENDED_AFTER:
-            self.final = self.final or "you repeat yourself"
-        if self._same < _TOLD_AFTER:
-            return returned
-        first = returned[0]
-        told = f"{first.text}\n\n{repeats_itself(self._same)}"
-        return [Returned(first.call_id, first.name, told, first.is_error), *returned[1:]]
 
 
 def _plain(tool: ToolSpec) -> ToolSpec:
