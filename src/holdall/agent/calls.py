@@ -120,10 +120,11 @@ async def run_calls(
 
 
 def _start(runtime: Runtime, turn: Turn, call: ToolCall, depth: int) -> _Started:
-    listed = {tool.plain_name: tool for tool in runtime.listed()}
-    tool = listed.get(call.name.replace(".", "_"))
+    name = call.name.replace(".", "_")
+    tool = next((one for one in runtime.listed() if one.plain_name == name), None)
     if tool is None:
-        return _Started(call, text=unknown_tool(call.name, listed), is_error=True)
+        known = [one.plain_name for one in runtime.listed()]
+        return _Started(call, text=unknown_tool(call.name, known), is_error=True)
     given: object = call.arguments
     if not isinstance(given, Mapping):
         return _Started(call, text=broken_arguments(call.name, cut_off=False), is_error=True)

@@ -41,6 +41,7 @@ from holdall.wire.agent_texts import (
 from holdall.wire.final_report import report_in
 from holdall.wire.tool import ToolSpec
 
+_ONLY_REPORT = (FINAL_REPORT,)
 Drive = Callable[["AgentSession", str], Awaitable[Report]]
 
 
@@ -99,7 +100,7 @@ class AgentSession:
         self.turn += 1
         if turn.last and not self.final:
             self.final = f"{self.agent.max_turns} turns are over"
-        tools = (FINAL_REPORT,) if self.final else tuple(self.listed())
+        tools = self.listed()
         used = self.budget.used(self.transcript, tools)
         self.bag.journal.record("turn", number=self.turn, final=bool(self.final), tokens=used, why=self.final)
         notice = self.bag.system_notice(
@@ -112,7 +113,7 @@ class AgentSession:
             self.save_tree()
             self._next_tree = max(8, self.turn * 4)
         last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
-        return Request((*self.transcript, User(last)), tools, max_tokens=self.budget.reserve)
+        return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 
     async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[Returned]:
         used = self.budget.used(self.transcript, self.listed())
@@ -151,7 +152,7 @@ class AgentSession:
     def listed(self) -> Sequence[ToolSpec]:
         """The tools of this turn; in the final one, none of ours. The same objects as long as nothing has changed."""
         if self.final:
-            return (FINAL_REPORT,)
+            return _ONLY_REPORT
         own = self.bag.tools()
         key = tuple(tool.name for tool in own)
         if key not in self._lists:

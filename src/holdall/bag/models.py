@@ -32,6 +32,10 @@ class Models:
     def configured(self) -> bool:
         return bool(self.chosen)
 
+    def offer(self, model: Model) -> None:
+        """Use this one where none was named: a client's own, which is known only once it is connected."""
+        self.chosen = self.chosen or model
+
     def named(self, given: Model | str | None = None, *, tool: str = "", asked: bool = True) -> Model:
         """`given`, else the chosen one. Raises NoModel where there is none, unless it would not be asked anyway."""
         wanted = given or self.chosen

@@ -1,4 +1,4 @@
-"""Every command, its options and its help. What a command does is in `keep`, `fetch`, `extract`, `care` and so on.
+"""Every command, its options and its help. What a command does is in `keep`, `fetch`, `run`, `care` and so on.
 
 Those are imported only when their command runs: `holdall --help` costs little more than the import of typer.
 """
@@ -10,6 +10,8 @@ import typer
 from holdall.cli.app_care import CARE
 from holdall.cli.app_config import config_app
 from holdall.cli.app_extract import extract
+from holdall.cli.app_gateway import gateway
+from holdall.cli.app_run import run, show
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
 
 app = typer.Typer(
@@ -154,13 +156,7 @@ async def ls(
     return await fetch.ls(sessions, home, session, as_json or common.as_json)
 
 
-@app.command()
-@runs
-async def show(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """Show the facts of an output: what it is, where it came from, its hash, and how much a model has seen of it."""
-    from holdall.cli import fetch
-
-    return await fetch.show(handle, home, session, as_json or common.as_json)
+app.command()(show)
 
 
 @app.command()
@@ -291,5 +287,5 @@ async def query(
     return await fetch.query(handle, ask, home, session, as_json or common.as_json)
 
 
-for _command in (extract, *CARE):
+for _command in (extract, run, gateway, *CARE):
     app.command()(_command)

@@ -58,9 +58,9 @@ async def demo(
 ) -> int:
     """Watch an agent from a question to its report, on tools that return too much and take too long.
 
-    It searches a log of ten megabytes, has another agent query a JSON export on one line, and crawls a slow site on this
-    machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing is
-    configured, nothing leaves this machine, and without --home nothing stays. Exit code 3 where a byte is not there.
+    It searches a log of ten megabytes, has another agent query a JSON export on one line, and crawls a slow site on
+    this machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing
+    is configured, and without --home nothing stays. Exit code 3 where a byte is not there.
 
     Example:  holdall demo      holdall demo --model gguf:qwen.gguf
     """

@@ -31,24 +31,30 @@ from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, roughly, size
-from holdall.values.settings import Settings
+from holdall.values.settings import Settings, ToolPolicy
 
 QUESTION = (
     "Customers say that their orders were refused today. Which error is it, the most frequent one? How many orders did "
     "it hit, what were they worth in all, and what does our runbook say to do?"
 )
 _FINDER = (
-    "You are on call for the payments of a shop. Find out with your tools, never guess. The log says which errors there "
-    "are; the runbook, which you have to crawl, says what to do; for anything about orders and money ask the "
+    "You are on call for the payments of a shop. Find out with your tools, never guess. The log says which errors "
+    "there are; the runbook, which you have to crawl, says what to do; for anything about orders and money ask the "
     "accountant, and tell it which error code you mean. Report the error's code, the number of orders, their worth in "
     "euros with two decimals, and the exact command of the runbook."
 )
 _ACCOUNTANT = (
-    "You answer questions about the orders of a shop. Export them, then ask the export by SQL: it is a JSON object whose "
-    'key `orders` is the table (at="$.orders"). Amounts are in cents; report euros with two decimals.'
+    "You answer questions about the orders of a shop. Export them, then ask the export by SQL: it is a JSON object "
+    'whose key `orders` is the table (at="$.orders"). Amounts are in cents; report euros with two decimals.'
 )
 _NO_GOOD_REPORT = 1
-_SETTINGS = Settings(slow_after_seconds=1.0, by_reference=True)  # the crawl takes three: you need not wait for five
+# The crawl takes three seconds: you need not wait for five. The other two tools only read a file, and never go to the
+# background, however busy this machine is.
+_SETTINGS = Settings(
+    slow_after_seconds=1.0,
+    by_reference=True,
+    tools={name: ToolPolicy(never_async=True) for name in ("fetch_log", "export_orders")},
+)
 
 
 async def demo(home: str | None, session: str | None, as_json: bool, model: str | None) -> int:
@@ -146,7 +152,7 @@ class Tour:
         for one in self._outputs:
             what = f"{size(one.bytes)}, {plural(one.lines, 'line')}"
             self.say(
-                f"  {one.tool:<15} {what:<24} ~{roughly(one.tokens):>5} tokens → {grouped(one.in_context):>5}"
+                f"  {one.tool:<15} {what:<24} {'~' + roughly(one.tokens):>6} tokens → {grouped(one.in_context):>5}"
                 f"   {show.percent(one.seen)} of it seen"
             )
         self.say(f"\n{show.paint('The context', 'bold')}")
@@ -165,8 +171,8 @@ class Tour:
         there = sum(one.bytes for one in self._outputs if self._is_same(one))
         verdict = "as the tools returned it" if self.all_reachable else "NOT as the tools returned it"
         self.say(
-            f"\n{show.paint('Reachable', 'bold')}\n  {show.percent(there / total if total else 1.0)}: {grouped(there)} of "
-            f"{grouped(total)} bytes read back in {plural(pages, 'bounded answer')}, {verdict} (sha256)"
+            f"\n{show.paint('Reachable', 'bold')}\n  {show.percent(there / total if total else 1.0)}: {grouped(there)} "
+            f"of {grouped(total)} bytes read back in {plural(pages, 'bounded answer')}, {verdict} (sha256)"
         )
 
     def _say_cost(self, report: Report, seconds: float) -> None:

@@ -118,15 +118,15 @@ def _pages() -> dict[str, str]:
 
 def _advice(topic: str, path: str) -> str:
     usual = " ".join(
-        f"Step {step}: look at the {topic} panel, compare the rate of the last {step * 5} minutes with that of last week, "
-        "and write down what you see before you change anything."
+        f"Step {step}: look at the {topic} panel, compare the rate of the last {step * 5} minutes with that of last "
+        "week, and write down what you see before you change anything."
         for step in range(1, 25)
     )
     if path != "/gateways/4":
         return usual
     return (
-        f"{usual} Error {_CODE}: the certificate of the gateway eu-2 has expired, and card networks refuse its requests. "
-        f"Renew it with: {_FIX} . Refused orders are charged again by themselves within the hour."
+        f"{usual} Error {_CODE}: the certificate of the gateway eu-2 has expired, and card networks refuse its "
+        f"requests. Renew it with: {_FIX} . Refused orders are charged again by themselves within the hour."
     )
 
 

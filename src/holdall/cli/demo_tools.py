@@ -75,7 +75,7 @@ def _answering(pages: dict[str, str]) -> Callable[[asyncio.StreamReader, asyncio
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             await asyncio.sleep(_CRAWL_SECONDS / PAGES)
-            page = pages.get((head.split(" ", 2) + [""])[1])
+            page = pages.get([*head.split(" ", 2), ""][1])
             body = (page or "There is no such page.").encode()
             status = "200 OK" if page is not None else "404 Not Found"
             writer.write(

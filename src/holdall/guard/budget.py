@@ -11,6 +11,7 @@ from holdall.values.chat import Message, Said
 from holdall.wire.tool import ToolSpec
 
 _PER_MESSAGE = 6  # tokens that a provider puts around each
+_MOST_LISTS = 100
 LEAST_ROOM = 256  # tokens without which no turn makes sense
 
 
@@ -22,11 +23,12 @@ class Budget:
         self.reserve = reserve
         self._count = count
         self._messages = PrefixSum(self.price)
-        self._tools: dict[int, tuple[ToolSpec, int]] = {}  # by id, which nobody else has while it is held here
+        # By id, which nobody else has while the list is held here. There are few: a list changes seldom.
+        self._tools: dict[int, tuple[Sequence[ToolSpec], int]] = {}
 
     def used(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
         """Tokens of a request with these."""
-        return self._messages.of(messages) + sum(self._price_of(tool) for tool in tools)
+        return self._messages.of(messages) + self._price_of(tools)
 
     def left(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
         return self.window - self.reserve - self.used(messages, tools)
@@ -40,9 +42,11 @@ class Budget:
         """Messages were replaced."""
         self._messages.forget()
 
-    def _price_of(self, tool: ToolSpec) -> int:
-        known = self._tools.get(id(tool))
+    def _price_of(self, tools: Sequence[ToolSpec]) -> int:
+        known = self._tools.get(id(tools))
         if known is None:
-            told = f"{tool.name}{tool.description}{json.dumps(tool.schema, default=str)}"
-            known = self._tools[id(tool)] = tool, self._count(told) + _PER_MESSAGE
+            told = (f"{tool.name}{tool.description}{json.dumps(tool.schema, default=str)}" for tool in tools)
+            if len(self._tools) >= _MOST_LISTS:
+                self._tools.clear()
+            known = self._tools[id(tools)] = tools, sum(self._count(one) + _PER_MESSAGE for one in told)
         return known[1]

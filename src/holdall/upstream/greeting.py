@@ -21,6 +21,7 @@ from holdall.upstream.sdk import (
     versions,
 )
 from holdall.upstream.spec import Revision
+from holdall.values.errors import UpstreamFault
 
 Send = Callable[[str, dict[str, Any], dict[str, str]], Awaitable[dict[str, Any]]]
 """Method, params and headers; raises MCPError for an error of the protocol."""
@@ -40,6 +41,7 @@ class Identity:
     name: str
     version: str
     capabilities: Mapping[str, Any]
+    older: bool = False  # it speaks the older era itself: a server of both is greeted in that one
 
     @property
     def info(self) -> dict[str, Any]:
@@ -110,6 +112,8 @@ async def greet(send: Send, identity: Identity, wanted: Revision) -> Greeting:
         if found is None:
             raise NoCommonRevision(f"does not speak MCP {wanted}")
         return found
+    if identity.older:
+        return await _older_first(send, identity)
     probe = asyncio.ensure_future(_discover(send, identity))
     try:
         await asyncio.wait((probe,), timeout=_SILENT_SECONDS)
@@ -118,6 +122,16 @@ async def greet(send: Send, identity: Identity, wanted: Revision) -> Greeting:
         return await _first(probe, asyncio.ensure_future(_initialize(send, identity)))
     finally:
         probe.cancel()
+
+
+async def _older_first(send: Send, identity: Identity) -> Greeting:
+    """The handshake, and the newer way only where a server has given that up."""
+    try:
+        return await _initialize(send, identity)
+    except (MCPError, NoCommonRevision, UpstreamFault):
+        if (found := await _discover(send, identity)) is None:
+            raise  # what the handshake said is the better reason
+        return found
 
 
 async def _first(probe: "asyncio.Future[Greeting | None]", handshake: "asyncio.Future[Greeting]") -> Greeting:
