@@ -21,7 +21,7 @@ from holdall.wire.tool import ToolSpec
 _MB = 1_000_000
 _TOOLS = 20
 _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
-_LARGE = "2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n" * 800
+_LARGE = "2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n" * 650
 
 
 class _Calling:
