@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdall.wire.arguments import schema_problem
 from holdall.wire.final_report import closing_tag, opening_tag
-from holdall.wire.findings import SCHEMA, Finding, finding_in_json, finding_in_text, finding_of
+from holdall.wire.findings import CUT_OFF, SCHEMA, Finding, finding_in_json, finding_in_text, finding_of
 from tests.requirements import requirement
 
 NONCE = "5f0e2d4c6b8a79105f0e2d4c6b8a7910"
@@ -53,6 +53,23 @@ def test_a_model_that_is_held_to_the_schema_answers_with_anchors() -> None:
 )  # fmt: skip
 def test_what_is_not_the_json_that_was_asked_for_is_no_finding(reply: str) -> None:
     assert finding_in_json(reply) is None
+
+
+def test_what_was_quoted_before_a_reply_was_cut_off_is_a_finding() -> None:
+    whole = json.dumps({"quotes": ["disk 7 is gone", 'code "E41"'], "answer": "It is disk 7.", "found": True})
+    for end in range(len(whole)):
+        found = finding_in_json(whole[:end])
+        quoted = ("disk 7 is gone",) * ('gone"' in whole[:end]) + ('code "E41"',) * ('E41\\""' in whole[:end])
+        if found is None:
+            assert quoted == ()
+        else:
+            assert found.quotes == quoted
+            assert found.answer == CUT_OFF or "It is disk 7.".startswith(found.answer)
+
+
+def test_a_reply_that_was_cut_off_before_it_quoted_anything_is_no_finding() -> None:
+    assert finding_in_json('{"quotes": [], "answer": "There is no') is None
+    assert finding_in_json('{"quotes": ["half of a quo') is None
 
 
 @pytest.mark.parametrize("confidence", [True, "0.9", -1, 2, None])

@@ -86,11 +86,11 @@ which host failed?
 
 OUTPUT FORMAT (required)
 - Answer with one JSON object:
-  "found": whether there is relevant data;
   "quotes": the words that you rely on, each a short string copied exactly, character by character;
   "answer": your extracted result in a few sentences;
+  "found": whether there is relevant data;
   "confidence": a number between 0 and 1.
-- If no relevant data exists: "found" is false, "quotes" is empty, and "answer" says what kind of information is available.\
+- If no relevant data exists: "quotes" is empty, "answer" says what kind of information is available, and "found" is false.\
 """)
 
 
@@ -279,4 +279,4 @@ def test_secrets_among_the_arguments_are_masked() -> None:
 
 
 def test_whoever_changes_a_word_raises_the_version() -> None:
-    assert VERSION == 1, "the snapshots above changed with it"
+    assert VERSION == 2, "the snapshots above changed with it"

@@ -111,7 +111,7 @@ class AgentSession:
         self.transcript.save()
         if self.turn >= self._next_tree:  # ever less often: each is a fold over the whole log
             self.save_tree()
-            self._next_tree = max(8, self.turn * 4)
+            self._next_tree = self.turn * 8
         last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
         return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 

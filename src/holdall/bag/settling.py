@@ -109,7 +109,7 @@ async def _noticed(
         shown = shared_beginning(prepared.text or "", text)
     else:
         view = await view_of(core, facts, room)
-        text, shown = core.dialect.notice(view), core.dialect.shows(view)
+        text, shown = core.dialect.written(view)
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)

@@ -34,7 +34,7 @@ async def show_kept(core: Core, facts: Facts) -> Kept:
         content, spans = await _shortened(core, facts, limits)
     elif content is None:
         view = await view_of(core, facts)
-        content, spans = core.dialect.notice(view), core.dialect.shows(view)
+        content, spans = core.dialect.written(view)
     core.journal.record(
         "kept", handle=facts.handle, tool=facts.origin.tool, call_id=facts.origin.call_id,
         seconds=time.perf_counter() - started, reason="command", bytes=facts.measure.bytes,

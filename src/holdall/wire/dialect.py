@@ -86,6 +86,7 @@ class Dialect:
     races: bool = False  # whether a slow call goes on in the background
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _shows_nothing  # the bytes that stand in a notice as they are
+    both: Callable[[View], tuple[str, tuple[Span, ...]]] | None = None  # `notice` and `shows`, where that is cheaper
     extracted: Callable[[Extraction, Frame, str, Fits], str] = _own_extraction
     extracts_with_model: bool = True  # the tool that asks a model is offered only where there is one
     always_chunked: bool = False  # whether such a model reads all of an output, whatever it is
@@ -94,6 +95,10 @@ class Dialect:
     with_model: str = ""  # what the instructions say besides where there is a model
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
+
+    def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
+        """The notice, and the bytes that stand in it as they are."""
+        return self.both(view) if self.both is not None else (self.notice(view), self.shows(view))
 
     def tool(self, name: str) -> Tool | None:
         """By its name, with dots or with underscores."""

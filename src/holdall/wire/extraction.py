@@ -86,10 +86,9 @@ def middle_gone(omitted: int, start: int, end: int) -> str:
 
 def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
     """The answer, then each quote with its byte range and whether it is verified."""
+    reader = f"answer of {_named(extraction.model) or 'no model'}, which read it"
     head = [
-        f"answer of {_named(extraction.model) or 'no model'}, which read it"
-        if extraction.strategy != "truncate"
-        else "",
+        reader if extraction.strategy != "truncate" else "",
         extraction.strategy,
         coverage(extraction),
         _confidence(extraction),

@@ -16,21 +16,28 @@ NOTHING = "NO RELEVANT DATA FOUND"
 _MOST_QUOTES = 200  # of one reply; a model that repeats itself has no end
 _QUOTE_LINE = re.compile(r"^\s*>\s?(.+?)\s*$", re.MULTILINE)
 _SURE = re.compile(r"^\s*\**confidence\**\s*[:=]\s*\**\s*(\d+(?:\.\d+)?)\s*(%?)\**\s*$", re.MULTILINE | re.IGNORECASE)
+# A reply to SCHEMA that was cut off: where its quotes begin, a whole one, and what it has of the answer.
+_QUOTES_BEGIN = re.compile(r'\s*\{\s*"quotes"\s*:\s*\[')
+_WHOLE_QUOTE = re.compile(r'\s*(?:,\s*)?"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_ANSWER_SO_FAR = re.compile(r'\s*\]\s*,\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*+)', re.DOTALL)
+CUT_OFF = "[The model was cut off before it answered. These are the words that it had quoted by then.]"
 # What a model puts into quotation marks or code marks in running text claims to be verbatim too.
 _IN_MARKS = re.compile(r"“([^“”\n]{12,400})”|\"([^\"\n]{12,400})\"|`([^`\n]{12,400})`")
 
+# The order is that in which a model writes. One that has to say first whether it found something says no, and then
+# gives the right answer; once it has copied the words, it knows.
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["found", "quotes", "answer", "confidence"],
+    "required": ["quotes", "answer", "found", "confidence"],
     "properties": {
-        "found": {"type": "boolean"},
         "quotes": {
             "type": "array",
             "maxItems": 12,
             "items": {"type": "string", "minLength": 1, "maxLength": 200},
         },
         "answer": {"type": "string", "maxLength": 4000},
+        "found": {"type": "boolean"},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
     },
 }
@@ -68,11 +75,11 @@ def finding_of(report: str) -> Finding:
 
 
 def finding_in_json(text: str) -> Finding | None:
-    """From a reply that was held to SCHEMA; None where it is not one, cut off for instance."""
+    """From a reply that was held to SCHEMA; None where it is not one. Of one that was cut off, what it has quoted."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        return _before_the_cut(text)
     if not isinstance(value, Mapping):
         return None
     table = cast("Mapping[str, object]", value)
@@ -92,6 +99,29 @@ def finding_in_json(text: str) -> Finding | None:
     if says_nothing:
         return Finding(False, answer.strip().removeprefix(NOTHING).strip(" .:\n"), (), confidence)
     return Finding(True, answer.strip(), tuple(unique[:_MOST_QUOTES]), confidence, max(0, len(unique) - _MOST_QUOTES))
+
+
+def _before_the_cut(text: str) -> Finding | None:
+    """Asked again, a model that goes on quoting goes on quoting; and whole quotes can be looked for as they are."""
+    begin = _QUOTES_BEGIN.match(text)
+    quotes: list[str] = []
+    at = begin.end() if begin else len(text)
+    while len(quotes) < _MOST_QUOTES and (quote := _WHOLE_QUOTE.match(text, at)):
+        quotes.append(_meant(quote[1]))
+        at = quote.end()
+    unique = [quote for quote in dict.fromkeys(quotes) if quote.strip()]
+    said = _ANSWER_SO_FAR.match(text, at)
+    answer = _meant(said[1]).strip() if said else ""
+    return Finding(True, answer or CUT_OFF, tuple(unique)) if unique else None
+
+
+def _meant(written: str) -> str:
+    """The string that this is inside of in JSON; as it stands where it is none."""
+    try:
+        meant: str = json.loads(f'"{written}"', strict=False)
+    except ValueError:
+        return written
+    return meant.encode("utf-8", "ignore").decode("utf-8")  # half a pair of surrogates is no character
 
 
 def _marked(text: str) -> list[str]:

@@ -15,6 +15,12 @@ def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") ->
     return f"[{what}: too large to show, and not kept: {why}]"
 
 
+def aside_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
+    """For a part of a result that has a place of its own, because only the text of the result has one here."""
+    what = f"{media_type[:80]}, {plural(size, 'byte')}"
+    return f"[{what}: kept by itself; handle: {handle}]" if handle else f"[{what}: not kept: {why}]"
+
+
 def structured_note(facts: Facts) -> dict[str, Any]:
     """In the place of structured content: never data of its original shape, always a reference."""
     return {"kept": True, "handle": facts.handle, "ref": context_ref(facts)}

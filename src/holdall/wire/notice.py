@@ -46,10 +46,20 @@ def notice(view: View) -> str:
 
 def shown_by_notice(view: View) -> tuple[Span, ...]:
     """The bytes of the first and the last lines that stand in a notice as they are."""
+    return _spans(view, _chosen(view))
+
+
+def _spans(view: View, chosen: "list[_Part]") -> tuple[Span, ...]:
     if view.facts.measure.kind == "binary":
         return ()
-    spans = [part.end.span for part in _chosen(view) if part.end is not None]
+    spans = [part.end.span for part in chosen if part.end is not None]
     return tuple(span for span in spans if span.start < span.end)
+
+
+def notice_and_shown(view: View) -> tuple[str, tuple[Span, ...]]:
+    """Both, for the price of one."""
+    chosen = _chosen(view)
+    return _written(view, chosen), _spans(view, chosen)
 
 
 def running_notice(view: View) -> str:

@@ -16,7 +16,7 @@ from holdall.values.facts import Measure
 from holdall.wire.final_report import closing_tag, opening_tag
 from holdall.wire.findings import NOTHING
 
-VERSION = 1
+VERSION = 2
 _NO_ANSWER_ABOUT = "<short description of what kind of information is available {where}>"
 
 
@@ -72,12 +72,12 @@ class Form:
 _JSON_FORM = (
     "OUTPUT FORMAT (required)\n"
     "- Answer with one JSON object:\n"
-    '  "found": whether there is relevant data;\n'
     '  "quotes": the words that you rely on, each a short string copied exactly, character by character;\n'
     '  "answer": your extracted result in a few sentences;\n'
+    '  "found": whether there is relevant data;\n'
     '  "confidence": a number between 0 and 1.\n'
-    '- If no relevant data exists: "found" is false, "quotes" is empty, and "answer" says what kind of information is '
-    "available."
+    '- If no relevant data exists: "quotes" is empty, "answer" says what kind of information is available, and "found" '
+    "is false."
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from holdall.policy.limits import BY_DIALECT
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects.extract import TOOL_OUTPUT
-from holdall.wire.notice import notice, running_notice, shown_by_notice
+from holdall.wire.notice import notice, notice_and_shown, running_notice, shown_by_notice
 from holdall.wire.tool import Ask, Tool
 
 _HANDLE = {"type": "string", "minLength": 1, "description": "The handle of a kept output."}
@@ -126,6 +126,7 @@ HOLDALL = Dialect(
     notice=notice,
     running=running_notice,
     shows=shown_by_notice,
+    both=notice_and_shown,
     tools=(CONTEXT_READ, CONTEXT_GREP, CONTEXT_TAIL, CONTEXT_QUERY, TOOL_OUTPUT, WAIT),
     instructions="""\
 A tool output that is too large is kept whole. In its place you get a notice with a handle and an outline of it.
