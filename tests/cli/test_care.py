@@ -25,6 +25,8 @@ COMMANDS = [
     "grep",
     "slice",
     "query",
+    "extract",
+    "run",
     "gc",
     "verify",
     "stats",
@@ -123,7 +125,8 @@ def test_stats_adds_up_what_the_sessions_did(holdall: Program) -> None:
         "inline": 0, "kept": 2, "unkept": 0, "kept_bytes": len(LARGE) + 6, "tokens_kept_out": counted["tokens_kept_out"],
         "retrievals": {"read": 1}, "retrieved_tokens": counted["retrieved_tokens"], "refused": 0,
         "passed_by_reference": 0,
-        "background": 0,
+        "background": 0, "extractions": {}, "fallbacks": 0, "turns": 0, "agents": 0, "recoveries": 0, "model_calls": 0,
+        "model_tokens": 0, "model_cost": 0.0,
     }  # fmt: skip
     assert holdall("stats").text.split("\n")[-6:] == [
         "",
@@ -222,8 +225,10 @@ def test_every_command_teaches_in_its_help(holdall: Program, command: str) -> No
     assert "--json" in ran.text
 
 
-def test_help_imports_nothing_that_it_does_not_need() -> None:
-    program = "import sys; sys.argv = ['holdall', '--help']\ntry:\n import holdall.__main__ as m; m.main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
+@pytest.mark.parametrize("command", ["", "run", "show", "demo"])
+def test_help_imports_nothing_that_it_does_not_need(command: str) -> None:
+    words = ["holdall", *command.split(), "--help"]
+    program = f"import sys; sys.argv = {words}\ntry:\n import holdall.__main__ as m; m.main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
     loaded = set(ran.stderr.split())
     assert not loaded & {
@@ -235,6 +240,8 @@ def test_help_imports_nothing_that_it_does_not_need() -> None:
         "rich.console",
         "holdall.bag",
         "holdall.store",
+        "holdall.agent",
+        "holdall.config",
     }
 
 

@@ -38,7 +38,8 @@ FACTS = Facts(handle="k3f9", id="0" * 36, session="5" * 36, created=0.0)
 
 
 def fits(schema: Any, value: Any) -> bool:
-    return not list(jsonschema.Draft202012Validator(schema).iter_errors(value))
+    validator: Any = jsonschema.Draft202012Validator(schema)
+    return not list(validator.iter_errors(value))
 
 
 @pytest.mark.parametrize("name", ["", "https://example.org/tree"])

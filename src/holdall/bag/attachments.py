@@ -15,9 +15,9 @@ from holdall.policy.limits import Limits
 from holdall.store.sources import json_text
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.facts import Facts, Origin
-from holdall.wire.blocks import payload_of, text_block
+from holdall.wire.blocks import payload_of, text_block, text_of
 from holdall.wire.clamp import with_structured_content
-from holdall.wire.notes import blob_note, part_note, structured_gone, structured_note
+from holdall.wire.notes import aside_note, blob_note, part_note, structured_gone, structured_note
 from holdall.wire.parts import Parts, structured_of
 
 
@@ -54,6 +54,27 @@ async def set_structure_aside(
     facts, why = await _stored(core, text, origin, (part_note("structured content"),))
     note = structured_note(facts) if facts else structured_gone(len(text), why)
     return replace(parts, whole=with_structured_content(parts.whole, note)), (facts,) if facts else ()
+
+
+async def flattened(core: Core, parts: Parts, origin: Origin) -> str:
+    """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
+
+    async def noted(media: str, data: bytes) -> str:
+        facts, why = await _stored(core, data, origin, (part_note(media),))
+        return aside_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+
+    said: list[str] = []
+    for block in parts.blocks or ():
+        text = text_of(block)
+        payload = payload_of(block) if text is None else None
+        if text is None:
+            text = await noted(payload.media_type, payload.data) if payload else _json(block).decode()
+        said.append(text)
+    structured = structured_of(parts.whole)
+    if structured is not None and not _is_same(parts.text, structured):
+        text = "".join(json_text(structured))
+        said.append(await noted("structured content", text.encode("utf-8", "replace")) if said else text)
+    return "\n".join(said)
 
 
 async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:

@@ -6,12 +6,13 @@ written so far can be read under that handle, and at its end the same handle hol
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from holdall.background import Job, Jobs, Overdue
 from holdall.bag import references
+from holdall.bag.attachments import flattened
 from holdall.bag.calling import Calling
 from holdall.bag.calls import Poured, called
 from holdall.bag.commands import Command, CommandFailed
@@ -24,6 +25,7 @@ from holdall.values.errors import HoldallError
 from holdall.values.facts import Facts, Origin, State
 from holdall.values.taken import Running
 from holdall.wire.clamp import traceback_of
+from holdall.wire.parts import take_apart
 from holdall.wire.view import View
 
 _MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
@@ -38,8 +40,10 @@ class Dispatched:
     job: Job
     handle: str = ""
     facts: Facts | None = None  # of a call in the background that has ended
+    last: str | None = None  # what it gave, where that is more than its text
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
+    waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins anew
 
 
 class Dispatching(Calling):
@@ -49,7 +53,13 @@ class Dispatching(Calling):
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
 
     def dispatch(
-        self, call: object, origin: Origin, schema: Mapping[str, Any] | None = None, *, background: bool = False
+        self,
+        call: object,
+        origin: Origin,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        background: bool = False,
+        waits: Callable[[], bool] | None = None,
     ) -> Dispatched:
         """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
         terminal = isinstance(call, Command)
@@ -65,11 +75,14 @@ class Dispatching(Calling):
 
         work = resolved if references.is_on(self, origin.tool) else plain
         job = self.jobs.start(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
-        return Dispatched(origin, sink, job, background=background)
+        return Dispatched(origin, sink, job, background=background, waits=waits)
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
         """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
-        if await self.jobs.race(one.job, 0.0 if one.background else self._patience(one.origin)):
+        patience = 0.0 if one.background else self._patience(one.origin)
+        while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
+            pass  # whoever it waits for would be asked by a call that is gone
+        if ended:
             return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
         # From here on its end is stored by `_ended`, however soon it comes.
         one.job.owner = one
@@ -123,6 +136,8 @@ class Dispatching(Calling):
             one.handle = await asyncio.to_thread(one.sink.begin)
         if not one.handle:
             return
+        if not isinstance(one.job.outcome, str | BaseException) and (parts := take_apart(one.job.outcome)) is not None:
+            one.last = await flattened(self, parts, one.origin)
         facts = await asyncio.to_thread(self._finished, one, after("running", step))
         one.facts = facts or await self.show(one.handle)
         self.kept[one.handle] = one.facts
@@ -137,9 +152,8 @@ class Dispatching(Calling):
         code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
         error = _reason(outcome) if isinstance(outcome, BaseException) else ""
         last: object = None
-        if not isinstance(outcome, Poured | CommandFailed) and outcome is not None:
-            # An error is all that there is of a call that has written nothing.
-            last = text_of(outcome) if not isinstance(outcome, BaseException) else None
+        if not isinstance(outcome, Poured | BaseException) and outcome is not None:
+            last = one.last if one.last is not None else text_of(outcome)
         return one.sink.finish(state, last=last, error=error, exit_code=code if state in ("ready", "failed") else None)
 
 

@@ -116,16 +116,18 @@ class Holdall(Waiting):
         tokens_left: int | None = None,
         schema: Mapping[str, Any] | None = None,
         background: bool = False,
+        waits: Callable[[], bool] | None = None,
     ) -> Taken:
         """Call it with `arguments` as keywords and take what it gives, or what it raises.
 
         A plain function runs in a thread, a `Command` as a process. A call that takes longer than `slow_after_seconds`
         goes on in the background: the result is `Running`. A parameter named `writer` gets one, and what is written to
         it can be read while the call runs. References among the arguments are replaced where that is on, and checked
-        against `schema`, the tool's own. With `background` it is not raced: it goes on there at once.
+        against `schema`, the tool's own. With `background` it is not raced: it goes on there at once. While `waits`
+        says that it waits for a person, it does not go to the background.
         """
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        ended = await self.raced(self.dispatch(call, origin, schema, background=background))
+        ended = await self.raced(self.dispatch(call, origin, schema, background=background, waits=waits))
         if isinstance(ended, Running):
             return ended
         if isinstance(ended, str):

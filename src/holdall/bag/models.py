@@ -26,6 +26,7 @@ class Nobody:
 class Models:
     def __init__(self, settings: Settings, current: Model | str | None) -> None:
         self.chosen: Model | str | None = settings.extraction_model or current
+        self._offered: Model | None = None
         self._made: dict[str, Model] = {}
 
     @property
@@ -33,8 +34,13 @@ class Models:
         return bool(self.chosen)
 
     def offer(self, model: Model) -> None:
-        """Use this one where none was named: a client's own, which is known only once it is connected."""
-        self.chosen = self.chosen or model
+        """Use this one where none was named: a client's own, which is known only while it is connected."""
+        if not self.chosen or self.chosen is self._offered:
+            self.chosen = self._offered = model
+
+    def withdraw(self, model: Model) -> None:
+        if self.chosen is model and self._offered is model:
+            self.chosen = self._offered = None
 
     def named(self, given: Model | str | None = None, *, tool: str = "", asked: bool = True) -> Model:
         """`given`, else the chosen one. Raises NoModel where there is none, unless it would not be asked anyway."""

@@ -11,6 +11,7 @@ from holdall.cli.app_care import CARE
 from holdall.cli.app_config import config_app
 from holdall.cli.app_extract import extract
 from holdall.cli.app_gateway import gateway
+from holdall.cli.app_install import install, uninstall
 from holdall.cli.app_run import run, show
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
 
@@ -287,5 +288,5 @@ async def query(
     return await fetch.query(handle, ask, home, session, as_json or common.as_json)
 
 
-for _command in (extract, run, gateway, *CARE):
+for _command in (extract, run, gateway, install, uninstall, *CARE):
     app.command()(_command)

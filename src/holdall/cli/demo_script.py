@@ -15,6 +15,7 @@ from holdall.values.chat import Reply, Returned, Said, ToolCall
 
 PRICE = Price(1.0, 4.0)  # dollars for a million tokens
 WINDOW = 128_000
+_NUMBERS = 2  # that the query asks for
 _HANDLE = re.compile(r"^handle: (\S+)$", re.MULTILINE)
 
 Call = tuple[str, dict[str, Any]]
@@ -104,9 +105,9 @@ def _code(request: Request) -> str:
 
 def _last_row(request: Request) -> str:
     """The numbers of the only row that a query gave."""
-    rows = [
-        line for line in _answers(request, "context_query")[-1].splitlines() if re.search(r"^\D*\d+\D+\d+\D*$", line)
-    ]
+    lines = _answers(request, "context_query")[-1].splitlines()
+    # Not a fence: its tag has digits too.
+    rows = [line for line in lines if not line.startswith("<") and len(re.findall(r"\b\d+\b", line)) == _NUMBERS]
     return rows[-1] if rows else "0 0"
 
 

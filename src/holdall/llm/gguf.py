@@ -55,6 +55,7 @@ class GgufModel:
             )
         self.path = path
         self.name = f"gguf:{path}"
+        self._shown = path.name  # in faults, which a model may read: the folder is the host's affair
         self.window = context or min(trained, DEFAULT_CONTEXT)
         self.max_output = min(max_output or _MOST_OUTPUT, self.window // 2)
         self.server = GgufServer(path, context=self.window, threads=threads)
@@ -71,12 +72,12 @@ class GgufModel:
                 async with asyncio.timeout(self._timeout):
                     status, answer = await self._post(address, request)
             except TimeoutError as late:
-                raise fault_of_time(self.name, self._timeout) from late
+                raise fault_of_time(self._shown, self._timeout) from late
             except NoAnswer as broken:
                 await asyncio.to_thread(self.server.drop, address)
-                raise ModelBusy(f"{self.name}: {broken}; it is started again") from broken
+                raise ModelBusy(f"{self._shown}: {broken}; it is started again") from broken
         if status != 200:
-            raise fault_of_status(self.name, status, _error_in(answer))
+            raise fault_of_status(self._shown, status, _error_in(answer))
         return self._reply(answer)
 
     async def close(self) -> None:
@@ -110,7 +111,7 @@ class GgufModel:
                 model=self.path.name,
             )
         except (KeyError, IndexError, TypeError, AttributeError) as strange:
-            raise ModelFault(f"{self.name} answered in a form that is not OpenAI's") from strange
+            raise ModelFault(f"{self._shown} answered in a form that is not OpenAI's") from strange
 
 
 def _role(message: Message) -> str:

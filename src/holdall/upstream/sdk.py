@@ -11,10 +11,13 @@ try:
     from mcp.shared.dispatcher import CallOptions, DispatchContext
     from mcp.shared.exceptions import MCPError
     from mcp.shared.inbound import (
+        ERROR_CODE_HTTP_STATUS,
         MCP_METHOD_HEADER,
         MCP_NAME_HEADER,
         MCP_PROTOCOL_VERSION_HEADER,
         NAME_BEARING_METHODS,
+        InboundLadderRejection,
+        classify_inbound_request,
         encode_header_value,
         find_invalid_x_mcp_header,
         mcp_param_headers,
@@ -29,6 +32,7 @@ except ModuleNotFoundError as problem:
     raise MissingExtra("mcp", "mcp", "talking to MCP servers") from problem
 
 __all__ = [
+    "ERROR_CODE_HTTP_STATUS",
     "MCP_METHOD_HEADER",
     "MCP_NAME_HEADER",
     "MCP_PROTOCOL_VERSION_HEADER",
@@ -36,6 +40,7 @@ __all__ = [
     "SUBSCRIPTION_ID_META_KEY",
     "CallOptions",
     "DispatchContext",
+    "InboundLadderRejection",
     "JSONRPCDispatcher",
     "MCPError",
     "MemoryObjectReceiveStream",
@@ -43,6 +48,7 @@ __all__ = [
     "SessionMessage",
     "TransportContext",
     "anyio",
+    "classify_inbound_request",
     "encode_header_value",
     "find_invalid_x_mcp_header",
     "httpx2",

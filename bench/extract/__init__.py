@@ -1,0 +1,1 @@
+"""`./dev bench extract`: what a question about an output costs us, and what a real model answers beside other ways."""

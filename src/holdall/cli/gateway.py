@@ -1,0 +1,147 @@
+"""`gateway`: MCP in front of MCP, for whichever client starts it. Standard output belongs to the protocol."""
+
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from holdall.bag import Holdall
+from holdall.cli import show as screen
+from holdall.cli.options import common, configuration
+from holdall.config import SESSION_VARIABLE
+from holdall.gateway.front import House
+from holdall.gateway.serving import serve_stdio, settings_for
+from holdall.text.escape import for_people
+from holdall.upstream.config import Configured, from_command, load
+from holdall.values.errors import WrongUse
+
+TOKEN_VARIABLE = "HOLDALL_GATEWAY_TOKEN"  # noqa: S105 - its name
+_LEAST_TOKEN = 16
+_LARGEST_FILE = 1024 * 1024
+
+
+class GatewayAsk(NamedTuple):
+    command: tuple[str, ...]
+    config: str | None
+    session: str | None
+    prefix: str | None
+    by_reference: bool
+    tools: str | None
+
+    def flags(self) -> list[str]:
+        """Its options that are settings."""
+        told = ["by_reference=true"] if self.by_reference else []
+        return told if self.tools is None else [*told, f"tools_listed={self.tools}"]
+
+
+class HttpAsk(NamedTuple):
+    address: str
+    tokens: str | None
+    hosts: list[str]
+    origins: list[str]
+
+
+async def gateway(ask: GatewayAsk, home: str | None) -> int:
+    house, open_bag = _ready(ask, home)
+    await serve_stdio(house, open_bag(""))
+    return 0
+
+
+async def over_http(ask: GatewayAsk, http: HttpAsk, home: str | None) -> int:
+    from holdall.gateway.http_serving import Address, address_of, serve_http
+
+    host, port = address_of(http.address)
+    tokens, told = _tokens(http.tokens)
+    house, open_bag = _ready(ask, home)
+
+    def ready(url: str) -> None:
+        screen.about(f"listening on {url}")
+        if told:
+            screen.about(f"token: {told} (new with each start; HOLDALL_GATEWAY_TOKEN sets one)")
+
+    await serve_http(house, Address(host, port, tokens, http.hosts, http.origins), open_bag, ready)
+    return 0
+
+
+def only_with_http() -> WrongUse:
+    return WrongUse("--tokens, --allow-host and --allow-origin are for --http.")
+
+
+def _ready(ask: GatewayAsk, home: str | None) -> tuple[House, Callable[[str], Holdall]]:
+    """What to stand in front of, and how the session of a principal is opened."""
+    servers = _servers(ask)
+    _log()
+    for warning in servers.warnings:
+        logging.getLogger("holdall.gateway").warning("%s", warning)
+    found = configuration(home, ask.session, flags=ask.flags())
+    name = ask.session or common.session or os.environ.get(SESSION_VARIABLE) or ""
+    settings = settings_for(found.settings, given=tuple(found.sources))
+
+    def open_bag(principal: str) -> Holdall:
+        own = f"{name or 'gateway'}-{principal}" if principal else name
+        return Holdall.open(home=found.home, session=own or None, settings=settings)
+
+    return House(servers.servers, ask.prefix), open_bag
+
+
+def _tokens(path: str | None) -> tuple[dict[str, str], str]:
+    """The tokens by principal, and the one to be told, where it is new."""
+    if path is not None:
+        return tokens_in(path), ""
+    given = os.environ.get(TOKEN_VARIABLE, "")
+    if given and len(given) < _LEAST_TOKEN:
+        raise WrongUse(f"{TOKEN_VARIABLE} is too short: a token has at least {_LEAST_TOKEN} characters.")
+    token = given or secrets.token_urlsafe(32)
+    return {"": token}, "" if given else token
+
+
+def tokens_in(path: str) -> dict[str, str]:
+    """`NAME TOKEN` on each line; nobody else may be able to read the file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise WrongUse(f"others can read {path}, and it holds tokens. Close it with: chmod 600 {path}")
+            lines = [line.split() for line in file.read(_LARGEST_FILE).splitlines()]
+    except (OSError, UnicodeDecodeError) as problem:
+        raise WrongUse(f"the file {path} cannot be read: {problem}.") from problem
+    found: dict[str, str] = {}
+    for number, words in enumerate(lines, 1):
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2 or len(words[1]) < _LEAST_TOKEN or words[0] in found or words[1] in found.values():
+            raise WrongUse(
+                f"line {number} of {path} must be NAME TOKEN, each once, and a token of {_LEAST_TOKEN} characters."
+            )
+        found[words[0]] = words[1]
+    if not found:
+        raise WrongUse(f"{path} holds no token.")
+    return found
+
+
+def _servers(ask: GatewayAsk) -> Configured:
+    if bool(ask.command) == (ask.config is not None):
+        raise WrongUse("name the servers: either --config FILE, or a command as in: holdall gateway -- npx -y PACKAGE")
+    if ask.config is None:
+        return Configured((from_command(ask.command),))
+    found = load(ask.config)
+    if not found.servers:
+        raise WrongUse(f"{ask.config} names no server that is switched on.")
+    return found
+
+
+class _Handler(logging.Handler):
+    """One line for each warning, safe to look at."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fault = record.exc_info[1] if record.exc_info else None
+        why = f" ({type(fault).__name__}: {fault})" if fault is not None else ""
+        sys.stderr.write(f"holdall: {for_people(record.getMessage() + why)}\n")
+        sys.stderr.flush()
+
+
+def _log() -> None:
+    logger = logging.getLogger("holdall")
+    logger.addHandler(_Handler(logging.WARNING))
+    logger.propagate = False

@@ -1,0 +1,78 @@
+"""A call of a tool: ours by the bag, anybody else's by its server and then through the bag.
+
+Every call ends in one answer: a result, the notice of one that is kept, or that it goes on in the background.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdall.bag import Holdall
+from holdall.gateway import eras, results
+from holdall.gateway.client import Asked
+from holdall.gateway.messages import INVALID_PARAMS, Refusal, table
+from holdall.gateway.relay import Relay
+from holdall.upstream.connection import Connection
+from holdall.values.taken import Running
+
+_TOO_LATE = (
+    "The tool asks its user something before it goes on, and this call had gone to the background by then. Call it "
+    "again, or let its calls wait (never_async)."
+)
+
+
+class ToolCall:
+    """One call of a server's tool. `shown` is its name for the client, `schemas` what is known of the tool."""
+
+    def __init__(self, relay: Relay, connection: Connection, asked: Asked, *, tool: str, shown: str) -> None:
+        self._relay = relay
+        self._connection = connection
+        self._asked = asked
+        self._tool = tool
+        self._shown = shown
+        self._original: dict[str, Any] | None = None
+        self._untouched: dict[str, Any] | None = None
+        self._refusal: Refusal | None = None
+
+    async def run(self, bag: Holdall, listed: Mapping[str, Any]) -> dict[str, Any]:
+        """`listed` is the tool as its server lists it; empty where it has not been listed."""
+        arguments = self._asked.params.get("arguments")
+        if not isinstance(arguments, dict | None):
+            raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
+        schema = table(listed.get("inputSchema"))
+        taken = await bag.run(
+            self._called, tool=self._shown, arguments=arguments or {}, server=self._connection.name,
+            schema=schema or None,
+            waits=lambda: self._relay.waits_for_client(self._connection.name),
+        )  # fmt: skip
+        if isinstance(taken, Running):
+            self._asked.open = False
+        elif self._refusal is not None:
+            raise results.refused(taken, self._refusal)
+        elif self._untouched is not None:
+            return self._untouched
+        revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
+        result = results.for_the_client(taken, self._original, revision=revision, has_schema=has_schema)
+        return result if result is self._original else self._completed(result)
+
+    async def _called(self, **arguments: Any) -> object:
+        params = {**self._asked.params, "name": self._tool, "arguments": arguments}
+        try:
+            result = await self._relay.forward(self._connection, self._asked, params)
+        except Refusal as refusal:
+            if not self._asked.open:
+                raise
+            self._refusal = refusal
+            return results.text(refusal.message, is_error=True)
+        if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
+            if not self._asked.open:
+                raise Refusal(INVALID_PARAMS, _TOO_LATE)
+            self._untouched = result
+            return ""
+        self._original = result
+        return results.for_the_bag(result)
+
+    def _completed(self, result: dict[str, Any]) -> dict[str, Any]:
+        if not self._relay.caller.modern:
+            return result
+        greeting = self._connection.greeting
+        return eras.completed(self._asked.method, result, greeting.server if greeting is not None else {})

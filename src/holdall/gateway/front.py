@@ -1,0 +1,296 @@
+"""What one client talks to: it looks like one MCP server, and is as many as stand behind it.
+
+Each method goes to whoever it is meant for; what is not known here goes on as it is. Which server that is, is told by
+names for tools and prompts, by who has listed it for resources, and by trying for everything else.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdall.bag import Holdall
+from holdall.gateway import eras, kept, results, sampling, welcome
+from holdall.gateway.calls import ToolCall
+from holdall.gateway.catalogue import LISTS, Catalogue
+from holdall.gateway.client import Asked, Client, Send
+from holdall.gateway.listeners import LISTEN, Listeners, is_change, uris_of
+from holdall.gateway.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, table
+from holdall.gateway.names import Names
+from holdall.gateway.questions import INTERACTIVE, Conversations
+from holdall.gateway.relay import Caller, Relay
+from holdall.llm.sampling import SampledModel
+from holdall.upstream.greeting import Greeting
+from holdall.upstream.spec import ServerSpec
+from holdall.values.errors import UpstreamFault
+from holdall.wire.tool import ToolSpec
+
+_LOG = logging.getLogger("holdall.gateway")
+_TOOLS_CHANGED = "notifications/tools/list_changed"
+_START_SECONDS = 8.0  # how long a client waits for the slowest of several servers
+_EVERYWHERE = frozenset(("logging/setLevel",))
+_BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What every client of a gateway shares: which servers there are, and how their names are told apart."""
+
+    servers: Sequence[ServerSpec]
+    prefix: str | None = None
+
+
+class Front:
+    """The handler of one client. Requests run side by side."""
+
+    def __init__(self, house: House, bag: Holdall, send: Send) -> None:
+        self.client = Client(send, self)
+        self._house = house
+        self._bag = bag
+        self._relay: Relay | None = None
+        self._listeners = Listeners(self.client)
+        self._conversations = Conversations()
+        names = [spec.name for spec in house.servers]
+        reserved = {tool.plain_name for tool in bag.dialect.tools} | {tool.name for tool in bag.dialect.tools}
+        self._names = Names(names, reserved=reserved, prefix=house.prefix)
+        self._prompts = Names(names, prefix=house.prefix)
+        self._catalogue: Catalogue | None = None
+        self._told: tuple[str, ...] | None = None  # our tools, as the client knows them
+        self._model: SampledModel | None = None  # the client's own
+
+    @property
+    def revision(self) -> str:
+        """What the client speaks; empty while that is not known."""
+        return self._relay.caller.revision if self._relay is not None else ""
+
+    def ending(self) -> None:
+        """What never ends by itself is over."""
+        self._listeners.close()
+
+    async def close(self) -> None:
+        """The client has gone: its servers go, too. The bag is not ours to close."""
+        self.ending()
+        if self._model is not None:
+            self._bag.models.withdraw(self._model)
+        await self.client.gone()
+        await self._conversations.close()
+        if self._relay is not None:
+            await self._relay.close()
+
+    # The handler
+
+    async def request(self, asked: Asked) -> dict[str, Any]:
+        revision = eras.asks_modern(asked.method, asked.params)
+        if asked.method == "initialize":
+            return await self._initialize(asked)
+        if asked.method == "ping":
+            return eras.completed("ping", {}, {}) if revision else {}
+        relay, catalogue = self._opened(asked, revision)
+        try:
+            if relay.caller.modern and asked.method in INTERACTIVE:
+                result = await self._conversations.answer(asked, lambda one: self._answer(relay, catalogue, one))
+            else:
+                result = await self._answer(relay, catalogue, asked)
+        except UpstreamFault as fault:
+            raise Refusal(INTERNAL_ERROR, str(fault)) from fault
+        self._tell_changes()
+        return result
+
+    async def notified(self, method: str, params: dict[str, Any]) -> None:
+        if self._relay is not None and method != "notifications/initialized":
+            await self._relay.tell(method, params)
+
+    # The methods
+
+    async def _answer(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        method, params = asked.method, asked.params
+        if method == "server/discover":
+            return await self._discover(relay)
+        if method == LISTEN:
+            return await self._listen(relay, catalogue, asked)
+        if method in LISTS:
+            ours = [{**tool.mcp(), "name": tool.plain_name} for tool in self._ours()] if method == "tools/list" else []
+            return await catalogue.page(asked, ours)
+        if method == "tools/call":
+            return await self._call(relay, catalogue, asked)
+        if method == "resources/read" and kept.is_ours(params.get("uri")):
+            result = await kept.read(self._bag, str(params["uri"]))
+            return eras.completed(method, result, {}) if relay.caller.modern else result
+        if method == "prompts/get":
+            server, name = self._meant(self._prompts, params.get("name"), "prompt")
+            return await relay.forward(relay.servers[server], asked, {**params, "name": name})
+        if method in _BY_URI:
+            place = catalogue.place_of(str(params.get("uri")))
+            return await self._tried(relay, asked, first=place)
+        if method == "completion/complete":
+            return await self._complete(relay, catalogue, asked)
+        if method in _EVERYWHERE:
+            return await self._everywhere(relay, asked)
+        return await self._tried(relay, asked)
+
+    async def _call(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        name = asked.params.get("name")
+        if isinstance(name, str) and self._bag.owns(name):
+            answer = results.of_answer(await self._bag.call(name, asked.params.get("arguments")))
+            return eras.completed(asked.method, answer, {}) if relay.caller.modern else answer
+        server, tool = self._meant(self._names, name, "tool")
+        call = ToolCall(relay, relay.servers[server], asked, tool=tool, shown=str(name))
+        return await call.run(self._bag, catalogue.tool(str(name)))
+
+    async def _complete(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        reference = table(asked.params.get("ref"))
+        if reference.get("type") == "ref/prompt":
+            server, name = self._meant(self._prompts, reference.get("name"), "prompt")
+            params = {**asked.params, "ref": {**reference, "name": name}}
+            return await relay.forward(relay.servers[server], asked, params)
+        return await self._tried(relay, asked, first=catalogue.place_of(str(reference.get("uri"))))
+
+    def _meant(self, names: Names, shown: object, what: str) -> tuple[str, str]:
+        found = names.meant(shown) if isinstance(shown, str) else None
+        if found is None:
+            raise Refusal(INVALID_PARAMS, f"Unknown {what}: {str(shown)[:100]}")
+        return found
+
+    async def _tried(self, relay: Relay, asked: Asked, *, first: str = "") -> dict[str, Any]:
+        """At the server that is meant; where nobody knows which, at one after the other until one does not refuse."""
+        if first:
+            return await relay.forward(relay.servers[first], asked)
+        if relay.only is not None:
+            return await relay.forward(relay.only, asked)
+        last: Refusal | None = None
+        for connection in relay.servers:
+            try:
+                return await relay.forward(connection, asked)
+            except Refusal as refusal:
+                last = refusal if last is None or last.code == METHOD_NOT_FOUND else last
+            except UpstreamFault as fault:
+                _LOG.warning("%s", fault)
+        raise last or Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
+
+    async def _everywhere(self, relay: Relay, asked: Asked) -> dict[str, Any]:
+        if relay.only is not None:
+            return await relay.forward(relay.only, asked)
+        found = await asyncio.gather(*(relay.forward(one, asked) for one in relay.servers), return_exceptions=True)
+        if not any(isinstance(one, dict) for one in found):
+            raise next(
+                (one for one in found if isinstance(one, Refusal)), Refusal(METHOD_NOT_FOUND, "Method not found")
+            )
+        return next(one for one in found if isinstance(one, dict))
+
+    # Greeting
+
+    async def _initialize(self, asked: Asked) -> dict[str, Any]:
+        params = asked.params
+        revision = welcome.negotiated(params.get("protocolVersion"))
+        caller = Caller(revision, table(params.get("clientInfo")), table(params.get("capabilities")))
+        if self._relay is not None and self._relay.speaks_newer:
+            # It tried the newer era first, and not every server speaks that: those that did are greeted again.
+            gone, self._relay = self._relay, None
+            await gone.close()
+        relay = self._open(caller)
+        greetings = await self._greetings(relay)
+        if "sampling" in caller.capabilities and self._model is None:
+            self._model = sampling.model_of(self.client)
+            self._bag.models.offer(self._model)
+        capabilities = self._capabilities(greetings)
+        instructions = welcome.instructions_of(greetings, self._instructions())
+        return welcome.initialize_result(revision, greetings, capabilities, instructions)
+
+    async def _discover(self, relay: Relay) -> dict[str, Any]:
+        greetings = await self._greetings(relay)
+        if any(not greeting.modern for greeting in greetings.values()):
+            # A client of both eras goes on with the handshake, in which such a server can ask its client.
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", "server/discover")
+        instructions = welcome.instructions_of(greetings, self._instructions())
+        return welcome.discover_result(greetings, self._capabilities(greetings), instructions)
+
+    async def _greetings(self, relay: Relay) -> dict[str, Greeting]:
+        found = await relay.greetings(_START_SECONDS)
+        faults = [one for one in found.values() if isinstance(one, UpstreamFault)]
+        for fault in faults:
+            _LOG.warning("%s", fault)
+        ready = {name: one for name, one in found.items() if isinstance(one, Greeting)}
+        if faults and len(faults) == len(found):  # there is nothing to stand in front of
+            raise Refusal(INTERNAL_ERROR, " ".join(str(fault) for fault in faults))
+        return ready
+
+    def _capabilities(self, greetings: Mapping[str, Greeting]) -> dict[str, Any]:
+        changing = self._bag.settings.tools_listed != "always"
+        found = list(greetings.values())
+        if len(self._house.servers) != 1 and len(found) == 1:
+            found.append(Greeting("", {}))  # the others are still to come
+        return welcome.capabilities_of(found, changing=changing, offers=bool(self._bag.dialect.tools))
+
+    def _instructions(self) -> str:
+        return self._bag.instructions() if self._bag.dialect.tools else ""
+
+    def _opened(self, asked: Asked, revision: str) -> tuple[Relay, Catalogue]:
+        if self._relay is None or (revision and not self._relay.caller.revision):
+            info, capabilities = eras.envelope_of(asked.params)
+            self._open(Caller(revision, info, capabilities))
+        if self._relay is None or self._catalogue is None:
+            raise Refusal(INTERNAL_ERROR, "The gateway is not open")
+        return self._relay, self._catalogue
+
+    def _open(self, caller: Caller) -> Relay:
+        """The servers get to know the client once: one that goes on in the other era is the same client."""
+        if self._relay is None:
+            self._relay = Relay(self._house.servers, self.client, caller, self._heard)
+            self._catalogue = Catalogue(self._relay, self._names, self._prompts)
+        self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
+        return self._relay
+
+    # What changes
+
+    async def _listen(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        subscriptions = [asyncio.ensure_future(self._subscribe(relay, catalogue, asked, uri)) for uri in uris_of(asked)]
+        try:
+            return await self._listeners.listen(asked)
+        finally:
+            for task in subscriptions:
+                task.cancel()
+
+    async def _subscribe(self, relay: Relay, catalogue: Catalogue, asked: Asked, uri: str) -> None:
+        """Hear of one resource, in the way of its server's era."""
+        place = catalogue.place_of(uri) or relay.servers.names[0]
+        connection = relay.servers[place]
+        try:
+            greeting = await connection.start()
+            if greeting.modern:
+                wanted = {"notifications": {"resourceSubscriptions": [uri]}}
+                await relay.forward(connection, replace_method(asked, LISTEN), wanted)
+            else:
+                await relay.forward(connection, replace_method(asked, "resources/subscribe"), {"uri": uri})
+        except (Refusal, UpstreamFault) as problem:
+            _LOG.warning('changes of a resource of "%s" are not told: %s', place, problem)
+
+    async def _heard(self, _server: str, method: str, params: dict[str, Any]) -> None:
+        """A notification of a server's that belongs to no call."""
+        if not self._relay or not self._relay.caller.modern:
+            self.client.notify(method, params or None)
+        elif is_change(method):
+            self._listeners.heard(method, params)
+        else:
+            self.client.notify(method, params or None)
+
+    def _ours(self) -> Sequence[ToolSpec]:
+        """Our tools. Where they are listed always the list never changes: that would cost the client its caches."""
+        if self._bag.settings.tools_listed != "always":
+            return self._bag.tools()
+        asks = self._bag.models.configured or not self._bag.dialect.extracts_with_model
+        return [tool.spec for tool in self._bag.dialect.tools if asks or tool.verb != "extract"]
+
+    def _tell_changes(self) -> None:
+        names = tuple(tool.name for tool in self._ours())
+        if self._told is not None and names != self._told:
+            if self._relay is not None and self._relay.caller.modern:
+                self._listeners.heard(_TOOLS_CHANGED, {})
+            else:
+                self.client.notify(_TOOLS_CHANGED)
+        self._told = names
+
+
+def replace_method(asked: Asked, method: str) -> Asked:
+    """The same request under another name, for a server that knows it so."""
+    return Asked(asked.id, method, {}, open=asked.open)

@@ -1,0 +1,84 @@
+"""`holdall show --tree`: a line for each operation, whatever is in it, also of runs that never ended."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall.cli.tree import drawn
+from tests.cli.agents import Agents, calls, report
+from tests.cli.program import Program
+from tests.requirements import requirement
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Agents:
+    return Agents(tmp_path)
+
+
+def op(kind: str, name: str = "", *children: dict[str, Any], **data: Any) -> dict[str, Any]:
+    return {"op": kind, "name": name, "seconds": 1.25, **data} | ({"children": list(children)} if children else {})
+
+
+@requirement("runtime:operation-tree", "measure:escape-facts")
+def test_every_kind_of_operation_has_its_line() -> None:
+    usage = {"input_tokens": 1200, "output_tokens": 34}
+    tree = op(
+        "session", "s\x1b[2J1",
+        op(
+            "turn", "1",
+            op("model", "openai:gpt-5", **usage, cost=0.0123, calls=3),
+            op("tool", "fetch", outcome="kept", handle="k3f9", chars=498),
+            op("tool", "bad\ntool", outcome="inline", is_error=True, chars=20, seconds=0.004),
+            op("extraction", "fetch", op("model", "small", **usage), handle="k3f9", strategy="full-chunked", verified=2),
+            op("agent", "counter", op("turn", "1", tokens=7), turns=1, **usage, cost=0.5),
+            op("agent", "killed", seconds=0.0),
+            tokens=900,
+        ),
+        op("turn", "2", op("model", "openai:gpt-5", why="429: slow down"), tokens=2000, why="30 turns are over"),
+        totals={"model_calls": 4, "tool_calls": 2, "input_tokens": 3600, "output_tokens": 102, "cost": 0.5123},
+        reported={"status": "failure", "synthetic": True, "why": "30 turns are over"}, recovered={"round": 1},
+    )  # fmt: skip
+    assert "\n".join(drawn(tree)) == snapshot("""\
+session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls · 3,702 tokens · $0.5123 · 1.2 s · was made shorter for its model · no report of the model's: 30 turns are over
+├─ turn 1 · 1.2 s · 900 tokens in it
+│  ├─ model openai:gpt-5 · 1.2 s · 1,200 → 34 tokens · $0.0123 · 3 calls
+│  ├─ tool fetch · 1.2 s · kept k3f9 · 498 chars
+│  ├─ tool bad\\ntool · 4 ms · failed · inline · 20 chars
+│  ├─ question about k3f9 · 1.2 s · full-chunked · 2 verified
+│  │  └─ model small · 1.2 s · 1,200 → 34 tokens
+│  ├─ agent counter · 1.2 s · 1 turn · 1,200 → 34 tokens · $0.5000
+│  │  └─ turn 1 · 1.2 s · 7 tokens in it
+│  └─ agent killed · 0.0 s · did not end · 0 → 0 tokens
+└─ turn 2 · 1.2 s · 2,000 tokens in it · the last one: 30 turns are over
+   └─ model openai:gpt-5 · 1.2 s · 0 → 0 tokens · failed: 429: slow down\
+""")
+
+
+def test_a_run_without_a_report_says_so_and_what_a_stranger_named_is_cut() -> None:
+    (first, second) = drawn(op("session", "x" * 500, op("turn", "1")))
+    assert first.startswith(f"session {'x' * 99}… · 1 turn · 0 model calls · ")
+    assert first.endswith(" · no report yet")
+    assert second == "└─ turn 1 · 1.2 s · 0 tokens in it"
+
+
+def test_where_the_log_is_gone_the_snapshot_is_shown(holdall: Program, agents: Agents) -> None:
+    file = agents.agent(calls(("small", {})), report("done"))
+    assert holdall("run", file, "x", "--session", "s1").code == 0
+    before = holdall("show", "--tree", "s1").text
+    assert before.count("turn") == 3
+    (log,) = holdall.home.glob("session-*/events.ndjson")
+    log.unlink()
+    after = holdall("show", "--tree", "s1").text
+    assert [line.split(" · ")[0] for line in after.splitlines()] == [
+        line.split(" · ")[0] for line in before.splitlines()
+    ]
+
+
+def test_lines_are_no_wider_than_they_may_be(holdall: Program, agents: Agents) -> None:
+    file = agents.agent({"error": "fault", "text": "very " * 200})
+    assert holdall("run", file, "x", "--session", "s1").code == 3
+    lines = holdall("show", "--tree", "s1").text.splitlines()
+    assert max(map(len, lines)) == 200
+    assert lines[-1].endswith("…")

@@ -1,0 +1,1 @@
+"""The gateway, as a process between real clients and real servers."""

@@ -1,0 +1,164 @@
+"""A client's servers put behind the gateway and taken back: byte for byte, and never more than our own part."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.gateway.client_text import servers_in, unwrap, wrap
+from holdall.gateway.installing import CLIENTS, files_of, install, uninstall
+from holdall.upstream.config import load
+from holdall.values.errors import WrongUse
+
+CURSOR = """{
+  // my servers
+  "mcpServers": {
+    "github": {
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-github"],
+      "env": {"GITHUB_TOKEN": "secret"} /* mine */
+    },
+    "bare": { "command" : "uvx" },
+    "web": {"url": "https://mcp.example.org/mcp", "headers": {"Authorization": "Bearer s3cret"}},
+  },
+  "unknown": [1, {"deep": "}"}]
+}
+"""
+VSCODE = '{"inputs": [], "servers": {"git": {"type": "stdio", "command": "uvx", "args": ["mcp-server-git"]}}}'
+CLAUDE = json.dumps(
+    {"numStartups": 7, "mcpServers": {"a": {"type": "stdio", "command": "a", "args": [], "env": {}}},
+     "projects": {"/home/u/p": {"allowedTools": [], "mcpServers": {"b": {"command": "b", "args": ["x"]}}}}},
+    indent=2,
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "configs")
+
+
+@pytest.mark.parametrize("text", [CURSOR, VSCODE, CLAUDE, CURSOR.replace("\n", "\r\n")])
+def test_every_server_is_wrapped_and_the_file_restored_byte_for_byte(tmp_path: Path, folder: str, text: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_bytes(text.encode())
+    file.chmod(0o640)
+    done = install(str(file), "holdall", config_folder=folder)
+    assert done.edited.changed
+    assert Path(done.copy).read_bytes() == text.encode()
+    assert all(server.is_wrapped for server in servers_in(file.read_bytes().decode()))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    back = uninstall(str(file))
+    assert back.exactly
+    assert file.read_bytes() == text.encode()
+    assert os.listdir(tmp_path) == ["mcp.json"] or not list((tmp_path / "configs").iterdir())
+    assert not (tmp_path / "mcp.json.before-holdall").exists()
+
+
+def test_what_the_client_starts_is_the_gateway_before_the_same_command(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(CURSOR)
+    install(str(file), "/opt/holdall", config_folder=folder)
+    servers = {server.name: server.place.value for server in servers_in(file.read_text())}
+    assert servers["github"] == {
+        "command": "/opt/holdall",
+        "args": ["gateway", "--", "npx", "-y", "@modelcontextprotocol/server-github"],
+        "env": {"GITHUB_TOKEN": "secret"},
+    }
+    assert servers["bare"] == {"command": "/opt/holdall", "args": ["gateway", "--", "uvx"]}
+    command, flag, config = servers["web"]["args"]
+    assert (command, flag) == ("gateway", "--config")
+    (upstream,) = load(config).servers
+    assert upstream.name == "web"
+    assert stat.S_IMODE(os.stat(config).st_mode) == 0o600, "it holds the key"
+    assert "s3cret" not in file.read_text()
+
+
+def test_a_second_install_changes_nothing_and_the_copy_stays_the_users(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(CURSOR)
+    install(str(file), "holdall", config_folder=folder)
+    once = file.read_text()
+    again = install(str(file), "holdall", config_folder=folder)
+    assert (again.edited.changed, file.read_text()) == ((), once)
+    assert dict(again.edited.left)["github"] == "it is behind the gateway already"
+    assert (tmp_path / "mcp.json.before-holdall").read_text() == CURSOR
+
+
+def test_what_others_changed_meanwhile_stays(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(CURSOR)
+    install(str(file), "holdall", config_folder=folder)
+    file.write_text(file.read_text().replace('"unknown": [1,', '"added": {"by": "the client"},\n  "unknown": [1,'))
+    back = uninstall(str(file))
+    assert not back.exactly
+    assert file.read_text() == CURSOR.replace('"unknown": [1,', '"added": {"by": "the client"},\n  "unknown": [1,')
+    assert Path(back.copy).exists(), "the copy is the user's to remove"
+
+
+def test_a_dry_run_changes_no_file(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(CURSOR)
+    done = install(str(file), "holdall", config_folder=folder, dry_run=True)
+    assert done.edited.changed == ("github", "bare", "web")
+    assert file.read_text() == CURSOR
+    assert sorted(os.listdir(tmp_path)) == ["mcp.json"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"mcpServers": {"a": {"command": "x"}', "null", '{"a": 1, "a": 2}'])
+def test_what_is_no_configuration_is_left_as_it_is(tmp_path: Path, folder: str, text: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(text)
+    with pytest.raises(WrongUse, match="nothing was changed"):
+        install(str(file), "holdall", config_folder=folder)
+    assert file.read_text() == text
+
+
+def test_a_link_stays_a_link(tmp_path: Path, folder: str) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text(VSCODE)
+    link = tmp_path / "mcp.json"
+    link.symlink_to(real)
+    install(str(link), "holdall", config_folder=folder)
+    assert link.is_symlink()
+    assert servers_in(real.read_text())[0].is_wrapped
+
+
+def test_the_files_of_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert set(CLIENTS) == {"claude-code", "vscode", "cursor"}
+    with pytest.raises(WrongUse, match="no configuration of cursor was found"):
+        files_of("cursor")
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_text(CURSOR)
+    assert files_of("cursor") == [str(tmp_path / ".cursor" / "mcp.json")]
+    with pytest.raises(WrongUse, match="there is no client 'emacs' here"):
+        files_of("emacs")
+
+
+_ENTRY = st.fixed_dictionaries(
+    {}, optional={
+        "command": st.text(max_size=8), "args": st.lists(st.text(max_size=6), max_size=3),
+        "url": st.just("https://x"), "env": st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+        "more": st.none() | st.integers() | st.lists(st.booleans()),
+    },
+)  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.text(max_size=6), _ENTRY, max_size=4),
+    st.sampled_from([None, 2, "\t"]),
+    st.booleans(),
+)
+def test_whatever_a_file_holds_it_comes_back_as_it_was(
+    servers: dict[str, dict[str, object]], indent: int | str | None, ascii: bool
+) -> None:
+    text = json.dumps({"x": "{", "mcpServers": servers, "y": ["}"]}, indent=indent, ensure_ascii=ascii)
+    names = iter(range(100))
+    wrapped = wrap(text, "holdall", lambda _: f"/configs/{next(names)}.json")
+    json.loads(wrapped.text)
+    assert unwrap(wrapped.text, wrapped.originals).text == text

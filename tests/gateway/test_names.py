@@ -1,0 +1,51 @@
+"""Names of several servers, and back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.gateway.names import Names
+
+RESERVED = ("context_read", "tool_output")
+
+
+def test_with_one_server_names_are_its_own() -> None:
+    names = Names(["files"], reserved=RESERVED)
+    assert names.shown("files", "read a file") == "read a file"
+    assert names.meant("never listed") == ("files", "never listed")
+
+
+def test_a_tool_cannot_take_a_name_of_ours() -> None:
+    names = Names(["files"], reserved=RESERVED)
+    assert names.meant("files__context_read") == ("files", "context_read")  # before it was listed
+    assert names.shown("files", "context_read") == "files__context_read"
+    assert names.meant("context_read") is None
+    assert names.shown("files", "files__context_read") == "files__files__context_read"
+
+
+def test_servers_of_like_names_are_told_apart() -> None:
+    names = Names(["a b", "a.b", "???"])
+    shown = [names.shown(server, "echo") for server in ("a b", "a.b", "???")]
+    assert shown == ["a_b__echo", "a_b2__echo", "server__echo"]
+
+
+def test_a_long_prefix_gives_way_to_the_name() -> None:
+    names = Names(["s" * 80, "t"])
+    shown = names.shown("s" * 80, "n" * 60)
+    assert shown == "ss__" + "n" * 60
+    assert names.meant(shown) == ("s" * 80, "n" * 60)
+
+
+@given(
+    servers=st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=4, unique=True),
+    tools=st.lists(st.text(min_size=1, max_size=70), min_size=1, max_size=8),
+    prefix=st.sampled_from([None, "", "{server}__", "{server}.", "x_"]),
+)
+def test_every_shown_name_leads_back_and_none_is_shared(
+    servers: list[str], tools: list[str], prefix: str | None
+) -> None:
+    names = Names(servers, reserved=RESERVED, prefix=prefix)
+    shown = {(server, tool): names.shown(server, tool) for server in servers for tool in (*tools, *RESERVED)}
+    assert len(set(shown.values())) == len(shown)
+    assert not set(shown.values()) & set(RESERVED)
+    assert all(names.meant(name) == meant for meant, name in shown.items())
+    assert {(server, tool): names.shown(server, tool) for server, tool in shown} == shown

@@ -1,0 +1,171 @@
+"""Everything passes as it is: what a client gets through the gateway is what it gets from the server itself."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.support import Wire, gateway, plain, wire
+from tests.requirements import requirement
+from tests.upstream.support import lines_of, until
+
+pytestmark = pytest.mark.anyio
+
+SMALL: list[tuple[str, dict[str, Any] | None]] = [
+    ("tools/call", {"name": "echo", "arguments": {"text": "é \u2028 😀"}}),
+    ("tools/call", {"name": "echo"}),
+    ("tools/call", {"name": "odd", "arguments": {}}),
+    ("tools/call", {"name": "fail", "arguments": {}}),
+    ("tools/call", {"name": "refuse", "arguments": {}}),
+    ("tools/call", {"name": "nobody", "arguments": {}}),
+    ("tools/call", {"name": "picture", "arguments": {"bytes": 1000}}),
+    ("tools/call", {"name": "shaped", "arguments": {"rows": 3}}),
+    ("prompts/list", None),
+    ("prompts/get", {"name": "greet", "arguments": {"a": "b"}}),
+    ("resources/list", {}),
+    ("resources/templates/list", None),
+    ("resources/read", {"uri": "plain://one"}),
+    ("resources/read", {"uri": "plain://row/3"}),
+    ("resources/read", {"uri": "file:///etc/passwd"}),
+    ("completion/complete", {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "a", "value": "b"}}),
+    ("completion/complete", {"ref": {"type": "ref/resource", "uri": "plain://row/{id}"}, "argument": {}}),
+    ("logging/setLevel", {"level": "debug"}),
+    ("resources/subscribe", {"uri": "plain://one"}),
+    ("ping", None),
+    ("later/method", {"a": [1, {"b": None}]}),
+    ("nobody/knows", {}),
+]
+
+
+async def answers(one: Wire) -> list[dict[str, Any]]:
+    return [await one.ask(method, params) for method, params in SMALL]
+
+
+@requirement("gateway:any-client")
+async def test_what_is_small_is_the_same_through_the_gateway(tmp_path: Path) -> None:
+    async with wire(plain()) as direct, wire(gateway(tmp_path, server=plain())) as through:
+        there, here = await direct.greet(), await through.greet()
+        for key in ("protocolVersion", "serverInfo", "later"):
+            assert here[key] == there[key]
+        assert here["capabilities"] == there["capabilities"]
+        assert here["instructions"].startswith(there["instructions"])
+        for (method, params), ours, theirs in zip(SMALL, await answers(through), await answers(direct), strict=True):
+            assert json.dumps(ours) == json.dumps(theirs), (method, params)  # the order of keys, too
+
+
+async def test_tools_are_listed_page_by_page_with_ours_at_the_end(tmp_path: Path) -> None:
+    async with wire(plain()) as direct, wire(gateway(tmp_path, server=plain())) as through:
+        await direct.greet()
+        await through.greet()
+        assert await through.result("tools/list") == await direct.result("tools/list")
+        theirs = await direct.result("tools/list", {"cursor": "2"})
+        ours = await through.result("tools/list", {"cursor": "2"})
+        names = [tool["name"] for tool in ours["tools"]]
+        assert names == [tool["name"] for tool in theirs["tools"]] + [
+            "context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output",
+        ]  # fmt: skip
+        assert ours["later"] == theirs["later"]
+        unchanged = [tool for tool in theirs["tools"] if "outputSchema" not in tool]
+        assert [tool for tool in ours["tools"] if tool in theirs["tools"]] == unchanged
+
+
+async def test_progress_and_logs_reach_the_client_in_their_order_under_its_own_token(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as through:
+        await through.greet()
+        params = {"name": "steps", "arguments": {"steps": 3}, "_meta": {"progressToken": "mine", "x/y": 1}}
+        assert "result" in await through.ask("tools/call", params)
+        told = [one["params"] for one in through.heard if one["method"] == "notifications/progress"]
+        assert [one["progress"] for one in told] == [1, 2, 3]
+        assert {one["progressToken"] for one in told} == {"mine"}
+        assert {one["later"] for one in told} == {1}
+        logs = [one["params"]["data"] for one in through.heard if one["method"] == "notifications/message"]
+        assert logs == ["log 1", "log 2", "log 3"]
+
+
+async def test_without_a_token_no_progress_is_told(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as through:
+        await through.greet()
+        await through.call("steps", steps=2)
+        assert {one["method"] for one in through.heard} == {"notifications/message"}
+
+
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list", "later/question"])
+async def test_a_server_can_ask_its_client(tmp_path: Path, method: str) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as through:
+        await through.greet(sampling={}, elicitation={}, roots={"listChanged": True})
+        params = {"anything": [1, {"later": None}]}
+        _, first = through.begin(
+            "tools/call", {"name": "ask", "arguments": {"method": method, "params": params}}
+        )  # fmt: skip
+        asked = await through.asked.get()
+        assert (asked["method"], asked["params"]) == (method, params)
+        through.say({"id": asked["id"], "result": {"yes": 1, "later": None}})
+        result = (await first)["result"]
+        assert json.loads(result["content"][0]["text"]) == {"result": {"yes": 1, "later": None}}
+        _, second = through.begin("tools/call", {"name": "ask", "arguments": {"method": method, "params": params}})
+        asked = await through.asked.get()
+        through.say({"id": asked["id"], "error": {"code": -1, "message": "User rejected", "data": {"why": 2}}})
+        result = (await second)["result"]
+        wanted = {"error": {"code": -1, "message": "User rejected", "data": {"why": 2}}}
+        assert json.loads(result["content"][0]["text"]) == wanted
+
+
+async def test_notifications_pass_both_ways_and_the_server_knows_its_client(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with wire(gateway(tmp_path, server=plain("plain", str(journal)))) as through:
+        await through.greet("2025-06-18", sampling={"later": {}})
+        through.say({"method": "notifications/roots/list_changed"})
+        through.say({"method": "notifications/later", "params": {"a": 1}})
+        assert (await through.hears("notifications/later/answer"))["params"] == {"a": 1}
+        lines = lines_of(journal)
+        greeting = json.loads(lines[0].removeprefix("initialize "))
+        assert greeting["clientInfo"] == {"name": "wire", "version": "1"}
+        assert greeting["capabilities"] == {"sampling": {"later": {}}}
+        assert any(line.startswith("notifications/roots/list_changed") for line in lines)
+
+
+async def test_a_cancelled_call_is_cancelled_at_its_server_and_gets_no_answer(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with wire(gateway(tmp_path, server=plain("plain", str(journal)))) as through:
+        await through.greet()
+        number, call = through.begin("tools/call", {"name": "sleep", "arguments": {"seconds": 600}})
+        await until(lambda: any(line.startswith("sleeps") for line in lines_of(journal)))
+        through.say({"method": "notifications/cancelled", "params": {"requestId": number, "reason": "no"}})
+        await until(lambda: any("notifications/cancelled" in line for line in lines_of(journal)))
+        assert "content" in await through.call("echo", text="still there")
+        assert not call.done()
+
+
+async def test_lines_that_are_no_messages_are_refused_and_the_rest_goes_on(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as through:
+        await through.greet()
+        for line in (b"hello\n", b"{not json}\n", b"[]\n", b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n'):
+            before = len(through.heard)
+            through.write(line)
+            await until(lambda before=before: len(through.heard) > before)
+            assert through.heard[-1]["id"] is None
+            assert through.heard[-1]["error"]["code"] in (-32700, -32600)
+        assert await through.ask("ping") == {"result": {}}
+
+
+async def test_a_batch_is_answered_in_the_one_revision_that_has_them(tmp_path: Path) -> None:
+    ping = [{"jsonrpc": "2.0", "id": f"b{number}", "method": "ping"} for number in range(2)]
+    async with wire(gateway(tmp_path / "a", server=plain())) as older:
+        await older.greet("2025-03-26")
+        older.write(json.dumps(ping).encode() + b"\n")
+        await until(lambda: bool(older.lines) and older.lines[-1].startswith(b"["))
+        assert json.loads(older.lines[-1]) == [{"jsonrpc": "2.0", "id": f"b{n}", "result": {}} for n in range(2)]
+    async with wire(gateway(tmp_path / "b", server=plain())) as newer:
+        await newer.greet("2025-11-25")
+        newer.write(json.dumps(ping).encode() + b"\n")
+        await until(lambda: bool(newer.heard))
+        assert newer.heard[-1]["error"]["code"] == -32600
+
+
+async def test_two_hundred_calls_at_once_get_each_its_own_answer(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as through:
+        await through.greet()
+        found = await asyncio.gather(*(through.call("echo", text=f"call {number}") for number in range(200)))
+        assert [one["content"][0]["text"] for one in found] == [f"call {number}" for number in range(200)]

@@ -1,0 +1,144 @@
+"""Several servers behind one gateway: told apart by name, and none of them the worse for another."""
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.support import BAD, configured, gateway, plain, text_of, wire
+from tests.requirements import requirement
+from tests.upstream.support import lines_of, lives, until
+
+pytestmark = pytest.mark.anyio
+HANDSHAKE = {"revision": "handshake"}
+
+
+def bad(*manner: str) -> list[str]:
+    return [sys.executable, BAD, *(manner or ("-",))]
+
+
+async def test_names_have_the_server_before_them(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"a": plain("a"), "b b": plain("b")}, **HANDSHAKE)
+    async with wire(gateway(tmp_path, "--config", config)) as client:
+        greeting = await client.greet()
+        assert greeting["serverInfo"]["name"] == "holdall"
+        assert "# a\nbe kind to a" in greeting["instructions"]
+        listed = await client.result("tools/list")
+        names = [tool["name"] for tool in listed["tools"]]
+        assert {"a__echo", "b_b__echo", "a__pid", "context_read"} <= set(names)
+        assert len(names) == len(set(names)) == 2 * 14 + 5
+        assert text_of(await client.call("a__pid")) != text_of(await client.call("b_b__pid"))
+        prompts = await client.result("prompts/list")
+        assert [one["name"] for one in prompts["prompts"]] == ["a__greet", "b_b__greet"]
+        prompt = await client.result("prompts/get", {"name": "b_b__greet"})
+        assert "of b" in prompt["messages"][0]["content"]["text"]
+        resources = await client.result("resources/list")
+        assert [one["uri"] for one in resources["resources"]] == ["a://one", "b://one"]
+        read = await client.result("resources/read", {"uri": "b://row/9"})  # never listed
+        assert read["contents"][0]["text"] == "text of b://row/9"
+        await client.result("resources/templates/list")
+        assert (await client.result("resources/read", {"uri": "a://row/9"}))["contents"][0]["text"]
+        reference = {"type": "ref/prompt", "name": "b_b__greet"}
+        completed = await client.result("completion/complete", {"ref": reference, "argument": {}})
+        assert completed["completion"]["values"] == ["{'type': 'ref/prompt', 'name': 'greet'} b"]
+        assert (await client.ask("tools/call", {"name": "echo"}))["error"]["code"] == -32602
+        assert (await client.result("later/method", {"a": 1}))["from"] == "a"
+        assert await client.ask("logging/setLevel", {"level": "info"}) == {"result": {}}
+
+
+async def test_a_prefix_can_be_chosen_and_ours_cannot_be_taken(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"one": plain("one"), "two": plain("two")}, **HANDSHAKE)
+    async with wire(gateway(tmp_path, "--config", config, "--prefix", "{server}.")) as client:
+        await client.greet()
+        assert text_of(await client.call("two.echo", text="x")) == "x"
+    async with wire(gateway(tmp_path, "--config", config, "--prefix", "")) as client:
+        await client.greet()
+        names = [tool["name"] for tool in (await client.result("tools/list"))["tools"]]
+        assert "echo" in names
+        assert "two__echo" in names
+
+
+@requirement("gateway:any-server")
+async def test_a_server_that_misbehaves_is_told_about_and_harms_no_other(tmp_path: Path) -> None:
+    servers = {
+        "good": plain("good"), "dead": ["/no/such/program"], "mute": bad("never greets"), "dies": bad("dies at once"),
+        "bad": bad(), "endless": bad("lists without end"),
+    }  # fmt: skip
+    config = configured(tmp_path, servers, **HANDSHAKE, start_timeout_seconds=2)
+    async with wire(gateway(tmp_path, "--config", config)) as client:
+        began = time.monotonic()
+        await client.greet()
+        assert time.monotonic() - began < 30
+        assert text_of(await client.call("good__echo", text="1")) == "1"
+        for name in ("crash", "die", "break off", "close stdout", "garbage", "bad json", "no result", "bad error",
+                     "result is a list", "deep"):  # fmt: skip
+            answer = await client.ask("tools/call", {"name": f"bad__{name}", "arguments": {}})
+            assert text_of(await client.call("good__echo", text=name)) == name
+            if name != "garbage":
+                assert answer["result"]["isError"] is True, answer
+                assert 'MCP server "bad"' in text_of(answer["result"]), answer
+        for name in ("dead", "mute", "dies"):
+            answer = await client.ask("tools/call", {"name": f"{name}__x", "arguments": {}})
+            assert answer["result"]["isError"] is True, answer
+            assert f'MCP server "{name}"' in text_of(answer["result"]), answer
+        assert text_of(await client.call("bad__echo", text="again")) == "again"
+        names = [tool["name"] for tool in (await client.result("tools/list"))["tools"]]
+        assert "good__echo" in names
+        assert "bad__echo" in names
+
+
+async def test_a_flood_of_one_server_leaves_the_others_alone(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"good": plain("good"), "bad": bad()}, **HANDSHAKE)
+    async with wire(gateway(tmp_path, "--config", config)) as client:
+        await client.greet()
+        _, flood = client.begin("tools/call", {"name": "bad__flood", "arguments": {}})
+        for number in range(20):
+            assert text_of(await client.call("good__echo", text=str(number))) == str(number)
+        answer = (await flood)["result"]
+        assert answer["isError"] is True
+        assert "no messages" in text_of(answer)
+
+
+async def test_two_hundred_calls_over_five_servers_are_neither_lost_nor_crossed(tmp_path: Path) -> None:
+    names = [f"s{number}" for number in range(5)]
+    config = configured(tmp_path, {name: plain(name) for name in names}, **HANDSHAKE)
+    async with wire(gateway(tmp_path, "--config", config)) as client:
+        await client.greet()
+        asked = [(names[number % 5], f"call {number}") for number in range(200)]
+        found = await asyncio.gather(*(client.call(f"{server}__echo", text=text) for server, text in asked))
+        assert [text_of(one) for one in found] == [text for _, text in asked]
+
+
+@pytest.mark.parametrize("how", ["the end of its input", "SIGTERM", "SIGINT"])
+async def test_it_ends_within_five_seconds_and_leaves_nothing_behind(tmp_path: Path, how: str) -> None:
+    journal, count = tmp_path / "journal", tmp_path / "count"
+    servers = {"good": plain("good", str(journal)), "stubborn": bad("ignores the end", str(count))}
+    config = configured(tmp_path, servers, **HANDSHAKE)
+    words = gateway(tmp_path, "--config", config, "--session", "end", before=["--set", "slow_after_seconds=0.3"])
+    async with wire(words) as client:
+        await client.greet()
+        pids = [int(text_of(await client.call(f"{name}__pid"))) for name in ("good", "stubborn")]
+        running = await client.call("good__sleep", seconds=600, name="background")
+        handle = text_of(running).split("handle: ")[1].split()[0]
+        _, open_call = client.begin("tools/call", {"name": "stubborn__hang", "arguments": {}})
+        await until(lambda: bool(lines_of(journal)))
+        began = time.monotonic()
+        if how == "the end of its input":
+            assert client.process.stdin is not None
+            client.process.stdin.close()
+        else:
+            client.process.send_signal(getattr(signal, how))
+        assert await client.ended() == 0
+        assert time.monotonic() - began < 5
+        assert not any(lives(pid) for pid in pids)
+        answer = await asyncio.wait_for(open_call, 5)
+        assert "error" in answer or "result" in answer
+    async with wire([words[0], "show", handle, "--home", str(tmp_path), "--session", "end", "--json"]) as show:
+        assert show.process.stdout is not None
+        show.reader.cancel()
+        out, _ = await show.process.communicate()
+        assert json.loads(out)["state"] in ("cancelled", "interrupted")
