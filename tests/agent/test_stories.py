@@ -425,3 +425,40 @@ async def test_in_the_dialect_that_clamps_recovery_clamps(tmp_path: Path) -> Non
     one = agent(tmp_path, scripted, tool("wide", wide_tool), settings={"dialect": "clamp", "max_inline_bytes": 200_000})
     found = await run(one)
     assert found.text == "done"
+
+
+@pytest.mark.parametrize(
+    ("output", "strategy"),
+    [
+        (json.dumps([{"id": n, "text": f"entry {n} of the export"} for n in range(20_000)]), "full-chunked"),
+        (BIG, "read-grep"),
+    ],
+    ids=["one-line JSON", "many lines"],
+)
+async def test_auto_reads_one_line_whole_and_searches_many(tmp_path: Path, output: str, strategy: str) -> None:
+    """S0: huge single-line JSON → full-chunked; standard multi-line text → read-grep."""
+
+    async def export() -> str:
+        return output
+
+    def model(request: Request) -> Reply | str:
+        names = {spec.name for spec in request.tools}
+        if names == {"Read", "Grep"}:
+            if returned(request):
+                return said(request, Answer("found it", ["line 777 of the output"]))
+            file = request.messages[0].text.split("- Handle/filename: ")[1].split("\n")[0]
+            return Reply(calls=(ToolCall("g", "Grep", {"filename": file, "pattern": "line 777 "}),))
+        if not names:  # a chunk, or the summary of all
+            has = "entry 777 of" in request.messages[-1].text
+            return said(request, Answer("found it", ["entry 777 of the export"]) if has else None)
+        if not returned(request):
+            return Reply(calls=(ToolCall("a", "export", {}),))
+        if len(returned(request)) == 1:
+            asked = {"handle": newest_handle(request), "extract": "Where is 777?"}
+            return Reply(calls=(ToolCall("b", "tool_output", asked),))
+        return Reply(calls=(ToolCall("c", "final_report", {"report": returned(request)[1].text}),))
+
+    one = agent(tmp_path, ScriptedModel(model, window=60_000), tool("export", export), settings={"dialect": "extract"})
+    found = await run(one)
+    assert f"STRATEGY:{strategy}:\n\nfound it\n> " in found.text
+    assert ", verified)" in found.text
