@@ -18,6 +18,7 @@ from holdall.text.o200k import O200k
 from holdall.values.extraction import Extraction, Mode
 from holdall.values.settings import Settings
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=。)|\n")
 BUDGET = 300  # tokens that whoever asked reads, by every way
 
 
@@ -137,17 +138,17 @@ class Asking:
 
 
 def answered(task: Task, found: Extraction) -> bool:
-    """Whether the model's own words state the right answer: all of it, as words of their own."""
-    if not found.found or found.strategy == "truncate":
-        return False
-    return all(states(found.answer, gold) for gold in task.gold)
+    """Whether the model's own words state the right answer."""
+    return found.found and found.strategy != "truncate" and all(states(found.answer, gold) for gold in task.gold)
 
 
 def states(text: str, gold: str) -> bool:
-    """A number inside a longer one, or a word inside another, does not count."""
+    """In the first sentence: one that goes on talking says everything in the end. A number inside a longer one, or a
+    word inside another, does not count; a unit may follow a number."""
+    first = _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
     before = r"(?<![\w.])" if gold[:1].isascii() else ""
-    after = r"(?![\w]|\.\d)" if gold[-1:].isascii() else ""
-    return re.search(before + re.escape(gold) + after, text, re.IGNORECASE) is not None
+    after = r"(?!\d|[.,]\d)" if gold[-1:].isdigit() else r"(?!\w)" if gold[-1:].isascii() else ""
+    return re.search(before + re.escape(gold) + after, first, re.IGNORECASE) is not None
 
 
 def _told(one: Asked) -> str:

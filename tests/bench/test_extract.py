@@ -123,6 +123,8 @@ def test_the_passage_with_the_rarer_words_comes_first() -> None:
     [
         ("It took 10.887 ms.", "10.887", True),
         ("It took 10.8871 ms.", "10.887", False),
+        ("It took 10.887ms, I think.", "10.887", True),
+        ("It took 3 ms. Others took 10.887 ms.", "10.887", False),
         ("The size is 22.", "22", True),
         ("The size is 122.", "22", False),
         ("The size is 22.5.", "22", False),

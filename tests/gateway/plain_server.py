@@ -43,6 +43,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "shaped", "inputSchema": {"type": "object"}, "outputSchema": SHAPED},
     {"name": "slow shape", "inputSchema": {"type": "object"}, "outputSchema": SHAPED},
 ]
+COUNT: list[int] = []
 WAITING: dict[str, threading.Event] = {}
 ANSWERS: dict[str, Any] = {}
 
@@ -83,6 +84,8 @@ def ask_client(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any]:  # noqa: PLR0912 - one line for each tool
     match name:
+        case "context_read":
+            return text(f"the server's own {name}")
         case "echo":
             return text(
                 f"{arguments.get('text', '')}", _meta={"x/y": {"b": 1.0, "a": 12345678901234567890}}, later=[1e3]
@@ -148,6 +151,12 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0
             }  # fmt: skip
         case "ping":
             return {}
+        case "tools/list" if NAME == "many":
+            # Ten thousand, some of them twice and under names of ours; they say something else each time.
+            COUNT.append(1)
+            names = ["echo", "echo", "context_read", "wait_for_tool_output", *(f"tool {n}" for n in range(9_996))]
+            said = f"listed {len(COUNT)} \u202e"
+            return {"tools": [{"name": name, "description": said, "inputSchema": {}} for name in names]}
         case "tools/list":
             if params.get("cursor") == "2":
                 return {"tools": TOOLS[6:], "later": 1}

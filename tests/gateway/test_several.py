@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.support import BAD, configured, gateway, plain, text_of, wire
+from tests.gateway.support import BAD, SOON, configured, gateway, plain, text_of, wire
 from tests.requirements import requirement
 from tests.upstream.support import lines_of, lives, until
 
@@ -60,6 +60,26 @@ async def test_a_prefix_can_be_chosen_and_ours_cannot_be_taken(tmp_path: Path) -
         names = [tool["name"] for tool in (await client.result("tools/list"))["tools"]]
         assert "echo" in names
         assert "two__echo" in names
+
+
+async def test_ten_thousand_tools_some_of_them_with_our_names(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, server=plain("many"))) as client:
+        await client.greet()
+        tools = (await client.result("tools/list"))["tools"]
+        assert len(tools) == 10_000 + 5
+        names = [tool["name"] for tool in tools]
+        assert names[2].endswith("__context_read")
+        assert names[3].endswith("__wait_for_tool_output")
+        assert names.count("context_read") == 1
+        assert tools[0] == {"name": "echo", "description": "listed 1 \u202e", "inputSchema": {}}
+        assert text_of(await client.call(names[2])) == "the server's own context_read"
+        assert "Nothing is kept" in text_of(await client.call("context_read"))
+        await client.result("tools/list")
+        assert client.process.stderr is not None
+        async with asyncio.timeout(SOON):
+            line = (await client.process.stderr.readline()).decode()
+        assert "has changed its description" in line  # what was agreed to is not what is there now
+        assert "\u202e" not in line
 
 
 @requirement("gateway:any-server")

@@ -90,7 +90,7 @@ def _tokens(path: str | None) -> tuple[dict[str, str], str]:
     """The tokens by principal, and the one to be told, where it is new."""
     if path is not None:
         return tokens_in(path), ""
-    given = os.environ.get(TOKEN_VARIABLE, "")
+    given = os.environ.pop(TOKEN_VARIABLE, "")  # the servers that we start are not to have it
     if given and len(given) < _LEAST_TOKEN:
         raise WrongUse(f"{TOKEN_VARIABLE} is too short: a token has at least {_LEAST_TOKEN} characters.")
     token = given or secrets.token_urlsafe(32)

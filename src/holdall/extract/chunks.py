@@ -23,9 +23,9 @@ _NEAR = 0.05  # a border this near, as a share of the chunk, is worth a chunk th
 _NEAR_BYTES = 64 * 1024
 _MOST_OVERLAP = 50.0  # percent: with more, neighbours could not be told apart
 _LEAST = 96  # bytes; below this a chunk is all border
-_SAMPLES, _SAMPLE = 32, 256  # characters; all together they cost a fraction of what counting a long text does
-_SAMPLED_FROM = 3 * _SAMPLES * _SAMPLE
-_DOUBT = 3  # standard errors, and this share at least
+_SAMPLES, _SAMPLE = (12, 32), 256  # few, and more where they leave doubt; of so many characters
+_SAMPLED_FROM = 3 * max(_SAMPLES) * _SAMPLE  # so that they cost a fraction of what counting does
+_DOUBT = 4  # standard errors, and this share at least
 _LEAST_DOUBT = 0.03
 _WHOLE = 64  # bytes that are never divided: they fit 192 tokens, however strange they are
 
@@ -158,14 +158,13 @@ def parts_of(
 
 def _tokens(tokenizer: Tokenizer, text: str, limit: int) -> int:
     """How many the text has: by samples where they leave no doubt on which side of the limit that is, else counted."""
-    if len(text) >= _SAMPLED_FROM:
-        step = (len(text) - _SAMPLE) / (_SAMPLES - 1)
-        starts = [int(step * index) for index in range(_SAMPLES)]
+    for number in _SAMPLES if len(text) >= _SAMPLED_FROM else ():
+        step = (len(text) - _SAMPLE) / (number - 1)
+        starts = [int(step * index) for index in range(number)]
         shares = [count_in_pieces(tokenizer, text[start : start + _SAMPLE]) / _SAMPLE for start in starts]
         mean = fmean(shares)
-        error = sqrt(sum((share - mean) ** 2 for share in shares) / (_SAMPLES - 1) / _SAMPLES)
-        doubt = max(_DOUBT * error, _LEAST_DOUBT * mean)
-        if abs(limit / len(text) - mean) > doubt:
+        error = sqrt(sum((share - mean) ** 2 for share in shares) / (number - 1) / number)
+        if abs(limit / len(text) - mean) > max(_DOUBT * error, _LEAST_DOUBT * mean):
             return ceil(mean * len(text))
     return count_in_pieces(tokenizer, text)
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from holdall.extract.full_chunked import ChunkFinding
@@ -56,9 +56,14 @@ def recalled_answer(notes: Notes, key: str) -> Extraction | None:
 def remember(notes: Notes, key: str, value: ChunkFinding | Extraction) -> None:
     """Where the store refuses, the answer stands all the same: it is only dearer the next time."""
     try:
-        notes.remember(key, json.dumps(asdict(value), ensure_ascii=True).encode("ascii"))
+        notes.remember(key, json.dumps(value, ensure_ascii=True, default=_fields).encode("ascii"))
     except (StoreFault, OSError) as problem:
         _LOG.warning("an answer could not be remembered: %s", problem)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """Of a value of ours, as JSON has them. `asdict` does the same and takes ten times as long."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def _recalled(notes: Notes, key: str) -> dict[str, Any] | None:

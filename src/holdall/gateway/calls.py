@@ -21,7 +21,7 @@ _TOO_LATE = (
 
 
 class ToolCall:
-    """One call of a server's tool. `shown` is its name for the client, `schemas` what is known of the tool."""
+    """One call of a server's tool. `shown` is its name for the client."""
 
     def __init__(self, relay: Relay, connection: Connection, asked: Asked, *, tool: str, shown: str) -> None:
         self._relay = relay
@@ -44,15 +44,16 @@ class ToolCall:
             schema=schema or None,
             waits=lambda: self._relay.waits_for_client(self._connection.name),
         )  # fmt: skip
+        if self._untouched is not None:  # also where it came in the moment in which the clock had won
+            return self._untouched
         if isinstance(taken, Running):
             self._asked.open = False
         elif self._refusal is not None:
             raise results.refused(taken, self._refusal)
-        elif self._untouched is not None:
-            return self._untouched
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
-        result = results.for_the_client(taken, self._original, revision=revision, has_schema=has_schema)
-        return result if result is self._original else self._completed(result)
+        original, self._original = self._original, None  # it may be large, and is not needed any more
+        result = results.for_the_client(taken, original, revision=revision, has_schema=has_schema)
+        return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:
         params = {**self._asked.params, "name": self._tool, "arguments": arguments}

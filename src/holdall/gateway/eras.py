@@ -91,11 +91,5 @@ def is_question(result: Mapping[str, Any]) -> bool:
     return result.get("resultType") == "input_required"
 
 
-def is_plain(result: Mapping[str, Any]) -> bool:
-    """Whether this is what a tool returned. Questions, tasks and kinds that are still to come pass untouched."""
-    kind = result.get("resultType")
-    return (kind is None or kind == "complete") and isinstance(result.get("content"), list)
-
-
 def knows_links(revision: str) -> bool:
     return revision in MODERN or (revision in HANDSHAKES and revision >= _LINKS_SINCE)
