@@ -105,8 +105,9 @@ class OpenAIServer:
         return Handler
 
     def watch(self, connection: Any) -> None:
+        poll = select.poll()  # `select` knows no descriptor above 1,023
+        poll.register(connection, select.POLLIN)
         while not self.closing.is_set():
-            ready, _, _ = select.select([connection], [], [], 0.05)
-            if ready:
+            if poll.poll(50):
                 self.left_alone.set()
                 return

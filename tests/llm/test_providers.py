@@ -241,8 +241,8 @@ async def test_a_server_that_is_not_there_is_worth_another_try() -> None:
 
 async def test_a_server_that_hangs_is_left_when_its_time_is_over(server: OpenAIServer) -> None:
     server.will(Scene(hangs=True))
-    model = ProviderModel(f"openai:small-one@{server.url}", timeout_seconds=0.3)
-    with pytest.raises(ModelBusy, match=r"did not answer within 0\.3 s"):
+    model = ProviderModel(f"openai:small-one@{server.url}", timeout_seconds=2)
+    with pytest.raises(ModelBusy, match="did not answer within 2 s"):
         await model.ask(HELLO)
     assert await asyncio.to_thread(server.left_alone.wait, 20)
     await model.close()

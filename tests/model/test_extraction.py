@@ -111,8 +111,9 @@ def prove_ranges(told: Told) -> None:
             assert one.text not in data.decode()
         else:
             assert data[one.span.start : one.span.end].decode() == one.text
-        # Told by a way that has nothing to do with how it was found: letters and digits alone.
-        assert one.verified == (letters(one.said or one.text) in letters(data.decode())) or one.check == "near"
+        # Judged by what has nothing to do with how it was found: letters and digits alone. Several quotes may be one.
+        if one.verified:
+            assert all(letters(said) in letters(data.decode()) for said in (one.said or one.text).split("\n"))
     assert all(0 <= span.start < span.end <= len(data) for span in found.searched)
     if found.strategy == "full-chunked":
         assert found.chunks_searched + len(found.failed) == found.chunks_total > 0
@@ -200,11 +201,9 @@ async def test_every_chunk_is_read_where_that_is_asked_for(ask: Any, small: Gguf
     told = await ask(small, LONG, mode="full-chunked")
     prove_tried(told, "full-chunked", "asked")
     prove_own(told)
-    found = told.found
-    assert found.chunks_total > 1
-    assert {data["chunk"] for data in told.calls("map")} == set(
-        range(max(data["chunk"] for data in told.calls("map")) + 1)
-    )
+    found, chunks = told.found, {data["chunk"] for data in told.calls("map")}
+    assert chunks == set(range(len(chunks)))
+    assert len(chunks) > 1
     if found.strategy == "full-chunked" and not found.failed:
         assert found.searched == (Span(0, len(told.data)),)
 

@@ -21,6 +21,7 @@ from holdall.values.errors import SessionHeld
 TRANSCRIPT = "transcript.ndjson"
 TREE = "tree.json"
 _LEASE = ".agent"
+_WHO = 1000  # bytes that say who holds it
 
 
 class SessionFiles:
@@ -97,12 +98,12 @@ def _take(inside: int, holder: str) -> int:
         os.fchmod(descriptor, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        told = os.pread(descriptor, 1000, 0).decode("utf-8", "replace")
+        told = os.pread(descriptor, _WHO, 0).decode("utf-8", "replace").strip()
         os.close(descriptor)
         raise SessionHeld(told) from None
     except BaseException:
         os.close(descriptor)
         raise
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, holder.encode("utf-8", "replace")[:1000], 0)
+    # Always of the same length, so that nothing is left of whoever held it before.
+    disk.write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
     return descriptor
