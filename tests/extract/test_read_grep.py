@@ -150,6 +150,14 @@ async def test_nothing_found_says_how_it_was_searched(tmp_path: Path) -> None:
         )
 
 
+async def test_whoever_says_that_there_is_nothing_must_have_looked(tmp_path: Path) -> None:
+    async with opened(tmp_path, model=searching(None)) as bag:
+        facts = await bag.keep(LOG)
+        found = await bag.extract(facts.handle, "which code?")
+        assert (found.strategy, found.reason) == ("truncate", "fallback")
+        assert "it says that there is nothing, and has not looked" in found.warning
+
+
 async def test_a_model_without_calls_of_its_own_writes_them_as_actions(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:
         facts = await bag.keep(LOG)

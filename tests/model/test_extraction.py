@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(400)]
 
 _WHO = ["Anna", "Boris", "Clara", "Dmitri", "Edith"]
 _WHERE = ["north", "east", "west", "upper", "lower"]
-LINES = [f"The {_WHERE[n % 5]} pump was checked by {_WHO[n * 3 % 5]} and runs as it should.\n" for n in range(40)]
+LINES = [f"The {_WHERE[n % 5]} pump was checked by {_WHO[n * 3 % 5]} and runs as it should.\n" for n in range(48)]
 LINES[27] = "The south valve is broken: it leaks, and Edith wrote the code red-heron on it.\n"
 LONG, SHORT = "".join(LINES), "".join(LINES[22:30])
 WHICH = "Which valve is broken, and which code is written on it?"
@@ -42,7 +42,7 @@ CODE = "red-heron"
 @pytest.fixture(scope="module")
 def small(small_model: Path) -> Iterator[GgufModel]:
     """One process for all of these tests: a short window, so that a short text is several chunks."""
-    model = GgufModel(small_model, context=1024, max_output=160)
+    model = GgufModel(small_model, context=1024, max_output=112)
     yield model
     model.server.end()
 
@@ -85,6 +85,7 @@ async def through_the_tool(bag: Holdall, text: str, question: str, mode: str, mo
 
     monkeypatch.setattr(bag, "extract", noted)
     bag.journal.watchers[events.append] = lambda: False
+    before = (await bag.counters()).model_tokens
     facts = await bag.keep(text, tool="inspect")
     handle = bag.handle_of(facts)
     if bag.dialect.name == "async":
@@ -93,7 +94,7 @@ async def through_the_tool(bag: Holdall, text: str, question: str, mode: str, mo
         answer = await bag.call("tool_output", {"handle": handle, "extract": question, "mode": mode})
     told = Told(answer.text, answer.is_error, found[0], handle, text.encode(), events)
     prove_ranges(told)
-    prove_accounting(told, (await bag.counters()).model_tokens)
+    prove_accounting(told, (await bag.counters()).model_tokens - before)
     return told
 
 
@@ -217,7 +218,7 @@ async def test_in_the_dialect_async_it_is_always_read_in_chunks(ask: Any, small:
 
 @requirement("extract:read-grep-tools")
 async def test_it_is_searched_where_that_is_asked_for(ask: Any, small_model: Path) -> None:
-    model = GgufModel(small_model, context=2048, max_output=64)  # room for some turns
+    model = GgufModel(small_model, context=1536, max_output=64)  # room for some turns
     try:
         told = await ask(model, SHORT, mode="read-grep", dialect="extract")
     finally:

@@ -109,4 +109,6 @@ async def _found(search: _Search, model: Model) -> Finding:
         finding = search.finding(await model.ask(Request(asked, max_tokens=search.reply_tokens)))
     if finding is None:
         raise ModelFault("it answered without a report in the form that was asked for")
+    if not finding.found and not search.calls:
+        raise ModelFault("it says that there is nothing, and has not looked")
     return finding
