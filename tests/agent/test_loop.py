@@ -56,7 +56,7 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     assert first.messages[0].text.startswith("You are a tester.\n\nA tool output that is too large is kept whole.")
     assert notice_of(first).startswith("# System Notice\n\nThis is turn 1 of 30.")
     assert returned(second)[0].text == "a small result"
-    assert "returned 437,780 bytes" in returned(second)[1].text or "bytes" in returned(second)[1].text
+    assert f"big returned {len(BIG):,} bytes · 20,000 lines" in returned(second)[1].text
     assert "line 777 of the output" in returned(third)[-1].text
     assert all("# System Notice" not in message.text for message in third.messages[:-1]), "it is never kept"
     assert "context_read" not in {spec.name for spec in first.tools}
@@ -74,24 +74,22 @@ async def test_in_the_last_turn_only_the_report_is_offered(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("steps", "why"),
-    cast(
-        "list[Any]",
-        [
-            ([[("small", {})]], "3 turns are over, and it did not report"),
-            (["I would say that it is done."], "it answered 3 times without a report"),
-            ([""], "it answered 3 times without a report"),
-            (["x" * 10_000_000], "it answered 3 times without a report"),
-            ([[("rm", {}), ("rf", {"/": 1})]], "3 turns are over, and it did not report"),
-        ],
-    ),
-)
-async def test_a_model_that_never_reports_is_told_and_ended(tmp_path: Path, steps: list[Any], why: str) -> None:
-    found = await run(agent(tmp_path, acting(*steps, window=10_000_000), tool("small", small), max_turns=3))
-    assert found.synthetic
-    assert found.status == "failure"
+    ("steps", "turns", "why"),
+    cast("list[Any]", [
+        ([[("small", {})]], 3, "3 turns are over, and it did not report"),
+        ([[("rm", {}), ("rf", {"/": 1})]], 3, "3 turns are over, and it did not report"),
+        (["I would say that it is done."], 3, "it answered 3 times without a report"),
+        ([""], 3, "it answered 3 times without a report"),
+        (["x" * 10_000_000], 3, "it answered 3 times without a report"),
+    ]),
+)  # fmt: skip
+async def test_a_model_that_never_reports_is_told_and_ended(
+    tmp_path: Path, steps: list[Any], turns: int, why: str
+) -> None:
+    most = turns if why.startswith("3 turns") else 10
+    found = await run(agent(tmp_path, acting(*steps, window=10_000_000), tool("small", small), max_turns=most))
+    assert (found.synthetic, found.status, found.turns, found.why) == (True, "failure", turns, why)
     assert found.text.startswith("[This report was not written by the model: ")
-    assert found.why in (why, "3 turns are over, and it did not report")
     assert len(found.text) < 3000
 
 

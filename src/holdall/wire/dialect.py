@@ -35,8 +35,12 @@ class Cut:
 
 def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
     """`context_read(handle="k3f9", lines="51:100")`"""
-    given = {"handle": handle, **arguments}
-    return f"context_{verb}({', '.join(f'{name}={_value(value)}' for name, value in given.items())})"
+    return call_text(f"context_{verb}", {"handle": handle, **arguments})
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call as it can be copied."""
+    return f"{name}({', '.join(f'{key}={_value(value)}' for key, value in arguments.items())})"
 
 
 def _value(value: object) -> str:

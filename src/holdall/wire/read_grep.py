@@ -1,8 +1,8 @@
 """The two tools of a model that searches one output for an answer: Read and Grep, by the name of its handle."""
 
-from collections.abc import Mapping
 from typing import Any
 
+from holdall.wire.dialect import call_text
 from holdall.wire.tool import ToolSpec
 
 _FILE = {"type": "string", "minLength": 1, "description": "The filename, exactly as given."}
@@ -50,14 +50,7 @@ def go_on(verb: str, handle: str, arguments: dict[str, Any]) -> str:
     name = {"read": "Read", "grep": "Grep"}.get(verb)
     if name is None:
         return ""
-    given: Mapping[str, Any] = {"filename": handle, **arguments}
-    return f"{name}({', '.join(f'{key}={_value(value)}' for key, value in given.items())})"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else '"' + str(value).replace('"', '\\"') + '"'
+    return call_text(name, {"filename": handle, **arguments})
 
 
 def no_such_file(given: str, handle: str) -> str:
