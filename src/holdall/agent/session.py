@@ -75,6 +75,8 @@ class AgentSession:
         self._next_tree = 1
         self._stopped = asyncio.Event()
         self._lists: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
+        self._own: tuple[ToolSpec, ...] | None = None  # the bag's tools for which `_list` was made
+        self._list: tuple[ToolSpec, ...] = ()
 
     # The beginning
 
@@ -154,13 +156,17 @@ class AgentSession:
         if self.final:
             return _ONLY_REPORT
         own = self.bag.tools()
+        if own is self._own:
+            return self._list
+        self._own = own
         key = tuple(tool.name for tool in own)
         if key not in self._lists:
             tools = [*self.agent.tools.specs, *(_plain(tool) for tool in own)]
             if self.agent.agents and self.depth < self.family.max_depth:
                 tools.append(spawn_tool({name: one.description for name, one in self.agent.agents.items()}))
             self._lists[key] = (*tools, batch_tool([*tools, TASK_STATUS]), TASK_STATUS, FINAL_REPORT)
-        return self._lists[key]
+        self._list = self._lists[key]
+        return self._list
 
     def external(self, name: str) -> AgentTool | None:
         return self.agent.tools.get(name)

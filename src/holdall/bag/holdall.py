@@ -198,8 +198,7 @@ class Holdall(Waiting):
             return ()
         waits = bool(self.background) or not self.dialect.waits_later
         asks = self.models.configured or not self.dialect.extracts_with_model
-        left_out = {verb for verb, listed in (("wait", waits), ("extract", asks)) if not listed}
-        return tuple(tool.spec for tool in self.dialect.tools if tool.verb not in left_out)
+        return self.dialect.specs(waits=waits, asks=asks)
 
     def owns(self, name: str) -> bool:
         """Whether a tool's name is one of ours, listed now or not."""

@@ -12,6 +12,7 @@ from holdall.wire.tool import ToolSpec
 
 _PER_MESSAGE = 6  # tokens that a provider puts around each
 _MOST_LISTS = 100
+_MOST_PRICED = 64
 LEAST_ROOM = 256  # tokens without which no turn makes sense
 
 
@@ -25,6 +26,7 @@ class Budget:
         self._messages = PrefixSum(self.price)
         # By id, which nobody else has while the list is held here. There are few: a list changes seldom.
         self._tools: dict[int, tuple[Sequence[ToolSpec], int]] = {}
+        self._priced: dict[int, tuple[Message, int]] = {}  # the newest messages, for the same reason by id
 
     def used(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
         """Tokens of a request with these."""
@@ -34,6 +36,15 @@ class Budget:
         return self.window - self.reserve - self.used(messages, tools)
 
     def price(self, message: Message) -> int:
+        """A message is priced when it comes, and again as part of the conversation: counted once."""
+        known = self._priced.get(id(message))
+        if known is None:
+            if len(self._priced) >= _MOST_PRICED:
+                self._priced.clear()
+            known = self._priced[id(message)] = message, self._counted(message)
+        return known[1]
+
+    def _counted(self, message: Message) -> int:
         calls = message.calls if isinstance(message, Said) else ()
         told = message.text + "".join(f"{call.name}{call.arguments}" for call in calls)
         return self._count(told) + _PER_MESSAGE

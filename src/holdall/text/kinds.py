@@ -15,6 +15,7 @@ TAIL = 1024  # bytes of the end that are looked at
 
 _HTML = re.compile(r"<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])", re.IGNORECASE | re.ASCII)
 _DIFF = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+|Index: )", re.MULTILINE | re.ASCII)
+_DIFF_MARKS = ("diff --git ", "+++ ", "@@ -", "Index: ")  # one of these is in whatever the pattern finds
 _MARKDOWN = re.compile(
     # No run without a bound and none over newlines: blank lines or open brackets would make it quadratic.
     r"^(?:#{1,6} \S|[ \t]{0,16}[-*+] \S|[ \t]{0,16}\d{1,9}\. \S|```|\|.*\|[ \t]*$|> )"
@@ -45,18 +46,18 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
     lines = text.split("\n")
     if not whole and len(lines) > 1:
         lines.pop()  # cut off in the middle
-    lines = [line for line in lines if line.strip()]
+    lines = list(filter(str.strip, lines))
     if start[0] in "{[":
         if _is_ndjson(lines, whole):
             return "ndjson"
         if tail.rstrip()[-1:] == (b"}" if start[0] == "{" else b"]") and _begins_json(start):
             return "json"
-    if _HTML.search(start[:4096]):
+    if "<" in start[:4096] and _HTML.search(start[:4096]):
         return "html"
-    if _DIFF.search(text) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines):
+    if _is_diff(text, lines):
         return "diff"
     sample = lines[:200]
-    stamped = sum(bool(_STAMP.match(line)) for line in sample) * 3 >= len(sample)
+    stamped = sum(map(bool, map(_STAMP.match, sample))) * 3 >= len(sample)
     # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
     if not (stamped and _STAMP.match(lines[0])) and delimiter_of(lines) is not None:
         return "csv"
@@ -69,20 +70,27 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
     return "text"
 
 
+def _is_diff(text: str, lines: list[str]) -> bool:
+    if not any(mark in text for mark in _DIFF_MARKS):
+        return False
+    return bool(_DIFF.search(text)) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines)
+
+
 def delimiter_of(lines: list[str]) -> str | None:
     """The sign that parts the same number of columns (two or more) on nearly every line, or None."""
     rows = lines[:50]
     if len(rows) < 2:
         return None
     for sign in _DELIMITERS:
+        header = rows[0].split(sign)
+        if len(header) < 2 or not all(0 < len(name.strip()) <= 64 and len(name.split()) <= 5 for name in header):
+            continue
         try:
-            widths = Counter(len(row) for row in csv.reader(rows, delimiter=sign, strict=False))
+            widths = Counter(map(len, csv.reader(rows, delimiter=sign, strict=False)))
         except csv.Error:
             continue
         width, hits = widths.most_common(1)[0]
-        header = rows[0].split(sign)
-        plain_header = all(0 < len(name.strip()) <= 64 and len(name.split()) <= 5 for name in header)
-        if width >= 2 and hits * 10 >= len(rows) * 9 and plain_header and len(header) == width:
+        if width >= 2 and hits * 10 >= len(rows) * 9 and len(header) == width:
             return sign
     return None
 

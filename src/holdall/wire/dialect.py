@@ -4,7 +4,7 @@ A dialect of your own is one value of this class; docs/dialects.md has one in un
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from holdall.policy.limits import Limits
@@ -14,7 +14,7 @@ from holdall.values.spans import Span
 from holdall.wire.answers import Frame
 from holdall.wire.extraction import Fits, own_answer
 from holdall.wire.refusals import plain_refusal
-from holdall.wire.tool import Ask, Tool
+from holdall.wire.tool import Ask, Tool, ToolSpec
 from holdall.wire.view import View
 from holdall.wire.waits import Waited, our_wait
 
@@ -99,10 +99,22 @@ class Dialect:
     with_model: str = ""  # what the instructions say besides where there is a model
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
+    _listed: dict[tuple[bool, bool], tuple[ToolSpec, ...]] = field(
+        default_factory=dict[tuple[bool, bool], tuple[ToolSpec, ...]], init=False, repr=False, compare=False
+    )
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
         """The notice, and the bytes that stand in it as they are."""
         return self.both(view) if self.both is not None else (self.notice(view), self.shows(view))
+
+    def specs(self, *, waits: bool, asks: bool) -> tuple[ToolSpec, ...]:
+        """The tools as a model is told of them, with or without those that wait and that ask a model."""
+        known = self._listed.get((waits, asks))
+        if known is None:
+            left_out = {verb for verb, listed in (("wait", waits), ("extract", asks)) if not listed}
+            known = tuple(tool.spec for tool in self.tools if tool.verb not in left_out)
+            self._listed[waits, asks] = known
+        return known
 
     def tool(self, name: str) -> Tool | None:
         """By its name, with dots or with underscores."""

@@ -14,6 +14,7 @@ from holdall.wire.view import GLIMPSE, View
 LINE_BYTES = 120
 _TELLS = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 _HEX_ROW = 16
+_ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _ending(number: int, at: int, line: bytes) -> End:
 
 def _shown(text: str) -> str:
     """A carriage return or a form feed inside of a line must not look like the end of it."""
-    return "".join(" " if char in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029" else char for char in text)
+    return text.translate(_ENDS_OF_LINES)
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -6,32 +6,23 @@ about a quarter too high. A tokenizer that counts is believed.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from math import ceil
 
 from holdall.text.tokens import Estimate, Tokenizer
 
-_PIECE = re.compile(
-    r"(?P<word>[A-Za-z]+)|(?P<digits>[0-9]+)|(?P<led> )(?=[A-Za-z])|(?P<spaces> +)|(?P<blank>[\t\n]+)"
-    r"|(?P<rule>-{4,}|={4,}|_{4,}|\*{4,}|#{4,})"
-    r"|(?P<pair>=\"|\",|\"\)|\(\"|\":|\{\"|\"\}|\}\]|\},|\],|\[\{)|(?P<known>[·…→–−×])"
+# What is not a word, nor the space before one, in pieces; words are matched only to be stepped over.
+_OTHERS = re.compile(
+    r"[A-Za-z]+| (?=[A-Za-z])|([0-9]+| +|[\t\n]+|-{4,}|={4,}|_{4,}|\*{4,}|#{4,}"
+    r"|=\"|\",|\"\)|\(\"|\":|\{\"|\"\}|\}\]|\},|\],|\[\{|[·…→–−×]"
     # Letters of Latin-1, Greek, Cyrillic, Hebrew and Arabic are one token each at most.
-    r"|(?P<letter>[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]+)"
-    r"|(?P<two>[\x80-\u07ff]+)|(?P<three>[\u0800-\uffff]+)|(?P<four>[\U00010000-\U0010ffff]+)|(?P<sign>.)",
+    r"|[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]+"
+    r"|[\x80-\u07ff]+|[\u0800-\uffff]+|[\U00010000-\U0010ffff]+|.)",
     re.DOTALL,
 )
-# What one character of each costs at most: of others than the above, a token for each byte.
-_EACH = {
-    "pair": 0.5,
-    "known": 1.0,
-    "letter": 1.0,
-    "two": 2.0,
-    "three": 3.0,
-    "four": 4.0,
-    "sign": 1.0,
-    "blank": 0.7,
-    "spaces": 0.05,
-}
+_LETTER = re.compile(r"[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]")
 _SPARE = 1.06  # what pieces cost more beside each other than alone
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SPEAKABLE = re.compile(
@@ -48,6 +39,7 @@ sql start started state status string test tests time title token type url value
 kept distinct often context grep group limit
 """
 _COMMON = frozenset(_WORDS.split())
+_REMEMBERED = 400  # characters
 _SHORT, _LONG = 2, 16  # letters; so short words are nothing to go by, and so long ones are none
 _FEW = 0.1  # where fewer of the words are common ones, it is not a language that is known here
 
@@ -69,20 +61,40 @@ def counter(tokenizer: Tokenizer) -> Callable[[str], int]:
 
 
 def at_most(text: str) -> int:
-    pieces = [(match.lastgroup or "", match[0]) for match in _PIECE.finditer(text)]
-    parts = [part for kind, piece in pieces if kind == "word" for part in _PART.findall(piece)]
-    strange = sum(len(part) > _SHORT and part.lower() in _COMMON for part in parts) < _FEW * len(parts)
-    found = sum(_word(part, strange) for part in parts)
-    found += sum(_other(kind, len(piece)) for kind, piece in pieces if kind != "word")
+    return _remembered(text) if len(text) <= _REMEMBERED else _at_most(text)
+
+
+@lru_cache(maxsize=512)
+def _remembered(text: str) -> int:
+    """A line of an outline is counted when the outline is chosen, and again when the notice is."""
+    return _at_most(text)
+
+
+def _at_most(text: str) -> int:
+    parts = Counter(_PART.findall(text))
+    common = sum(times for part, times in parts.items() if len(part) > _SHORT and part.lower() in _COMMON)
+    strange = common < _FEW * parts.total()
+    found = sum(times * _word(part, strange) for part, times in parts.items())
+    found += sum(times * _other(piece) for piece, times in Counter(_OTHERS.findall(text)).items())
     return ceil(found * _SPARE)
 
 
-def _other(kind: str, length: int) -> float:
-    if kind == "digits":
+def _other(piece: str) -> float:
+    """What a piece that is no word costs at most: of what is not named here, a token for each byte."""
+    length, first = len(piece), piece[:1]
+    if not piece:  # a word, or the space before one, which costs nothing
+        return 0.0
+    if first in "0123456789":
         return ceil(length / 3)
-    if kind == "rule":
-        return 3.0 + length / 16
-    return max(1.0, _EACH[kind] * length) if kind != "led" else 0.0
+    if first == " ":
+        return max(1.0, 0.05 * length)
+    if first in "\t\n":
+        return max(1.0, 0.7 * length)
+    if first < "\x80":  # signs: two that often stand together are one token, of a rule many are
+        return 3.0 + length / 16 if length > 2 else 1.0
+    if first in "·…→–−×" or _LETTER.match(first):
+        return float(length)
+    return float(length * (2 if first < "\u0800" else 3 if first < "\U00010000" else 4))
 
 
 def _word(part: str, strange: bool) -> float:

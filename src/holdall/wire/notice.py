@@ -175,6 +175,8 @@ def _tool(facts: Facts, count: Callable[[str], int]) -> str:
 
 def _bounded(text: str, chars: int, tokens: int, count: Callable[[str], int]) -> str:
     """Text from outside on one line, without signs that cannot be seen, and short."""
+    if len(text) * 2 < min(chars, tokens) and text.isascii() and text.isprintable() and " " not in text:
+        return text  # the name of a tool, nearly always: it needs no counting
     visible = (" " if unicodedata.category(char)[0] in "CZ" else char for char in text[: 4 * chars])
     flat = " ".join("".join(visible).split())
     whole = len(text) <= 4 * chars

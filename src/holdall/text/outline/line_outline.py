@@ -167,12 +167,17 @@ def _time(texts: list[bytes]) -> str:
 
 def is_access_log(sample: Sample) -> bool:
     """Of a web server, by its first lines."""
-    texts = [text for text in sample.head[:_PROBED].split(b"\n")[:-1] if text.strip()]
+    probed = sample.head[:_PROBED]
+    if b'] "' not in probed:  # between the time and the request
+        return False
+    texts = [text for text in probed.split(b"\n")[:-1] if text.strip()]
     return len(texts) > 1 and sum(access(_text(text)) is not None for text in texts) * 2 > len(texts)
 
 
 def _statuses(sample: Sample) -> tuple[Counter[str], bool]:
     """Of a web server's access log, from its first lines; and whether these are all."""
+    if not is_access_log(sample):
+        return Counter(), True
     texts = sample.head[:_STATUSES_IN].split(b"\n")
     found = [access(_text(line)) for line in texts[:_STATUSES]]
     hits = [each for each in found if each]

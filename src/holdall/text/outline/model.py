@@ -5,7 +5,7 @@ Nothing here reads. Text of the output that is shown in an outline stays on one 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -56,10 +56,10 @@ class Room:
 
     def after(self, lines: Sequence[str]) -> "Room":
         """What is left when these are said."""
-        return replace(self, size=self.size - sum(map(self.of, lines)))
+        return Room(self.size - sum(map(self.of, lines)), self.cost)
 
     def less(self, share: float) -> "Room":
-        return replace(self, size=self.size * share)
+        return Room(self.size * share, self.cost)
 
     def cut(self, line: str, least: int = 40) -> str:
         """`line`, or as much of its beginning as fits; at least so many characters."""
