@@ -36,9 +36,6 @@ if TYPE_CHECKING:
         BadSetting,
         HoldallError,
         MissingExtra,
-        ModelBusy,
-        ModelFault,
-        ModelOverflow,
         NeverStored,
         NoModel,
         NoSuchModel,
@@ -57,17 +54,22 @@ if TYPE_CHECKING:
         StoreUnsafe,
         TooCostly,
         TooLargeForRaw,
-        TooLongForModel,
         UnknownHandle,
-        UpstreamFault,
-        UpstreamOverdue,
-        UpstreamRefused,
         WorkerFault,
         WrongUse,
     )
     from holdall.values.events import Event
     from holdall.values.extraction import Extraction, FailedChunk, Snippet
     from holdall.values.facts import Facts, Measure, Origin
+    from holdall.values.remote_errors import (
+        ModelBusy,
+        ModelFault,
+        ModelOverflow,
+        TooLongForModel,
+        UpstreamFault,
+        UpstreamOverdue,
+        UpstreamRefused,
+    )
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
     from holdall.values.taken import Inline, Kept, Running, Taken, Unkept
@@ -91,12 +93,15 @@ _HOMES = {
     "holdall.values.answers": ("Answer", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
     "holdall.values.chat": ("Message", "Reply", "Returned", "Said", "System", "ToolCall", "Usage", "User"),
     "holdall.values.errors": (
-        "ModelBusy", "ModelFault", "ModelOverflow", "NoSuchModel", "RealCallsOff", "SessionHeld",
-        "TooCostly", "TooLongForModel", "UpstreamFault", "UpstreamOverdue", "UpstreamRefused",
+        "NoSuchModel", "RealCallsOff", "SessionHeld", "TooCostly",
         "AmbiguousCallId", "AnchorNotFound", "AnswerTooLong", "BadPattern", "BadQuery", "BadRange", "BadReference",
         "BadSetting", "HoldallError", "MissingExtra", "NeverStored", "NoModel", "NotReady", "NothingFound",
         "OutputDamaged", "OutputExpired", "OutputMissing", "QueryMissing", "QuotaReached", "StoreFault", "StoreFull",
         "StoreGone", "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "WrongUse",
+    ),
+    "holdall.values.remote_errors": (
+        "ModelBusy", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault", "UpstreamOverdue",
+        "UpstreamRefused",
     ),
     "holdall.values.events": ("Event",),
     "holdall.values.extraction": ("Extraction", "FailedChunk", "Snippet"),

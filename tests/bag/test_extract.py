@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.values.errors import ModelFault
+from holdall.values.remote_errors import ModelFault
 from holdall.values.taken import Kept
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.extract.shapes import Answer, finding

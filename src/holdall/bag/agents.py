@@ -18,6 +18,7 @@ class Agents(Fetching):
         self.store.append_transcript(self.session, lines)
 
     def transcript(self) -> bytes:
+        """The conversation so far: one JSON object a line."""
         return self.store.transcript(self.session)
 
     def history(self) -> list[Event]:

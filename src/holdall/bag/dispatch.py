@@ -153,7 +153,8 @@ class Dispatching(Calling):
         error = _reason(outcome) if isinstance(outcome, BaseException) else ""
         last: object = None
         if not isinstance(outcome, Poured | BaseException) and outcome is not None:
-            last = one.last if one.last is not None else text_of(outcome)
+            whole = outcome if isinstance(outcome, bytes) else None  # as it came
+            last = one.last if one.last is not None else whole if whole is not None else text_of(outcome)
         return one.sink.finish(state, last=last, error=error, exit_code=code if state in ("ready", "failed") else None)
 
 

@@ -15,12 +15,14 @@ from holdall.policy.ceiling import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly
-from holdall.values.extraction import CallRecord, Extraction, Mode
+from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.facts import Facts
 from holdall.wire.prompts import Source
 from holdall.wire.read_grep import READ_GREP
 
 Result = TypeVar("Result")
+_PREVIEW = 200  # characters
+_MOST_QUOTES = 100
 _MODES = ("auto", "full-chunked", "read-grep", "truncate")
 
 
@@ -56,7 +58,8 @@ class Extracting(Agents):
             snippets=len(found.snippets), verified=sum(one.verified for one in found.snippets), cached=found.cached,
             calls=spent.calls, cached_calls=spent.cached_calls, retries=spent.retries,
             input_tokens=spent.usage.input_tokens, output_tokens=spent.usage.output_tokens, cost=spent.usage.cost,
-            model=found.model, why=found.warning, op=op,
+            model=found.model, why=found.warning, op=op, question=question[:_PREVIEW],
+            quotes=[_quote(one) for one in found.snippets[:_MOST_QUOTES]],
         )  # fmt: skip
         return found
 
@@ -131,3 +134,9 @@ class Extracting(Agents):
             reply_bytes=call.reply_bytes, preview=call.preview, input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens, cost=usage.cost, attempt=call.attempt, why=call.problem, op=op,
         )  # fmt: skip
+
+
+def _quote(snippet: Snippet) -> list[object]:
+    """Where it stands and how sure that is; the words only where they are the model's own, and few of them."""
+    where: list[object] = [snippet.span.start, snippet.span.end, snippet.check]
+    return where if snippet.check != "none" else [*where, snippet.text[:_PREVIEW]]

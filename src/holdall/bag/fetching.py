@@ -37,9 +37,14 @@ class Fetching(Core):
     async def read(
         self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None, bounded: bool = True
     ) -> Passage:
+        """A range: `lines` from 1, both ends included; `bytes` and `chars` from 0, the end not; none, the beginning.
+
+        `bounded`, here and in the others: an answer is no longer than the settings allow, and says how to go on.
+        """
         return cast("Passage", await self._verb("read", handle, bounded, lines=lines, bytes=bytes, chars=chars))
 
     async def tail(self, handle: str, lines: int = DEFAULT_LINES, *, bounded: bool = True) -> Passage:
+        """The last lines."""
         return cast("Passage", await self._verb("tail", handle, bounded, lines=lines))
 
     async def slice(
@@ -53,6 +58,7 @@ class Fetching(Core):
         match_index: int = 0,
         bounded: bool = True,
     ) -> Passage:
+        """Characters from `start` on, or a `window` of them around the text `anchor`."""
         options = {"start": start, "length": length, "anchor": anchor, "window": window, "match_index": match_index}
         return cast("Passage", await self._verb("slice", handle, bounded, **options))
 
@@ -70,6 +76,7 @@ class Fetching(Core):
         start: int = 0,
         bounded: bool = True,
     ) -> Found:
+        """Matches with their lines and bytes; with `count` how many, with `group` how often each captured value."""
         options = {
             "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "context": context, "limit": limit,
             "count": count, "group": group, "start": start,
@@ -98,6 +105,7 @@ class Fetching(Core):
     # What is there
 
     async def show(self, handle: str) -> Facts:
+        """What is known of an output: its tool, measures, state."""
         return await asyncio.to_thread(self.store.resolve, self.session, handle)
 
     async def outputs(self) -> Sequence[Facts]:

@@ -12,7 +12,7 @@ from holdall.bag.keeping import keep
 from holdall.bag.noticing import view_of
 from holdall.bag.showing import shared_beginning
 from holdall.bag.streams import drained
-from holdall.bag.taking import Prepared, text_of, tokens_of
+from holdall.bag.taking import Prepared, text_of, tokens_of, with_text
 from holdall.policy.decide import Decision, Fits, Keep, decide
 from holdall.store.ids import new_tag
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
@@ -127,6 +127,7 @@ async def _noticed(
 def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
+    prepared = with_text(prepared)
     origin = prepared.origin
     if prepared.text is None:
         content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))

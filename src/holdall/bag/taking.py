@@ -33,7 +33,7 @@ class Prepared:
     origin: Origin
     limits: Limits
     decision: Decision
-    text: str | None  # what a model would read of it; None for bytes that are no text
+    text: str | None  # what a model would read of it; None for bytes that are no text, or go to the store unread
     source: object
     parts: Parts | None = None
     notes: tuple[str, ...] = ()
@@ -78,6 +78,16 @@ def text_of(output: object) -> str:
         return repr(output)
 
 
+def with_text(prepared: Prepared) -> Prepared:
+    """The same with the text of large bytes that were on their way to the store; bytes that are none stay without."""
+    if prepared.text is not None or not isinstance(prepared.source, bytes):
+        return prepared
+    try:
+        return replace(prepared, text=prepared.source.decode("utf-8"))
+    except UnicodeDecodeError:
+        return prepared
+
+
 def tokens_of(core: Core, prepared: Prepared) -> int:
     """What it costs to show it whole."""
     if prepared.text is not None:
@@ -115,7 +125,11 @@ def _measured(core: Core, output: object, origin: Origin, limits: Limits) -> Pre
 
 
 def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> Prepared:
-    whole = b"".join(Source(data))
+    whole = data if type(data) is bytes else b"".join(Source(data))
+    if core.dialect.shorten is None and limits.bytes is not None and len(whole) > max(limits.bytes, _MOST_HELD):
+        # A notice shows nothing of it but what is read back from the store: it is never made a text, which may be four
+        # times as large.
+        return Prepared(data, origin, limits, Keep("bytes"), None, whole)
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:

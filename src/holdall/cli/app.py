@@ -13,6 +13,7 @@ from holdall.cli.app_extract import extract
 from holdall.cli.app_gateway import gateway
 from holdall.cli.app_install import install, uninstall
 from holdall.cli.app_run import run, show
+from holdall.cli.app_view import view
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
 
 app = typer.Typer(
@@ -288,5 +289,5 @@ async def query(
     return await fetch.query(handle, ask, home, session, as_json or common.as_json)
 
 
-for _command in (extract, run, gateway, install, uninstall, *CARE):
+for _command in (extract, run, view, gateway, install, uninstall, *CARE):
     app.command()(_command)

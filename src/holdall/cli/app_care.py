@@ -52,6 +52,7 @@ async def demo(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Let a real model do it (default: a scripted one).")
     ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep its session, to look at with holdall view.")] = False,
     home: Home = None,
     session: Session = None,
     as_json: Json = False,
@@ -60,13 +61,13 @@ async def demo(
 
     It searches a log of ten megabytes, has another agent query a JSON export on one line, and crawls a slow site on
     this machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing
-    is configured, and without --home nothing stays. Exit code 3 where a byte is not there.
+    is configured, and without --keep or --home nothing stays. Exit code 3 where a byte is not there.
 
-    Example:  holdall demo      holdall demo --model gguf:qwen.gguf
+    Example:  holdall demo      holdall demo --keep && holdall view      holdall demo --model gguf:qwen.gguf
     """
     from holdall.cli import demo as tour
 
-    return await tour.demo(home, session, as_json or common.as_json, model)
+    return await tour.demo(home, session, as_json or common.as_json, model, keep=keep)
 
 
 CARE = (gc, verify, stats, doctor, demo)

@@ -57,9 +57,9 @@ _SETTINGS = Settings(
 )
 
 
-async def demo(home: str | None, session: str | None, as_json: bool, model: str | None) -> int:
+async def demo(home: str | None, session: str | None, as_json: bool, model: str | None, *, keep: bool = False) -> int:
     began = time.monotonic()
-    named = home or common.home or os.environ.get("HOLDALL_HOME")
+    named = keep or home or common.home or os.environ.get("HOLDALL_HOME")
     with tempfile.TemporaryDirectory(prefix="holdall-demo-") as folder:
         kept_in = configuration(home).home if named else os.path.join(folder, "home")
         name = session or common.session or f"demo-{secrets.token_hex(3)}"
@@ -73,7 +73,10 @@ async def demo(home: str | None, session: str | None, as_json: bool, model: str 
         if as_json:
             show.as_json(tour.to_json(report, seconds))
         elif named:
-            show.about(f"kept in session {one_line(name, 100)}: holdall show --tree {one_line(name, 100)}")
+            at = f" --home {one_line(kept_in, 300)}" if home or common.home else ""
+            show.about(f"kept in session {one_line(name, 100)}. Look at it: holdall view{at}")
+        else:
+            show.about("nothing of it stays; with --keep its session does, for: holdall view")
     if not tour.all_reachable:
         return FAULT
     return _NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0

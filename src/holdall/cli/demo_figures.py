@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from holdall.bag import Holdall
+from holdall.values.answers import Passage
 from holdall.values.events import Event
 from holdall.values.facts import Facts
+from holdall.wire.tool import Ask
 
 
 @dataclass(slots=True)
@@ -68,10 +70,13 @@ async def _output(agent: str, bag: Holdall, facts: Facts, events: Sequence[Event
 
 
 async def read_back(bag: Holdall, output: Output, tick: Callable[[int], None]) -> None:
-    """Page by page, as a model would: each answer within its bounds, until there is no next one."""
+    """Page by page, as a model would: each answer within its bounds, until there is no next one.
+
+    It leaves no trace: what is read here was shown to no model.
+    """
     digest, at = hashlib.sha256(), 0
     while True:
-        page = await bag.read(output.handle, bytes=f"{at}:")
+        page = cast("Passage", await bag.fetch(Ask("read", output.handle, {"bytes": f"{at}:"}), bag.bounds()))
         digest.update(page.data)
         tick(len(page.data))
         output.pages += 1

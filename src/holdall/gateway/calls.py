@@ -11,6 +11,7 @@ from holdall.gateway import eras, results
 from holdall.gateway.client import Asked
 from holdall.gateway.messages import INVALID_PARAMS, Refusal, table
 from holdall.gateway.relay import Relay
+from holdall.upstream import large
 from holdall.upstream.connection import Connection
 from holdall.values.taken import Running
 
@@ -67,9 +68,12 @@ class ToolCall:
         if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
             if not self._asked.open:
                 raise Refusal(INVALID_PARAMS, _TOO_LATE)
-            self._untouched = result
+            self._untouched = large.plain(result)
             return ""
-        self._original = result
+        if (text := large.only_text(result)) is not None:
+            self._original = result
+            return text.data
+        self._original = result = large.plain(result)
         return results.for_the_bag(result)
 
     def _completed(self, result: dict[str, Any]) -> dict[str, Any]:

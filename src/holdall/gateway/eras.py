@@ -21,6 +21,8 @@ _CACHEABLE = frozenset(
     ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
 )
 _LINKS_SINCE = "2025-06-18"
+REMOVED = frozenset(("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"))
+"""What the newer era does not know any more, beside the handshake."""
 
 
 def asks_modern(method: str, params: Mapping[str, Any]) -> str:

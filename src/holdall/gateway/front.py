@@ -20,10 +20,11 @@ from holdall.gateway.messages import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_
 from holdall.gateway.names import Names
 from holdall.gateway.questions import INTERACTIVE, Conversations
 from holdall.gateway.relay import Caller, Relay
+from holdall.gateway.subscriptions import follow
 from holdall.llm.sampling import SampledModel
 from holdall.upstream.greeting import Greeting
 from holdall.upstream.spec import ServerSpec
-from holdall.values.errors import UpstreamFault
+from holdall.values.remote_errors import UpstreamFault
 from holdall.wire.tool import ToolSpec
 
 _LOG = logging.getLogger("holdall.gateway")
@@ -84,8 +85,10 @@ class Front:
         revision = eras.asks_modern(asked.method, asked.params)
         if asked.method == "initialize":
             return await self._initialize(asked)
+        if revision and asked.method in eras.REMOVED:
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
         if asked.method == "ping":
-            return eras.completed("ping", {}, {}) if revision else {}
+            return {}
         relay, catalogue = self._opened(asked, revision)
         try:
             if relay.caller.modern and asked.method in INTERACTIVE:
@@ -100,6 +103,19 @@ class Front:
     async def notified(self, method: str, params: dict[str, Any]) -> None:
         if self._relay is not None and method != "notifications/initialized":
             await self._relay.tell(method, params)
+
+    async def input_schema(self, shown: str, params: dict[str, Any]) -> Mapping[str, Any]:
+        """Of a server's tool, by the name that the client sees; empty where it cannot be known."""
+        if self._bag.owns(shown):
+            return {}
+        call = Asked("", "tools/call", params)
+        relay, _ = self._opened(call, eras.asks_modern(call.method, params))
+        try:
+            server, name = self._meant(self._names, shown, "tool")
+            tools = await relay.servers[server].tools()
+        except (Refusal, UpstreamFault):
+            return {}
+        return next((table(tool.get("inputSchema")) for tool in tools if tool.get("name") == name), table(None))
 
     # The methods
 
@@ -244,26 +260,12 @@ class Front:
     # What changes
 
     async def _listen(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
-        subscriptions = [asyncio.ensure_future(self._subscribe(relay, catalogue, asked, uri)) for uri in uris_of(asked)]
+        subscriptions = [asyncio.ensure_future(follow(relay, catalogue, asked, uri)) for uri in uris_of(asked)]
         try:
             return await self._listeners.listen(asked)
         finally:
             for task in subscriptions:
                 task.cancel()
-
-    async def _subscribe(self, relay: Relay, catalogue: Catalogue, asked: Asked, uri: str) -> None:
-        """Hear of one resource, in the way of its server's era."""
-        place = catalogue.place_of(uri) or relay.servers.names[0]
-        connection = relay.servers[place]
-        try:
-            greeting = await connection.start()
-            if greeting.modern:
-                wanted = {"notifications": {"resourceSubscriptions": [uri]}}
-                await relay.forward(connection, replace_method(asked, LISTEN), wanted)
-            else:
-                await relay.forward(connection, replace_method(asked, "resources/subscribe"), {"uri": uri})
-        except (Refusal, UpstreamFault) as problem:
-            _LOG.warning('changes of a resource of "%s" are not told: %s', place, problem)
 
     async def _heard(self, _server: str, method: str, params: dict[str, Any]) -> None:
         """A notification of a server's that belongs to no call."""
@@ -289,8 +291,3 @@ class Front:
             else:
                 self.client.notify(_TOOLS_CHANGED)
         self._told = names
-
-
-def replace_method(asked: Asked, method: str) -> Asked:
-    """The same request under another name, for a server that knows it so."""
-    return Asked(asked.id, method, {}, open=asked.open)

@@ -14,14 +14,17 @@ from holdall.gateway import messages
 from holdall.gateway.eras import MODERN
 from holdall.gateway.front import House
 from holdall.gateway.http_exchange import Exchange, Receive, Scope, Send
-from holdall.gateway.http_guard import Denied, Guard
+from holdall.gateway.http_guard import PREFLIGHT, Denied, Guard, cors
+from holdall.gateway.http_params import mismatch
 from holdall.gateway.http_session import HttpSession
+from holdall.gateway.http_stream import Event, Stream, place_of
 from holdall.gateway.messages import Message, Refusal, is_id, table
 from holdall.upstream.sdk import ERROR_CODE_HTTP_STATUS, InboundLadderRejection, classify_inbound_request, versions
 
 PATH = "/mcp"
 _LARGEST_BODY = 64 * 1024 * 1024
 _IDLE_SECONDS = 3600.0
+_AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
 _MOST_SESSIONS = 200
 
 OpenBag = Callable[[str], Awaitable[Holdall]]
@@ -45,7 +48,13 @@ class HttpApp:
         try:
             if scope["type"] != "http":
                 return
-            who, headers = self._guard.principal(scope["headers"])
+            headers = self._guard.checked(scope["headers"])
+            exchange.extra = cors(headers)
+            if scope["method"] == "OPTIONS" and "origin" in headers:
+                exchange.extra += PREFLIGHT  # a browser asks this without the token
+                await exchange.answer(204, None)
+                return
+            who = self._guard.principal(headers)
             if scope["path"] != PATH:
                 raise Denied(404, f"there is nothing here; MCP is at {PATH}")
             match scope["method"]:
@@ -80,14 +89,16 @@ class HttpApp:
                 raise Refusal(messages.INVALID_REQUEST, "A body is one message")
             if await self._modern(who, headers, body, exchange):
                 return
-        session, extra = await self._session(who, headers, several)
+        session, new = await self._session(who, headers, several)
+        if new:
+            exchange.extra.append((b"mcp-session-id", new.encode()))
         requests = [one for one in map(table, several) if is_id(one.get("id")) and "method" in one]
         if isinstance(body, list) and requests:
-            await exchange.answer(200, await session.front.client.answers(body), extra)  # type: ignore[arg-type]
+            await exchange.answer(200, await session.front.client.answers(body))
         elif requests:
-            answer = await self._exchange(session, requests[0], headers, exchange, extra=extra, modern=False)
-            if extra and (answer is None or "error" in answer):  # a greeting that failed leaves no session
-                self._sessions.pop((who, extra[0][1].decode()), None)
+            answer = await self._exchange(session, requests[0], headers, exchange)
+            if new and (answer is None or answer.code is not None):  # a greeting that failed leaves no session
+                self._sessions.pop((who, new), None)
                 await session.close()
         else:
             for one in several:
@@ -105,25 +116,44 @@ class HttpApp:
             return True
         verdict = classify_inbound_request(body, headers=dict(headers))
         if isinstance(verdict, InboundLadderRejection):
-            refusal = Refusal(verdict.code, verdict.message, verdict.data)
-            number = body["id"] if is_id(body["id"]) else None
-            await exchange.answer(ERROR_CODE_HTTP_STATUS.get(verdict.code, 400), messages.error(number, refusal))
+            await self._refused(body, Refusal(verdict.code, verdict.message, verdict.data), exchange)
+            return True
+        if body["method"] == "initialize":  # there is no handshake here, and who is served already keeps its era
+            await self._refused(body, Refusal(messages.METHOD_NOT_FOUND, "Method not found", "initialize"), exchange)
             return True
         if who not in self._shared:
             bag = await self._bag_of(who)
             self._shared.setdefault(who, HttpSession(self._house, bag, shared=True))
-        await self._exchange(self._shared[who], body, headers, exchange, extra=[], modern=True)
+        session = self._shared[who]
+        if (refusal := await mismatch(session.front, body, headers)) is not None:
+            await self._refused(body, refusal, exchange)
+            return True
+        await self._exchange(session, body, headers, exchange)
         return True
+
+    async def _refused(self, body: Message, refusal: Refusal, exchange: Exchange) -> None:
+        number = body["id"] if is_id(body["id"]) else None
+        await exchange.answer(ERROR_CODE_HTTP_STATUS.get(refusal.code, 400), messages.error(number, refusal))
 
     async def _get(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         session = self._known(who, headers)
-        stream = session.stand()
+        last = headers.get("last-event-id")
+        stream, position = (session.stand(), 0) if last is None else self._resumed(session, last)
         try:
             exchange.watch()
-            await exchange.begin_stream([])
-            await exchange.pump(stream)
+            await exchange.pump(stream, position, lasting=True, primed=session.primes)
         finally:
             session.left(stream)
+
+    def _resumed(self, session: HttpSession, last_event_id: str) -> tuple[Stream, int]:
+        try:
+            name, position = place_of(last_event_id)
+        except ValueError:
+            name, position = "", 0
+        stream = session.resumed(name)
+        if stream is None or not stream.reaches_back_to(position):
+            raise Denied(400, "what came after this event is not kept any more")
+        return stream, position
 
     async def _delete(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         session = self._known(who, headers)
@@ -133,18 +163,17 @@ class HttpApp:
 
     # Inside
 
-    async def _session(
-        self, who: str, headers: Mapping[str, str], several: list[Any]
-    ) -> tuple[HttpSession, list[tuple[bytes, bytes]]]:
+    async def _session(self, who: str, headers: Mapping[str, str], several: list[Any]) -> tuple[HttpSession, str]:
+        """The session, and its name where it is new."""
         if "mcp-session-id" in headers or not any(table(one).get("method") == "initialize" for one in several):
             named = headers.get("mcp-protocol-version")
             if named is not None and named not in versions.HANDSHAKE_PROTOCOL_VERSIONS:
                 raise Denied(400, "this revision of MCP is not known here")
-            return self._known(who, headers), []
+            return self._known(who, headers), ""
         await self._make_room()
         name = secrets.token_hex(16)
         session = self._sessions[who, name] = HttpSession(self._house, await self._bag_of(who))
-        return session, [(b"mcp-session-id", name.encode())]
+        return session, name
 
     def _known(self, who: str, headers: Mapping[str, str]) -> HttpSession:
         if "mcp-session-id" not in headers:
@@ -163,15 +192,17 @@ class HttpApp:
             raise Denied(503, f"there are {_MOST_SESSIONS} sessions already")
 
     async def _exchange(
-        self, session: HttpSession, request: Message, headers: Mapping[str, str], exchange: Exchange, *,
-        extra: list[tuple[bytes, bytes]], modern: bool,
-    ) -> Message | None:  # fmt: skip
+        self, session: HttpSession, request: Message, headers: Mapping[str, str], exchange: Exchange
+    ) -> Event | None:
         streams = "text/event-stream" in headers.get("accept", "") or "*/*" in headers.get("accept", "")
         own, stream = session.begin(request)
-        answer: Message | None = None
+        answer: Event | None = None
         try:
             exchange.watch()
-            answer = await exchange.carry(stream, extra, streams=streams, modern=modern)
+            if streams and not session.shared and request["method"] not in _AT_ONCE:
+                answer = await exchange.pump(stream, lasting=True, primed=session.primes)
+            else:
+                answer = await exchange.carry(stream, streams=streams, modern=session.shared)
         finally:
-            session.finish(own, cancel=modern and answer is None)
+            session.finish(own, cancel=session.shared and answer is None)
         return answer

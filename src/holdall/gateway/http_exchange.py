@@ -9,8 +9,7 @@ from typing import Any
 
 from holdall.gateway import messages
 from holdall.gateway.http_guard import Denied
-from holdall.gateway.http_session import Stream
-from holdall.gateway.messages import Message, table
+from holdall.gateway.http_stream import RETRY_MILLISECONDS, Event, Stream, event_id
 from holdall.upstream.sdk import ERROR_CODE_HTTP_STATUS
 
 _DEFER_SECONDS = 5.0  # an answer that takes longer begins as a stream, which can be kept alive
@@ -21,6 +20,7 @@ _STREAM = [
     (b"x-accel-buffering", b"no"),
 ]
 
+Headers = list[tuple[bytes, bytes]]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -33,6 +33,7 @@ class Exchange:
         self._begun = False
         self._watching: asyncio.Task[None] | None = None
         self.gone = False
+        self.extra: Headers = []  # of whatever is answered
 
     def watch(self) -> None:
         """From here on a client that leaves ends the task that answers it."""
@@ -61,62 +62,74 @@ class Exchange:
             if not event.get("more_body"):
                 return found
 
-    async def answer(self, status: int, value: object, extra: list[tuple[bytes, bytes]] | None = None) -> None:
+    async def answer(self, status: int, value: object) -> None:
+        """Plain JSON; None for a body of nothing."""
+        await self._write(status, b"" if value is None else messages.encode(value)[:-1])  # type: ignore[arg-type]
+
+    async def carry(self, stream: Stream, *, streams: bool, modern: bool) -> Event | None:
+        """Everything up to the answer, which is given; None where the stream ended without one.
+
+        Where it need not be a stream it is one only if something has to be told before the answer.
+        """
+        first: Event | None = None
+        try:
+            first = await stream.after(0, _DEFER_SECONDS if streams else None)
+            position = 1
+            while not streams and first is not None and not first.answers:
+                first = await stream.after(position, None)
+                position += 1
+        except TimeoutError:
+            return await self.pump(stream)
+        if first is None and not streams:
+            raise Denied(503, "the request was cancelled, or the gateway ends")
+        if first is None or not first.answers:
+            return await self.pump(stream)
+        # In the older era HTTP says nothing about an error of the protocol: 404 would mean the session.
+        status = ERROR_CODE_HTTP_STATUS.get(first.code, 200) if modern and first.code is not None else 200
+        await self._write(status, first.data)
+        return first
+
+    async def pump(
+        self, stream: Stream, position: int = 0, *, lasting: bool = False, primed: bool = False
+    ) -> Event | None:
+        """Messages as events until the answer, which is given, or until the end of the stream.
+
+        `lasting`: events have ids, by which a client that lost them can ask for them. `primed`: it gets one at once.
+        """
+        self._begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self.extra]})
+        if primed:
+            first = f"id: {event_id(stream, position)}\r\nretry: {RETRY_MILLISECONDS}\r\ndata: \r\n\r\n"
+            await self._more(first.encode())
+        stream.readers += 1
+        try:
+            while True:
+                try:
+                    event = await stream.after(position, _PING_SECONDS)
+                except TimeoutError:
+                    await self._more(b": ping\r\n\r\n")
+                    continue
+                if event is None:
+                    await self._more(b"", last=True)
+                    return None
+                position += 1
+                number = f"id: {event_id(stream, position)}\r\n".encode() if lasting else b""
+                await self._more(number + b"event: message\r\ndata: " + event.data + b"\r\n\r\n", last=event.answers)
+                if event.answers:
+                    return event
+        finally:
+            stream.readers -= 1
+
+    async def _more(self, data: bytes, *, last: bool = False) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+
+    async def _write(self, status: int, data: bytes) -> None:
         if self._begun:
             return
         self._begun = True
-        data = b"" if value is None else messages.encode(value)[:-1]  # type: ignore[arg-type] - whatever is JSON
         kind = [(b"content-type", b"application/json")] if data else []
         kind += [(b"www-authenticate", b"Bearer")] if status == 401 else []
         size = (b"content-length", str(len(data)).encode())
-        await self._send({"type": "http.response.start", "status": status, "headers": [*kind, size, *(extra or [])]})
-        await self._send({"type": "http.response.body", "body": data})
-
-    async def begin_stream(self, extra: list[tuple[bytes, bytes]]) -> None:
-        self._begun = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *extra]})
-
-    async def carry(
-        self, stream: Stream, extra: list[tuple[bytes, bytes]], *, streams: bool, modern: bool
-    ) -> Message | None:
-        """Everything up to the answer, which is given; None where the stream ended without one."""
-        first: Message | None = None
-        while True:
-            try:
-                first = await stream.next(_DEFER_SECONDS if streams else 7 * 24 * 3600.0)
-            except TimeoutError:
-                break
-            if first is None or "method" not in first or streams:
-                break
-        if first is None and not streams:
-            raise Denied(503, "the gateway ends")
-        if first is not None and "method" not in first:
-            code = table(first.get("error")).get("code")
-            # In the older era HTTP says nothing about an error of the protocol: 404 would mean the session.
-            status = ERROR_CODE_HTTP_STATUS.get(code, 200) if modern and isinstance(code, int) else 200
-            await self.answer(status, first, extra)
-            return first
-        await self.begin_stream(extra)
-        return await self.pump(stream, first)
-
-    async def pump(self, stream: Stream, first: Message | None = None) -> Message | None:
-        """Messages as events until the answer, which is given, or until the end of the stream."""
-        message = first
-        while True:
-            if message is not None:
-                data = messages.encode(message)[:-1]
-                answered = "method" not in message
-                event = b"event: message\r\ndata: " + data + b"\r\n\r\n"
-                await self._send({"type": "http.response.body", "body": event, "more_body": not answered})
-                if answered:
-                    return message
-            else:
-                await self._send({"type": "http.response.body", "body": b": ping\r\n\r\n", "more_body": True})
-            try:
-                message = await stream.next(_PING_SECONDS)
-            except TimeoutError:
-                message = None
-                continue
-            if message is None:
-                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-                return None
+        headers = [*kind, size, *self.extra]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._more(data, last=True)

@@ -8,7 +8,11 @@ import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-_ONCE = ("host", "origin", "authorization", "mcp-session-id", "mcp-protocol-version", "content-type")
+_ONCE = frozenset(
+    ("host", "origin", "authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name",
+     "content-type", "last-event-id")
+)  # fmt: skip
+_PARAMS = "mcp-param-"
 _SCHEME = "bearer "
 
 
@@ -28,21 +32,23 @@ class Guard:
     hosts: frozenset[str]
     origins: frozenset[str]
 
-    def principal(self, raw: Sequence[tuple[bytes, bytes]]) -> tuple[str, dict[str, str]]:
-        """Who asks, and the headers by their names in lower case. Raises Denied."""
+    def checked(self, raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+        """The headers by their names in lower case, of a request that came by a name of ours. Raises Denied."""
         headers: dict[str, str] = {}
         for name, value in raw:
             key = name.decode("latin-1").lower()
-            if key in headers and key in _ONCE:
+            if key in headers and (key in _ONCE or key.startswith(_PARAMS)):
                 raise Denied(400, f"the header {key} stands twice")
             headers[key] = value.decode("latin-1")
         if headers.get("host", "").lower() not in self.hosts:
             raise Denied(421, "this host is not served here; allow it with --allow-host")
         if "origin" in headers and headers["origin"].lower() not in self.origins:
             raise Denied(403, "this origin is not allowed; allow it with --allow-origin")
-        return self._known(headers.get("authorization", "")), headers
+        return headers
 
-    def _known(self, given: str) -> str:
+    def principal(self, headers: Mapping[str, str]) -> str:
+        """Who asks. Raises Denied."""
+        given = headers.get("authorization", "")
         if not given.lower().startswith(_SCHEME):
             raise Denied(401, "a token is needed: Authorization: Bearer TOKEN")
         token = given[len(_SCHEME) :].strip().encode("latin-1", "replace")
@@ -51,6 +57,24 @@ class Guard:
         if not found:
             raise Denied(401, "this token is not known")
         return found[0]
+
+
+PREFLIGHT = [
+    (b"access-control-allow-methods", b"POST, GET, DELETE"),
+    (b"access-control-allow-headers", b"*, authorization"),
+    (b"access-control-max-age", b"3600"),
+]
+
+
+def cors(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """What lets a page of this origin, which was checked, read the answer."""
+    if (origin := headers.get("origin")) is None:
+        return []
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate"),
+        (b"vary", b"origin"),
+    ]
 
 
 def hosts_of(host: str, port: int, allowed: Sequence[str]) -> frozenset[str]:

@@ -1,10 +1,10 @@
 """One client over HTTP: its front, and the streams on which messages reach it.
 
 A message that belongs to a request goes out on the answer to that request; another one on the stream that the client
-keeps open, on whatever answer is open where it keeps none, or waits until there is one.
+keeps open, on whatever answer is open where it keeps none, or waits until there is one. In the older era a client whose
+connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
 """
 
-import asyncio
 import itertools
 import time
 from collections import deque
@@ -12,44 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from holdall.bag import Holdall
+from holdall.gateway import messages
 from holdall.gateway.front import Front, House
-from holdall.gateway.messages import Message, RequestId, meta_of, table
-from holdall.upstream.sdk import SUBSCRIPTION_ID_META_KEY
+from holdall.gateway.http_stream import Finished, Stream
+from holdall.gateway.messages import Message, Refusal, RequestId, is_id, table
 
 _MOST_WAITING = 1000
-
-
-class Stream:
-    """Messages for one answer, or for the stream that stands. None is its end."""
-
-    def __init__(self, original: RequestId | None = None, own: RequestId | None = None) -> None:
-        self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
-        self._original = original
-        self._own = own
-
-    def put(self, message: Message) -> None:
-        self._messages.put_nowait(self._renamed(message))
-
-    def end(self) -> None:
-        self._messages.put_nowait(None)
-
-    async def next(self, seconds: float) -> Message | None:
-        """The next message; raises TimeoutError where none comes, and gives None at the end."""
-        async with asyncio.timeout(seconds):
-            return await self._messages.get()
-
-    def _renamed(self, message: Message) -> Message:
-        """Clients that know nothing of each other use the same ids: inside there is another one, here it is theirs."""
-        if self._own is None:
-            return message
-        if message.get("id") == self._own and "method" not in message:
-            message = {**message, "id": self._original}
-        for key in ("params", "result"):
-            inner = table(message.get(key))
-            if meta_of(inner).get(SUBSCRIPTION_ID_META_KEY) == self._own:
-                meta = {**meta_of(inner), SUBSCRIPTION_ID_META_KEY: self._original}
-                message = {**message, key: {**inner, "_meta": meta}}
-        return message
+_CANCELLED = "notifications/cancelled"
+_PRIMED_SINCE = "2025-11-25"
 
 
 class HttpSession:
@@ -60,70 +30,111 @@ class HttpSession:
     ) -> None:
         self.bag = bag
         self.front = Front(house, bag, self._send)
-        self.standing: Stream | None = None
-        self._shared = shared
+        self.shared = shared
+        self._standing: Stream | None = None
         self._clock = clock
         self._numbers = itertools.count(1)
-        self._streams: dict[RequestId, Stream] = {}
+        self._streams: dict[RequestId, Stream] = {}  # of requests that are not answered
+        self._finished = Finished()
         self._waiting: deque[Message] = deque(maxlen=_MOST_WAITING)
         self._touched = clock()
 
     @property
     def idle_seconds(self) -> float:
-        return 0.0 if self._streams or self.standing is not None else self._clock() - self._touched
+        return 0.0 if self._streams or self._standing is not None else self._clock() - self._touched
+
+    @property
+    def primes(self) -> bool:
+        """Whether the client knows of an event without a message, whose id it can come back with."""
+        return self.front.revision >= _PRIMED_SINCE
 
     def begin(self, message: Message) -> tuple[RequestId, Stream]:
         """A request of the client's, and the stream that ends with its answer."""
         self._touched = self._clock()
         original: RequestId = message["id"]
-        own = f"http-{next(self._numbers)}" if self._shared else original
-        stream = Stream(original, own if self._shared else None)
-        self._streams[own] = stream
-        self.front.client.hear({**message, "id": own})
+        number = next(self._numbers)
+        own = f"http-{number}" if self.shared else original
+        stream = Stream(f"a{number}", original, own if self.shared else None)
+        if own in self._streams:  # whoever came first with this id is not to be disturbed
+            stream.put(messages.error(original, Refusal(messages.INVALID_REQUEST, "This id is in use")))
+        else:
+            self._streams[own] = stream
+            self.front.client.hear({**message, "id": own})
         return own, stream
 
     def finish(self, own: RequestId, *, cancel: bool) -> None:
         """Nobody listens to this answer any more. In the newer era that cancels the request."""
         self._touched = self._clock()
-        self._streams.pop(own, None)
         if cancel:
-            self.hear({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": own}})
+            self.hear({"jsonrpc": "2.0", "method": _CANCELLED, "params": {"requestId": own}})
 
     def hear(self, message: Message) -> None:
         self._touched = self._clock()
         self.front.client.hear(message)
+        if message.get("method") == _CANCELLED:
+            self._without_answer(table(message.get("params")).get("requestId"))
 
     def stand(self) -> Stream:
         """The stream for what belongs to no request. A second one takes the place of the first."""
-        if self.standing is not None:
-            self.standing.end()
-        stream = self.standing = Stream()
+        if self._standing is not None:
+            self._standing.end()
+        return self._stands(Stream(f"s{next(self._numbers)}"))
+
+    def resumed(self, name: str) -> Stream | None:
+        """A stream that its reader has lost."""
+        if self._standing is not None and self._standing.name == name:
+            return self._standing
+        found = self._finished.get(name)
+        if found is not None and name.startswith("s"):
+            if self._standing is not None:
+                self._standing.end()
+            return self._stands(found)
+        return found or next((one for one in self._streams.values() if one.name == name), None)
+
+    def left(self, stream: Stream) -> None:
+        """Its reader has gone, perhaps to come back."""
+        self._touched = self._clock()
+        if self._standing is stream and not stream.readers:
+            self._standing = None
+            self._finished.keep(stream)
+
+    async def close(self) -> None:
+        self.front.ending()
+        for stream in (*self._streams.values(), *((self._standing,) if self._standing else ())):
+            stream.end()
+        await self.front.close()
+
+    def _stands(self, stream: Stream) -> Stream:
+        self._standing = stream
         while self._waiting:
             stream.put(self._waiting.popleft())
         return stream
 
-    def left(self, stream: Stream) -> None:
-        self._touched = self._clock()
-        if self.standing is stream:
-            self.standing = None
-
-    async def close(self) -> None:
-        self.front.ending()
-        for stream in (*self._streams.values(), *((self.standing,) if self.standing else ())):
+    def _without_answer(self, number: Any) -> None:
+        stream = self._streams.pop(number, None) if is_id(number) else None
+        if stream is not None:
             stream.end()
-        await self.front.close()
 
     def _send(self, message: Message, related: RequestId | None) -> None:
+        if _is_answer(message):
+            self._answer(message, related)
+            return
         stream = self._streams.get(related) if related is not None else None
-        if stream is None and related is not None and _is_answer(message):
-            return  # nobody waits for it
-        stream = stream or self.standing
-        if stream is None and self._streams and not self._shared:
-            stream = next(reversed(self._streams.values()))
+        stream = stream or self._standing
+        if stream is None and not self.shared:
+            stream = next((one for one in reversed(self._streams.values()) if one.readers), None)
         if stream is not None:
             stream.put(message)
-        elif not self._shared:
+        elif not self.shared:
             self._waiting.append(message)
+
+    def _answer(self, message: Message, related: RequestId | None) -> None:
+        stream = self._streams.pop(related, None) if related is not None else None
+        if stream is None:
+            return  # nobody waits for it
+        stream.put(message)
+        if not self.shared:
+            self._finished.keep(stream)
 
 
 def _is_answer(message: dict[str, Any]) -> bool:

@@ -21,7 +21,8 @@ from holdall.upstream.keeper import Means
 from holdall.upstream.routes import Callbacks, Declined
 from holdall.upstream.servers import Servers
 from holdall.upstream.spec import ServerSpec
-from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+from holdall.values.errors import WrongUse
+from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
 
 _LOG = logging.getLogger("holdall.gateway")
 _PATIENCE = Patience(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
@@ -76,7 +77,10 @@ class Relay:
     async def forward(
         self, connection: Connection, asked: Asked, params: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """The result of the same request at this server. Raises Refusal as the server does, and UpstreamFault."""
+        """The result of the same request at this server. Raises Refusal as the server does, and UpstreamFault.
+
+        In the result of a tool a large text may be a LargeText.
+        """
         greeting = await connection.start()
         given = eras.towards_server(asked.params if params is None else params, modern=greeting.modern)
         self._under_way[connection.name].append(asked)
@@ -142,6 +146,7 @@ class Relay:
             if asked.method == "tools/call":
                 more = {name: value for name, value in params.items() if name not in ("name", "arguments")}
                 arguments = table(params.get("arguments"))
+                options["takes_large"] = True
                 return (await connection.call(str(params["name"]), arguments, more=more, **options)).result
             return (await connection.request(asked.method, params, **options)).result
         except UpstreamRefused as refusal:
@@ -172,7 +177,7 @@ class Relay:
 
     def _callbacks(self, server: str) -> Callbacks:
         async def notify(method: str, params: dict[str, Any]) -> None:
-            if self.caller.modern and method == _LOG_MESSAGE:
+            if method == _LOG_MESSAGE:
                 self._logged(server, params)
             else:
                 await self._heard(server, method, params)
@@ -183,10 +188,14 @@ class Relay:
         return Callbacks(notify, ask)
 
     def _logged(self, server: str, params: dict[str, Any]) -> None:
-        """In the newer era a log message belongs to a request that asked for it; over stdio nothing says to which."""
-        wanting = [one for one in self._under_way[server] if one.open and eras.LOG_LEVEL in one.meta]
-        if wanting:
-            self._client.notify(_LOG_MESSAGE, params, related=wanting[-1].id)
+        """Over stdio nothing says to which request a log message belongs: the last one is told, before its answer.
+
+        In the newer era it is told only where the request asked for it.
+        """
+        modern = self.caller.modern
+        wanting = [one for one in self._under_way[server] if one.open and (not modern or eras.LOG_LEVEL in one.meta)]
+        if wanting or not modern:
+            self._client.notify(_LOG_MESSAGE, params, related=wanting[-1].id if wanting else None)
 
     async def _ask(self, server: str, method: str, params: dict[str, Any], asked: Asked | None) -> dict[str, Any]:
         """A question of a server's to the client. One of the newer era is asked by the result of a call of its own."""

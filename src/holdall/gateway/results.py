@@ -9,10 +9,12 @@ from typing import Any, cast
 from holdall.gateway import eras
 from holdall.gateway.messages import Refusal
 from holdall.text.escape import for_people
+from holdall.upstream.large import only_text, plain
 from holdall.values.answers import Answer
 from holdall.values.facts import Facts
 from holdall.values.taken import Inline, Kept, Running, Taken, Unkept
 from holdall.wire.mcp_results import kept_note, link, running_note
+from holdall.wire.notes import structured_gone
 
 _ENVELOPE = ("content", "structuredContent", "isError")
 _MOST_LINKS = 5
@@ -30,19 +32,24 @@ def for_the_client(taken: Taken, original: dict[str, Any] | None, *, revision: s
     """`original` is what the server answered; None where it did not."""
     match taken:
         case Inline(content=content):
-            return original if original is not None and not isinstance(content, str) else text(content, taken.is_error)
+            whole = original is not None and not isinstance(content, str)
+            return plain(original) if whole else text(content, taken.is_error)
         case Running(content=content, handle=handle):
             more = {"structuredContent": running_note(handle)} if has_schema else {}
             return {**text(content), **more}
         case Kept(content=content, artifact=facts, others=others):
             result = _merged(original, content, taken.is_error)
-            if has_schema and not taken.is_error and "structuredContent" not in result:
+            wanted = has_schema or "structuredContent" in (original or {})
+            if wanted and not taken.is_error and "structuredContent" not in result:
                 result["structuredContent"] = kept_note(facts)
             if eras.knows_links(revision):
                 result["content"] = [*result["content"], *_links(facts, others)]
             return result
-        case Unkept(content=content):
-            return _merged(original, content, taken.is_error)
+        case Unkept(content=content, fault=fault):
+            result = _merged(original, content, taken.is_error)
+            if (large := only_text(original or {})) is not None and "structuredContent" in (original or {}):
+                result["structuredContent"] = structured_gone(len(large.data), str(fault))
+            return result
 
 
 def of_answer(answer: Answer) -> dict[str, Any]:
@@ -64,6 +71,12 @@ def refused(taken: Taken, refusal: Refusal) -> Refusal:
 
 
 def _merged(original: dict[str, Any] | None, content: object, is_error: bool) -> dict[str, Any]:
+    if original is not None and only_text(original) is not None:
+        if isinstance(content, bytes):
+            return plain(original)  # shown as it is
+        block = {**original["content"][0], "text": str(content)}
+        shown = {name: value for name, value in original.items() if name != "structuredContent"}  # which is the same
+        return {**shown, "content": [block]}
     shown = dict(cast("Mapping[str, Any]", content)) if isinstance(content, Mapping) else {}
     if not isinstance(shown.get("content"), list):
         return text(cast("object", content), is_error)

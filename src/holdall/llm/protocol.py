@@ -24,6 +24,8 @@ class Request:
 
 
 class Model(Protocol):
+    """What Holdall needs of a language model; docs/models.md names those that ship."""
+
     @property
     def name(self) -> str:
         """As it is written in settings: `provider:name`, `gguf:PATH`."""

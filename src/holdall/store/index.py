@@ -1,28 +1,18 @@
 """A cache of the records in one SQLite file, so that listing and finding by call id do not open every record.
 
 Everything in it can be read again from the records, and every row carries a checksum of its own. So no failure here
-is ever the user's: a damaged file is set aside and started anew, a busy one is done without. It never holds anything
-that exists nowhere else.
-
-The journal is a rollback journal, not a write-ahead log: readers and writers of several processes then meet only in
-SQLite's oldest and best-tried code.
+is ever the user's (`store.cache_file`). It never holds anything that exists nowhere else.
 """
 
 import contextlib
 import json
-import os
 import sqlite3
-from collections.abc import Callable, Sequence
-from typing import TypeVar
 
-from holdall.policy.measure import checksum
+from holdall.store.cache_file import CacheFile, proof_of
 from holdall.values.facts import Facts
-
-T = TypeVar("T")
 
 NAME = "index.sqlite"
 _VERSION = 1
-_PATIENCE_SECONDS = 0.5  # for other processes; a use of the cache that takes longer is done without
 _CLEAR = "DROP TABLE IF EXISTS outputs; DROP TABLE IF EXISTS complete;"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS outputs (
@@ -44,12 +34,13 @@ _LOOK_UP = {
 
 
 class Index:
-    """One connection. `path` is the file; a link in its place is set aside like any other damage."""
+    """One connection to the file at `path`."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
+        self._file = CacheFile(path, version=_VERSION, tables=_SCHEMA, clear=_CLEAR)
+
+    def close(self) -> None:
+        self._file.close()
 
     def rows(self, session: str) -> dict[str, tuple[str, Facts]]:
         """Handle to (stamp, facts) for every row that proves itself."""
@@ -59,10 +50,10 @@ class Index:
             query = "SELECT handle, stamp, facts, proof FROM outputs WHERE session = ?"
             for handle, stamp, text, proof in database.execute(query, (session,)):
                 with contextlib.suppress(KeyError, TypeError, ValueError):
-                    if proof == _proof(text, stamp):
+                    if proof == proof_of(text, stamp):
                         found[handle] = (stamp, Facts.from_json(json.loads(text)))
 
-        self._try(look, None)
+        self._file.use(look, None)
         return found
 
     def handles(self, session: str, *, column: str, value: str) -> list[str]:
@@ -72,15 +63,15 @@ class Index:
             found = database.execute(_LOOK_UP[column], (session, _storable(value)))
             return [handle for (handle,) in found if isinstance(handle, str)]  # a damaged one may be anything
 
-        return self._try(look, [])
+        return self._file.use(look, [])
 
     def is_complete(self, session: str) -> bool:
         """Whether every record of the session was here once; until then a miss means nothing."""
         query = "SELECT 1 FROM complete WHERE session = ?"
-        return self._try(lambda database: database.execute(query, (session,)).fetchone() is not None, False)
+        return self._file.use(lambda database: database.execute(query, (session,)).fetchone() is not None, False)
 
     def mark_complete(self, session: str) -> None:
-        self._change("INSERT OR IGNORE INTO complete VALUES (?)", [(session,)])
+        self._file.change("INSERT OR IGNORE INTO complete VALUES (?)", [(session,)])
 
     def save(self, entries: list[tuple[str, Facts]]) -> None:
         """(stamp, facts) of records that were just written or read."""
@@ -88,101 +79,12 @@ class Index:
         for stamp, facts in entries:
             text = json.dumps(facts.to_json(), default=str)
             rows.append((facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
-                         facts.measure.sha256, text, _proof(text, stamp)))  # fmt: skip
-        self._change("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                         facts.measure.sha256, text, proof_of(text, stamp)))  # fmt: skip
+        self._file.change("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def forget(self, session: str, handles: list[str]) -> None:
         pairs = [(session, handle) for handle in handles]
-        self._change("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
-
-    def _change(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        def change(database: sqlite3.Connection) -> None:
-            with database:
-                database.executemany(statement, rows)
-
-        self._try(change, None)
-
-    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Whatever goes wrong costs this one use of the cache and nothing else."""
-        try:
-            return work(self._connected())
-        except (sqlite3.Error, ValueError) as problem:  # ValueError: an error text that is damaged itself
-            self.close()
-            if _is_damage(problem):
-                self._set_aside()
-        except OSError:
-            self.close()
-        return otherwise
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is not None and self._identity == _identity(self._path):
-            return self._connection
-        self.close()  # or never opened, or the file was set aside or removed by somebody else
-        if os.path.islink(self._path):
-            self._set_aside()
-        # The file is made by us first: SQLite would make it with the mode that the umask leaves.
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-            os.chmod(self._path, 0o600)
-        try:
-            self._connection = self._open()
-        except (sqlite3.Error, ValueError) as problem:
-            if not _is_damage(problem):
-                raise
-            self._set_aside()
-            self._connection = self._open()
-        return self._connection
-
-    def _open(self) -> sqlite3.Connection:
-        # Used from one thread at a time, though not always the same: the store holds a lock around it.
-        database = sqlite3.connect(self._path, timeout=_PATIENCE_SECONDS, check_same_thread=False)
-        try:
-            database.execute("PRAGMA journal_mode = TRUNCATE")
-            database.execute("PRAGMA synchronous = OFF")
-            if database.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                # In one step: a second process must not meet a database without tables.
-                database.executescript(f"BEGIN IMMEDIATE; {_CLEAR} {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
-        except BaseException:
-            database.close()
-            raise
-        self._identity = _identity(self._path)
-        return database
-
-    def _set_aside(self) -> None:
-        for number in range(100):
-            aside = f"{self._path}.damaged-{number}"
-            if not os.path.lexists(aside):
-                with contextlib.suppress(OSError):
-                    os.rename(self._path, aside)
-                return
-        with contextlib.suppress(OSError):
-            os.unlink(self._path)
-
-
-def _is_damage(problem: Exception) -> bool:
-    """Whether the file is wrong, rather than busy, read-only or on a disk without space: then it is done without."""
-    if not isinstance(problem, sqlite3.OperationalError):
-        return True
-    code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # text that is none comes without a code
-    return code == sqlite3.SQLITE_ERROR
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        about = os.stat(path, follow_symlinks=False)
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
-
-
-def _proof(text: str, stamp: str) -> int:
-    return checksum(f"{stamp}\n{text}".encode()) >> 1  # SQLite's integers are signed
+        self._file.change("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
 
 
 def _storable(value: str) -> str:

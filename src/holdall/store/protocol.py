@@ -74,6 +74,8 @@ class OutputWriter(Protocol):
 
 
 class OutputStore(Protocol):
+    """Where outputs live. Every store passes the same tests (tests/store)."""
+
     def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
         """The session of that name, made where there is none. Two processes that ask at once get the same one."""
         ...

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 
 from holdall.store import disk
+from holdall.store.bundle_publish import finish_what_was_begun
 from holdall.store.catalogue import Catalogue
 from holdall.store.folder import SessionFolder
 from holdall.store.index import NAME, Index
@@ -31,7 +32,13 @@ class Root:
     def _open(self) -> None:
         self._descriptor = disk.open_root(self.home)
         self.sessions = Sessions(self._descriptor, self._clock)
+        finish_what_was_begun(self._descriptor, self.sessions)
         self.catalogue = Catalogue(Index(os.path.join(self.home, NAME)))
+
+    @property
+    def descriptor(self) -> int:
+        """The open data folder."""
+        return self._descriptor
 
     def close(self) -> None:
         with self._lock:

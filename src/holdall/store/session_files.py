@@ -20,7 +20,7 @@ from holdall.values.errors import SessionHeld
 
 TRANSCRIPT = "transcript.ndjson"
 TREE = "tree.json"
-_LEASE = ".agent"
+LEASE = ".agent"
 _WHO = 1000  # bytes that say who holds it
 
 
@@ -93,7 +93,7 @@ class SessionFiles:
 def _take(inside: int, holder: str) -> int:
     """The open file whose lock is the lease. The kernel lets go of it when the process ends, however it ends."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(_LEASE, flags, 0o600, dir_fd=inside)
+    descriptor = os.open(LEASE, flags, 0o600, dir_fd=inside)
     try:
         os.fchmod(descriptor, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

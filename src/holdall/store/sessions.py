@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -130,6 +130,22 @@ class Sessions:
         self._save(folder, info)
         os.fsync(folder)
         return folder
+
+    @contextlib.contextmanager
+    def naming(self) -> Generator[int]:
+        """Hold the names: nobody makes a session meanwhile. Gives the open folder of names."""
+        names = self._names()
+        with disk.locked(_LOCK, inside=names):
+            yield names
+
+    def claim(self, info: SessionInfo) -> None:
+        """Say whose the name is. The caller holds the names, and syncs them."""
+        disk.write_new(_claim(info.name), _claiming(info), inside=self._names(), token=new_tag(), replace=True)
+
+    def forget(self, name: str) -> None:
+        """Take back a claim. The caller holds the names."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(_claim(name), dir_fd=self._names())
 
     def _names(self) -> int:
         if self._names_folder >= 0 and os.fstat(self._names_folder).st_nlink == 0:  # removed by hand

@@ -20,6 +20,8 @@ _BLOCK = 64 * 1024
 
 
 class Tokenizer(Protocol):
+    """Anything that counts tokens, under a name that notices can tell."""
+
     @property
     def name(self) -> str: ...
 

@@ -17,7 +17,8 @@ from holdall.upstream.session import Session
 from holdall.upstream.sharing import Ended, joined, shared
 from holdall.upstream.spec import ServerSpec
 from holdall.upstream.tools import Listing, listing
-from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused, WrongUse
+from holdall.values.errors import WrongUse
+from holdall.values.remote_errors import UpstreamFault, UpstreamOverdue, UpstreamRefused
 
 _CALL, _LIST = "tools/call", "tools/list"
 _MOST_LISTINGS = 3  # of a server whose tools never stand still
@@ -69,17 +70,20 @@ class Connection:
         timeout: float | None = None,  # noqa: ASYNC109 - a deadline that progress puts off
         callbacks: Callbacks | None = None,
         more: Mapping[str, Any] | None = None,
+        takes_large: bool = False,
     ) -> Reply:
         """`timeout` counts from when the request is sent, and anew from each progress; None is the server's own.
 
         `progress` gets the params of each such notification; `callbacks` get the others, and the requests, that the
         server sends for this call, where it can be told. `more` are further params of the request, `_meta` included.
-        Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamOverdue and
+        With `takes_large` a text of more than a megabyte may be a LargeText in the result, which is its bytes. Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamOverdue and
         UpstreamRefused, which are kinds of it.
         """
         given = dict(arguments or {})
         params = {**(more or {}), "name": tool, "arguments": given}
-        options: dict[str, Any] = {"name": tool, "progress": progress, "callbacks": callbacks}
+        options: dict[str, Any] = {
+            "name": tool, "progress": progress, "callbacks": callbacks, "takes_large": takes_large,
+        }  # fmt: skip
         try:
             return await self._request(_CALL, params, timeout, options)
         except UpstreamRefused as refusal:

@@ -40,6 +40,7 @@ class HttpChannel:
         self._client = _Client(spec)
         self.read: Any = None
         self.write: Any = None
+        self.large = set[str]()  # none: the SDK reads what comes this way
 
     @property
     def pid(self) -> None:

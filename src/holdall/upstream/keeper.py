@@ -22,7 +22,8 @@ from holdall.upstream.session import LISTEN, Session
 from holdall.upstream.sharing import Ended, joined, shared
 from holdall.upstream.spec import HttpServer, ServerSpec
 from holdall.upstream.stdio import Bounds, StdioChannel
-from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+from holdall.values.errors import WrongUse
+from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
 
 _LISTENED = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
 _AGAIN = 1.0  # seconds before it is listened to again

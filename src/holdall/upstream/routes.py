@@ -104,6 +104,7 @@ class Call:
         seconds: float,
         progress: Progress | None = None,
         callbacks: Callbacks | None = None,
+        takes_large: bool = False,
     ) -> None:
         self.number = number
         self.method = method
@@ -111,6 +112,7 @@ class Call:
         self.seconds = seconds
         self.progress = progress
         self.callbacks = callbacks
+        self.takes_large = takes_large  # whether a LargeText is welcome in its result
         self.mailbox = Mailbox()
         self.limit: asyncio.Timeout | None = None
         self.trouble: Trouble | None = None

@@ -21,6 +21,7 @@ try:
         encode_header_value,
         find_invalid_x_mcp_header,
         mcp_param_headers,
+        validate_mcp_param_headers,
         x_mcp_header_map,
     )
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -55,6 +56,7 @@ __all__ = [
     "mcp_param_headers",
     "streamable_http_client",
     "types",
+    "validate_mcp_param_headers",
     "versions",
     "x_mcp_header_map",
 ]

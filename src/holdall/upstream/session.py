@@ -14,10 +14,12 @@ from holdall.text.escape import one_line
 from holdall.upstream import faults
 from holdall.upstream.greeting import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
 from holdall.upstream.inbox import Inbox
+from holdall.upstream.large import plain
 from holdall.upstream.routes import CURRENT, Call, Callbacks
 from holdall.upstream.sdk import CallOptions, JSONRPCDispatcher, MCPError, TransportContext
 from holdall.upstream.spec import ServerSpec
-from holdall.values.errors import UpstreamFault, WrongUse
+from holdall.values.errors import WrongUse
+from holdall.values.remote_errors import UpstreamFault
 
 LISTEN = "subscriptions/listen"
 _FINAL = (0, 401, 403, 407)  # no connection, or no permission: the other era would not help
@@ -28,6 +30,11 @@ class Channel(Protocol):
 
     read: Any
     write: Any
+
+    @property
+    def large(self) -> set[str]:
+        """The ids of those results that may hold a LargeText; whoever takes one removes it."""
+        ...
 
     @property
     def heard(self) -> int:
@@ -157,7 +164,14 @@ class Session:
         self._inbox.calls[call.number] = call
         token = CURRENT.set(call)
         try:
-            return await self._dispatcher.send_raw_request(call.method, params, options)
+            found = await self._dispatcher.send_raw_request(call.method, params, options)
+            # The SDK holds on to a message until the next one comes; this may be a large one.
+            result = dict(found)
+            found.clear()
+            if str(call.number) not in self.channel.large:
+                return result
+            self.channel.large.discard(str(call.number))
+            return result if call.takes_large else plain(result)
         except asyncio.CancelledError:
             call.mailbox.close()
             raise

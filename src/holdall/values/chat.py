@@ -18,11 +18,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class System:
+    """The instructions of a conversation."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class User:
+    """What a person, or the runtime in their place, says."""
+
     text: str
 
 

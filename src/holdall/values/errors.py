@@ -19,6 +19,7 @@
     │   ├── RealCallsOff        a real model was to be called where that is switched off
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
     │   ├── BadServer           the configuration of an MCP server that cannot be one
+    │   ├── SessionExists       a bundle would be restored under a name that is taken
     │   └── MissingExtra        an optional package is not installed
     ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
     │   └── AnchorNotFound      the text to slice around does not occur
@@ -31,6 +32,7 @@
         ├── OutputExpired       retention removed the bytes; the record says when
         ├── OutputDamaged       the stored bytes are not the bytes that came
         ├── OutputMissing       the file of an output was removed by hand
+        ├── BundleRefused       a bundle that is damaged, cut short, or not what it says
         ├── WorkerFault         a helper process died, or ran out of time or memory
         ├── ModelFault          a language model did not answer
         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
@@ -44,6 +46,8 @@ A message says what happened and what to do next. It never holds the content of 
 """
 
 from collections.abc import Sequence
+
+from holdall.values.words import flat, short
 
 
 class HoldallError(Exception):
@@ -69,20 +73,22 @@ class UnknownHandle(WrongUse):
         self.handle = handle
         self.session = session
         self.known = tuple(known)
-        self.shown = _flat(handle[:100])
+        self.shown = flat(handle[:100])
         shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
         super().__init__(
-            f'no output is kept under "{_flat(handle[:100])}" in session "{session}". '
+            f'no output is kept under "{flat(handle[:100])}" in session "{session}". '
             f"Kept: {shown or 'nothing yet'}. (`holdall ls` lists them.)"
         )
 
 
 class AmbiguousCallId(WrongUse):
+    """A call id that several outputs have."""
+
     def __init__(self, call_id: str, handles: Sequence[str]) -> None:
         self.call_id = call_id
         self.handles = tuple(handles)
         super().__init__(
-            f'{len(handles)} outputs have the call id "{_flat(call_id[:100])}". '
+            f'{len(handles)} outputs have the call id "{flat(call_id[:100])}". '
             f"Use one of their handles: {', '.join(handles[:8])}."
         )
 
@@ -100,15 +106,19 @@ class BadQuery(WrongUse):
 
 
 class BadSetting(WrongUse):
+    """A setting that is unknown, or a value that breaks its rule."""
+
     def __init__(self, key: str, value: object, rule: str, *, where: str = "") -> None:
         self.key = key
         self.value = value
         self.rule = rule
         place = f" in {where}" if where else ""
-        super().__init__(f"setting {key!r}{place} is {_short(value)}; {rule}")
+        super().__init__(f"setting {key!r}{place} is {short(value)}; {rule}")
 
 
 class MissingExtra(WrongUse):
+    """What was asked for needs an optional package."""
+
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package = package
         self.extra = extra
@@ -116,12 +126,16 @@ class MissingExtra(WrongUse):
 
 
 class NotReady(WrongUse):
+    """The output has not ended yet."""
+
     def __init__(self, handle: str) -> None:
         self.handle = handle
         super().__init__(f"output {handle} is still being written.")
 
 
 class TooLargeForRaw(WrongUse):
+    """The whole was asked for, and does not fit."""
+
     def __init__(self, bytes: int, tokens: int) -> None:
         self.bytes = bytes
         self.tokens = tokens
@@ -129,6 +143,8 @@ class TooLargeForRaw(WrongUse):
 
 
 class AnswerTooLong(WrongUse):
+    """Even the shortest answer is over the limit of answers."""
+
     def __init__(self, tokens: int) -> None:
         super().__init__(
             f"the least that could be answered is longer than the {tokens:,} tokens that an answer may have. Ask for "
@@ -137,19 +153,25 @@ class AnswerTooLong(WrongUse):
 
 
 class QueryMissing(WrongUse):
+    """An extraction without a question."""
+
     def __init__(self) -> None:
         super().__init__("an extraction needs a question.")
 
 
 class NoModel(WrongUse):
+    """A question to a model, where none is configured."""
+
     def __init__(self, tool: str = "") -> None:
         self.tool = tool
         super().__init__("no model is configured for extraction.")
 
 
 class SessionHeld(WrongUse):
+    """Another agent holds the transcript of the session."""
+
     def __init__(self, holder: str) -> None:
-        self.holder = _flat(holder)
+        self.holder = flat(holder)
         super().__init__(f"another agent runs in this session: {self.holder or 'it did not say who it is'}.")
 
 
@@ -166,6 +188,8 @@ class TooCostly(WrongUse):
 
 
 class RealCallsOff(WrongUse):
+    """HOLDALL_REAL_MODELS=off, and a real model was asked."""
+
     def __init__(self, model: str) -> None:
         super().__init__(f"a call of {model} was refused: real models are switched off here (HOLDALL_REAL_MODELS=off).")
 
@@ -181,10 +205,16 @@ class BadServer(WrongUse):
         self.key = key
         self.rule = rule
         hint = f" Did you mean {near!r}?" if near else ""
-        super().__init__(f"{_flat(where[:300])}: {_flat(key[:200])} {rule}.{hint}")
+        super().__init__(f"{flat(where[:300])}: {flat(key[:200])} {rule}.{hint}")
+
+
+class SessionExists(WrongUse):
+    """The message names the session that is there, and the way out."""
 
 
 class AnchorNotFound(NothingFound):
+    """`slice` did not find its anchor."""
+
     def __init__(self, message: str = "Anchor not found in content") -> None:
         super().__init__(message)
 
@@ -206,19 +236,25 @@ class QuotaReached(StoreFault):
 
 
 class NeverStored(StoreFault):
+    """The tool, or the dialect, wants nothing stored."""
+
     def __init__(self, tool: str, *, by_dialect: bool = False) -> None:
         self.tool = tool
-        whose = "in this dialect nothing is" if by_dialect else f"outputs of {_flat(tool[:60]) or 'this tool'} are not"
+        whose = "in this dialect nothing is" if by_dialect else f"outputs of {flat(tool[:60]) or 'this tool'} are not"
         super().__init__(f"{whose} to be stored")
 
 
 class OutputExpired(StoreFault):
+    """The bytes are gone by the rule of retention."""
+
     def __init__(self, handle: str, when: str, rule: str) -> None:
         self.handle = handle
         super().__init__(f"output {handle} expired: its bytes were removed on {when} ({rule}).")
 
 
 class OutputDamaged(StoreFault):
+    """Stored bytes are not as they were written."""
+
     def __init__(self, handle: str, detail: str) -> None:
         self.handle = handle
         self.detail = detail
@@ -229,72 +265,16 @@ class OutputDamaged(StoreFault):
 
 
 class OutputMissing(StoreFault):
+    """Somebody removed the bytes by hand."""
+
     def __init__(self, handle: str) -> None:
         self.handle = handle
         super().__init__(f"the stored bytes of output {handle} are gone: its file was removed from the store by hand.")
 
 
+class BundleRefused(StoreFault):
+    """The message says why. Nothing of the bundle is in the store."""
+
+
 class WorkerFault(StoreFault):
     """A helper process died, or ran out of time or memory; the message says which."""
-
-
-class ModelFault(StoreFault):
-    """The message says what the provider said, in one line."""
-
-
-class ModelBusy(ModelFault):
-    """`retry_after` is in seconds, where the provider named it."""
-
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        self.retry_after = retry_after
-        super().__init__(message)
-
-
-class ModelOverflow(ModelFault):
-    """The request is longer than the model can take."""
-
-
-class UpstreamFault(StoreFault):
-    """`said` is the end of what the server wrote beside its messages, on one line and without its secrets."""
-
-    def __init__(self, server: str, what: str, *, way_out: str = "", said: str = "") -> None:
-        self.server = server
-        self.what = what
-        self.said = said
-        words = f' It last wrote: "{said}".' if said else ""
-        super().__init__(f'MCP server "{_flat(server[:100])}" {what}.{words}{" " + way_out if way_out else ""}')
-
-
-class UpstreamOverdue(UpstreamFault):
-    """It was told that nobody waits any longer; what it has done until then is not known."""
-
-
-class UpstreamRefused(UpstreamFault):
-    """`code`, `reason` and `data` are as the server sent them; the message shows the beginning of the reason."""
-
-    def __init__(self, server: str, what: str, *, code: int, reason: str, data: object = None) -> None:
-        self.code = code
-        self.reason = reason
-        self.data = data
-        super().__init__(server, what)
-
-
-class TooLongForModel(ModelOverflow):
-    def __init__(self, rounds: int, said: str) -> None:
-        super().__init__(
-            f"the conversation is too long for the model, and {rounds} rounds of recovery did not make it fit: {said}. "
-            "Nothing is lost: use a model with a larger window, and resume the session."
-        )
-
-
-def _flat(text: str) -> str:
-    """What came from outside, on one line."""
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-
-
-def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python writes no number of more than 4,300 digits
-        text = "a number that is too long to show"
-    return text if len(text) <= 80 else text[:77] + "..."

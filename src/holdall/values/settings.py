@@ -73,6 +73,8 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """Every setting with its default and its rule; docs/settings.md lists them, and says where values come from."""
+
     dialect: Dialect = _setting("holdall", "whose limits, texts and tools the model gets")
     max_inline_bytes: int | None = _limit(
         "an output over this many bytes is kept, not shown; the dialect's own by default", *_ALSO_BYTES

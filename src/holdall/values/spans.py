@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
+    """A range of bytes, the end not included."""
+
     start: int
     end: int
 

@@ -1,0 +1,228 @@
+"""Every session of a store at a glance: newest first, with what it kept and what it took. For whoever only looks.
+
+A summary is made of a session's log and records once, and again when these have changed. Nothing here opens a session
+that has not changed since, so a page of a list costs the same whatever the sessions hold.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from holdall.bag.journal import events_in
+from holdall.policy.counters import Counters
+from holdall.store.protocol import SessionInfo
+from holdall.store.read_only import ReadOnlyStore
+from holdall.store.summaries import Stamp, Summaries
+from holdall.values.errors import StoreFault
+from holdall.values.events import Event
+from holdall.values.facts import Facts
+
+_MOST_TOOLS = 6  # named in a summary
+_MOST_DEEP = 8  # agents of agents; a session that claims to be its own ancestor ends there too
+_BATCH = 32  # sessions that are open at the same time
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One session. `is_known` is false where only its name and its time were looked at so far."""
+
+    id: str
+    name: str
+    created: float
+    parent: str = ""
+    is_known: bool = False
+    outputs: int = 0
+    bytes: int = 0
+    tokens_kept_out: int = 0
+    model_tokens: int = 0
+    cost: float = 0.0
+    turns: int = 0
+    agents: int = 0
+    tools: tuple[str, ...] = ()
+    last: float = 0.0  # when something happened last
+    status: str = ""  # of its report; empty where there is none
+    running: int = 0  # outputs that are being written
+    is_open: bool = False  # an agent ran, and has not reported since
+    is_led: bool = False  # an agent runs
+
+    @property
+    def is_running(self) -> bool:
+        return self.is_led or self.running > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of the list. `total` are all that match; `unknown` of those shown have yet to be looked at."""
+
+    sessions: tuple[Summary, ...]
+    total: int
+    start: int
+
+    @property
+    def unknown(self) -> int:
+        return sum(not one.is_known for one in self.sessions)
+
+
+class Overview:
+    """Safe to use from many threads; it blocks. Close it."""
+
+    def __init__(self, home: str) -> None:
+        self._home = home
+        self._cache = Summaries(home)
+        self._known: dict[str, tuple[str, Summary]] | None = None
+        self._unreadable: dict[str, str] = {}  # stamps of folders that hold no session which can be read
+        self._lock = threading.RLock()
+
+    def page(self, *, search: str = "", start: int = 0, count: int = 50, seconds: float = 0.03) -> Listed:
+        """Those whose name holds `search`. What is not known yet is looked at for as long as `seconds` allow."""
+        with self._lock:
+            stamps = self._cache.stamps()
+            found = self._identified(stamps)
+            wanted = search.casefold().strip()
+            matching = [one for one in found if wanted in one.name.casefold() or wanted == one.id]
+            shown = matching[start : start + count]
+            deadline = time.monotonic() + seconds
+            return Listed(tuple(self._fresh(shown, stamps, deadline)), len(matching), start)
+
+    def totals(self, *, seconds: float = 0.05) -> tuple[Summary, int]:
+        """All sessions added up, as far as that goes in this time, and how many are not among them yet."""
+        with self._lock:
+            stamps = self._cache.stamps()
+            deadline = time.monotonic() + seconds
+            every = list(self._fresh(self._identified(stamps), stamps, deadline))
+        total = Summary("", "", 0.0, is_known=True)
+        for one in every:
+            total = replace(
+                total, outputs=total.outputs + one.outputs, bytes=total.bytes + one.bytes, cost=total.cost + one.cost,
+                tokens_kept_out=total.tokens_kept_out + one.tokens_kept_out, running=total.running + one.is_running,
+                model_tokens=total.model_tokens + one.model_tokens,
+            )  # fmt: skip
+        return total, sum(not one.is_known for one in every)
+
+    def one(self, session: str) -> Summary | None:
+        with self._lock:
+            stamps = self._cache.stamps()
+            known = [one for one in self._identified(stamps) if one.id == session]
+            return next(iter(self._fresh(known, stamps, float("inf"))), None)
+
+    def stamp(self, session: str) -> str:
+        """Changes whenever the session does; the ends of its agents and of its outputs are changes."""
+        with self._lock:
+            found = self._cache.stamp(session)
+            return f"{found.text}:{self._cache.is_led(session):d}" if found is not None else ""
+
+    def children(self, session: str) -> list[Summary]:
+        """The sessions that agents of this one started, oldest first."""
+        with self._lock:
+            stamps = self._cache.stamps()
+            own = [one for one in self._identified(stamps) if one.parent == session]
+            return self._fresh(own, stamps, float("inf"))
+
+    def close(self) -> None:
+        with self._lock:
+            self._cache.close()
+
+    # Inside
+
+    def _identified(self, stamps: Mapping[str, Stamp]) -> list[Summary]:
+        """Every session by name and time, newest first. Neither ever changes, so an old row is good for that."""
+        known = self._rows()
+        if missing := [id for id in stamps if id not in known and self._unreadable.get(id) != stamps[id].text]:
+            with contextlib.closing(ReadOnlyStore(self._home)) as store:
+                for info in store.sessions():
+                    known.setdefault(info.id, ("", Summary(info.id, info.name, info.created, info.parent)))
+            self._unreadable |= {id: stamps[id].text for id in missing if id not in known}
+            self._cache.save([(id, "", asdict(known[id][1])) for id in missing if id in known])
+        if gone := [id for id in known if id not in stamps]:
+            for id in gone:
+                del known[id]
+            self._cache.forget(gone)
+        return _families({id: one for id, (_, one) in known.items()})
+
+    def _fresh(self, sessions: Iterable[Summary], stamps: Mapping[str, Stamp], deadline: float) -> list[Summary]:
+        """The same, those that have changed looked at again, until the deadline."""
+        known, found = self._rows(), list(sessions)
+        stale = [at for at, one in enumerate(found) if known[one.id][0] != stamps[one.id].text or one.is_running]
+        for first in range(0, len(stale), _BATCH):
+            if time.monotonic() > deadline:
+                break
+            self._look_again(found, stale[first : first + _BATCH], stamps, deadline)
+        for at, one in enumerate(found):
+            if one.is_open and known[one.id][0] == stamps[one.id].text:
+                found[at] = replace(one, is_led=self._cache.is_led(one.id))
+        return found
+
+    def _look_again(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
+        known = self._rows()
+        saved: list[tuple[str, str, Mapping[str, Any]]] = []
+        with contextlib.closing(ReadOnlyStore(self._home)) as store:
+            for at in stale:
+                if time.monotonic() > by:
+                    break
+                one, stamp = found[at], stamps[found[at].id]
+                with contextlib.suppress(StoreFault):
+                    info = store.open_session(f"session-{one.id}")
+                    made = found[at] = replace(_summary(store, info), is_led=self._cache.is_led(one.id))
+                    known[one.id] = (stamp.text if stamp.is_settled else "", made)
+                    if stamp.is_settled:
+                        saved.append((one.id, stamp.text, asdict(made)))
+        if saved:
+            self._cache.save(saved)
+
+    def _rows(self) -> dict[str, tuple[str, Summary]]:
+        if self._known is None:
+            self._known = {}
+            for id, (stamp, flat) in self._cache.rows().items():
+                with contextlib.suppress(TypeError, KeyError):
+                    values: dict[str, Any] = {one.name: flat[one.name] for one in fields(Summary)}
+                    values["tools"] = tuple(values["tools"])
+                    self._known[id] = (stamp, Summary(**values))
+        return self._known
+
+
+def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
+    """Newest first; those that an agent started stand after its own, oldest first."""
+
+    def place(one: Summary) -> tuple[float, str, bool, float, str]:
+        first, depth = one, 0
+        while first.parent in sessions and depth < _MOST_DEEP:
+            first, depth = sessions[first.parent], depth + 1
+        return -first.created, first.id, depth > 0, one.created, one.id
+
+    return sorted(sessions.values(), key=place)
+
+
+def _summary(store: ReadOnlyStore, info: SessionInfo) -> Summary:
+    outputs = [facts for facts in store.outputs(info) if facts.state != "expired"]
+    events = events_in(store.events_from(info, 0)[0])
+    counters = Counters()
+    for event in events:
+        counters.add(event)
+    status, is_open = _end_of(events)
+    running = sum(facts.state == "running" for facts in outputs)
+    return Summary(
+        info.id, info.name, info.created, info.parent, is_known=True,
+        outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
+        tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens, cost=counters.model_cost,
+        turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
+        last=max((event.at for event in events), default=info.created), status=status, is_open=is_open,
+    )  # fmt: skip
+
+
+def _end_of(events: Sequence[Event]) -> tuple[str, bool]:
+    """How the last run reported, and whether one has begun since and has not."""
+    status, is_open = "", False
+    for event in events:
+        if event.kind == "turn":
+            status, is_open = "", True
+        elif event.kind == "reported":
+            status, is_open = str(event.data.get("status", "")), False
+    return status, is_open
+
+
+def _tools(outputs: Sequence[Facts]) -> tuple[str, ...]:
+    named = dict.fromkeys(facts.origin.tool[:100] for facts in outputs if facts.origin.tool)
+    return tuple(named)[:_MOST_TOOLS]

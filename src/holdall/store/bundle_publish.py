@@ -1,0 +1,217 @@
+"""How sessions that were put together elsewhere come into the store: all of them, or none.
+
+    HOME/.import-<tag>/        where they are put together; held by whoever does it
+    HOME/names/.importing      which of them are about to be given their place, and where they are
+
+Once the second is durable they all come: by whoever wrote it, or, where that process was killed, by whoever opens the
+store next. Before that nobody sees any of them, and what a killed process left is removed.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, cast
+
+from holdall.policy.retention import Retention
+from holdall.store import disk
+from holdall.store.ids import new_tag
+from holdall.store.protocol import SessionInfo
+from holdall.store.sessions import NAMES, PREFIX, Sessions
+from holdall.values.errors import SessionExists, StoreFault
+from holdall.values.handles import is_uuid
+
+STAGING = ".import-"
+JOURNAL = ".importing"
+_HELD = ".held"
+
+
+class Staging(NamedTuple):
+    """Where sessions are put together: an open folder in the open folder `root`."""
+
+    root: int
+    folder: int
+    name: str
+
+
+@contextlib.contextmanager
+def staging(root: int, sessions: Sessions) -> Generator[Staging]:
+    """A folder of our own; what is still in it afterwards is removed."""
+    name = STAGING + new_tag(16)
+    with sessions.naming() as names:  # so that nobody takes a folder for abandoned that is just being made
+        if not _is_there(JOURNAL, names):
+            _remove_abandoned(root)
+        folder = disk.make_folder(name, inside=root)
+        try:
+            held = disk.create(_HELD, inside=folder)
+        except BaseException:
+            os.close(folder)
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=root)
+            raise
+    try:
+        yield Staging(root, folder, name)
+    finally:
+        _remove(root, folder, name)
+        os.close(held)
+
+
+def publish(staged: Staging, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+    """Give the sessions in the staging folder their places and names. The first is the one above the others."""
+    with sessions.naming() as names:
+        _finish(staged.root, sessions, names)
+        for info in infos:
+            if sessions.find(info.name) is not None:
+                raise SessionExists(taken(info.name))
+            if _is_there(PREFIX + info.id, staged.root):
+                raise StoreFault(f"{PREFIX}{info.id} came into the store meanwhile. Import the bundle again.")
+        _write_journal(names, staged.name, infos)
+        try:
+            _carry_out(staged.root, staged.folder, sessions, infos)
+            os.fsync(names)
+        except OSError:
+            _take_back(staged, sessions, infos)
+            os.unlink(JOURNAL, dir_fd=names)
+            raise
+        with contextlib.suppress(OSError):  # all is done: whoever finds it finds nothing left to do
+            os.unlink(JOURNAL, dir_fd=names)
+
+
+def taken(name: str) -> str:
+    return (
+        f'there is a session "{name}" already, and it is not touched. '
+        "Restore the bundle under another name with --as NAME."
+    )
+
+
+def finish_what_was_begun(root: int, sessions: Sessions) -> None:
+    """Carry out what a killed process had begun to publish. Asked at every opening of a store, so one look is all."""
+    try:
+        os.stat(f"{NAMES}/{JOURNAL}", dir_fd=root, follow_symlinks=False)
+    except OSError:
+        return
+    with contextlib.suppress(OSError, StoreFault), sessions.naming() as names:  # or by the next one who can
+        _finish(root, sessions, names)
+
+
+def _finish(root: int, sessions: Sessions, names: int) -> None:
+    try:
+        staged, infos = _read_journal(disk.read_file(JOURNAL, inside=names))
+    except FileNotFoundError:
+        return
+    except (ValueError, KeyError, TypeError):  # none of ours, or damaged: then nobody can tell what was meant
+        os.unlink(JOURNAL, dir_fd=names)
+        return
+    try:
+        folder = disk.open_folder(staged, inside=root)
+    except FileNotFoundError:  # they all have their places
+        folder = -1
+    try:
+        _carry_out(root, folder, sessions, infos)
+    except BaseException:
+        if folder >= 0:
+            os.close(folder)
+        raise
+    os.fsync(names)
+    os.unlink(JOURNAL, dir_fd=names)
+    if folder >= 0:
+        _remove(root, folder, staged)
+
+
+def _carry_out(root: int, folder: int, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+    """Also where a part of it is done already. Those below come first: without the first one there is none."""
+    for info in reversed(infos):
+        name = PREFIX + info.id
+        if folder >= 0 and _is_there(name, folder):
+            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=root)
+    os.fsync(root)
+    for info in infos:
+        if _is_there(PREFIX + info.id, root):
+            sessions.claim(info)
+
+
+def _take_back(staged: Staging, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+    for info in infos:
+        with contextlib.suppress(OSError):
+            sessions.forget(info.name)
+        with contextlib.suppress(OSError):
+            os.rename(PREFIX + info.id, PREFIX + info.id, src_dir_fd=staged.root, dst_dir_fd=staged.folder)
+    with contextlib.suppress(OSError):
+        os.fsync(staged.root)
+
+
+def _write_journal(names: int, staged: str, infos: Sequence[SessionInfo]) -> None:
+    told = {"staging": staged, "sessions": [{"id": one.id, "name": one.name} for one in infos]}
+    disk.write_new(JOURNAL, json.dumps(told).encode("ascii"), inside=names, token=new_tag(), replace=True)
+    os.fsync(names)
+
+
+def _read_journal(data: bytes) -> tuple[str, list[SessionInfo]]:
+    flat: dict[str, Any] = json.loads(data)
+    staged, listed = flat["staging"], cast("list[dict[str, str]]", flat["sessions"])
+    if not isinstance(staged, str) or not staged.startswith(STAGING) or "/" in staged:
+        raise ValueError("not a name of ours")
+    if not all(is_uuid(one["id"]) for one in listed):
+        raise ValueError("not the id of a session")
+    return staged, [SessionInfo(one["id"], one["name"], 0.0, Retention(days=None)) for one in listed]
+
+
+def _is_there(name: str, inside: int) -> bool:
+    try:
+        os.stat(name, dir_fd=inside, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove_abandoned(root: int) -> None:
+    """What killed imports left. One that still runs holds its folder; one that is being published is in the journal."""
+    for name in disk.names_in(root):
+        if not name.startswith(STAGING):
+            continue
+        with contextlib.suppress(OSError, StoreFault):
+            folder = disk.open_folder(name, inside=root)
+            try:
+                in_use = _is_in_use(folder)
+            except BaseException:
+                os.close(folder)
+                raise
+            if in_use:
+                os.close(folder)
+            else:
+                _remove(root, folder, name)
+
+
+def _is_in_use(folder: int) -> bool:
+    try:
+        held = disk.open_file(_HELD, inside=folder)
+    except FileNotFoundError:
+        return False
+    try:
+        return disk.is_held(held)
+    finally:
+        os.close(held)
+
+
+def _remove(root: int, folder: int, name: str) -> None:
+    """A staging folder with all that is in it; `folder` is closed. What cannot be removed is left for the next one."""
+    _empty(folder)
+    os.close(folder)
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=root)
+
+
+def _empty(folder: int) -> None:
+    """Remove what is in an open folder, the file that says who holds it last. Links are removed, never followed."""
+    for name in sorted(disk.names_in(folder), key=lambda name: (name == _HELD, name)):
+        with contextlib.suppress(OSError):
+            try:
+                inner = disk.open_folder(name, inside=folder)
+            except (OSError, StoreFault):
+                os.unlink(name, dir_fd=folder)
+                continue
+            try:
+                _empty(inner)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=folder)

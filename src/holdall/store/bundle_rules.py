@@ -1,0 +1,182 @@
+"""What is taken for a secret: the rules of detect-secrets, and a few of our own for what it does not know.
+
+Every rule runs on RE2, over bytes: no input makes one slow, and the places that it gives are places of bytes. Rules
+that look around are run without looking, which finds more and never less. It finds more rather than less on purpose:
+what is masked in vain can be asked for, what was sent cannot be taken back.
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import re2
+from detect_secrets import plugins
+from detect_secrets.plugins import keyword
+from detect_secrets.plugins.base import RegexBasedDetector
+
+from holdall.text.masking import Finding
+
+# Their own forms are below: one of them runs to the end of a line, one marks only the first line of a key, one needs a
+# filter of its own, one finds addresses, which are no secrets.
+_OURS_INSTEAD = frozenset({"NpmDetector", "PrivateKeyDetector", "JwtTokenDetector", "IPPublicDetector"})
+_AFTER_NON_WORD = r"(?:(?<=\W)|(?<=^))"
+_LOOKAHEAD = re.compile(r"\(\?![^()]*\)")
+_LONG = re.compile(r"\{([0-9]+),[0-9]{4,}\}")  # RE2 counts to a thousand
+_EDGES = b" \t\r\n\"'`=:,;"
+_SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gho)_…`: then all of it is masked
+_LONGEST_VALUE = 32 * 1024
+
+_OWN: tuple[tuple[str, str], ...] = (
+    ("Private Key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([^-\"']*)"),
+    ("Private Key", r"PuTTY-User-Key-File-[0-9][^\"']*?Private-Lines: ?[0-9]+([^\"']*?)Private-(?:MAC|Hash)"),
+    ("Private Key", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
+    ("JSON Web Token", r"eyJ[A-Za-z0-9_=-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_.+/=-]*)?"),
+    ("Credentials in a URL", r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>\\]*:([^\s/@\"'<>\\]{1,500})@"),
+    ("Authorization Header", r"(?i)authorization[\\\"']*\s*[:=]\s*[\\\"']*(?:[a-z]+\s+)?([A-Za-z0-9._~+/=:-]{8,})"),
+    ("Bearer Token", r"(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{16,})"),
+    ("Cookie", r"(?i)\b(?:set-)?cookie[\\\"']*\s*:\s*[\\\"']*([^\r\n\"'\\]{8,})"),
+    ("NPM tokens", r"_authToken=\s*([^\s\"'\\]{8,})"),
+    ("NPM tokens", r"\bnpm_[A-Za-z0-9]{30,}"),
+    ("GitHub Token", r"github_pat_[A-Za-z0-9_]{22,}"),
+    ("API Key", r"\bsk-(?:ant|proj|svcacct|or|lf)-[A-Za-z0-9_-]{16,}"),
+    ("API Key", r"\bsk-[A-Za-z0-9]{32,}"),
+    ("Google API Key", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("Google OAuth Token", r"\bya29\.[0-9A-Za-z_-]{20,}"),
+    ("Hugging Face Token", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("Slack Token", r"\bxapp-[0-9]-[A-Za-z0-9-]{20,}"),
+    ("Stripe Access Key", r"\b(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,}"),
+    ("Webhook Secret", r"\bwhsec_[A-Za-z0-9+/=]{20,}"),
+    ("DigitalOcean Token", r"\bdo[opr]_v1_[a-f0-9]{64}"),
+    ("Shopify Token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+)
+_WORDS = ("access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase")
+_NO_SECRET = re.compile(
+    rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
+    rb"|example|changeme|empty|unset|self|this|input|prompt)|[*x._-]+|[/$<{%(].*",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    kind: str
+    regex: "re2._Regexp"  # pyright: ignore[reportPrivateUsage]
+
+
+class Rules:
+    """Made once, used for many texts."""
+
+    def __init__(self) -> None:
+        self.left_out: list[str] = []  # rules of theirs that RE2 cannot run
+        rules = (*_OWN, *self._theirs())
+        self._rules = [_Rule(kind, _compiled(pattern)) for kind, pattern in rules]
+        words = "|".join((*keyword.DENYLIST, *_WORDS))
+        # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
+        self._assigned = _compiled(
+            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:)[ \t]{{0,20}}@?"
+            r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{3,500}))"
+        )
+        self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:token|cookie|authorization|credentials?|pass)$)")
+        # One pass tells which rules have anything to find: most texts have nothing for any of them.
+        self._any = re2.Set.SearchSet(_options())
+        for one in (*(rule.regex for rule in self._rules), self._assigned):
+            self._any.Add(one.pattern)
+        self._any.Compile()
+
+    def find(self, data: bytes) -> list[Finding]:
+        """In any order; they may overlap."""
+        hits = self._any.Match(data) or ()
+        found: list[Finding] = []
+        for number in hits:
+            found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
+        return found
+
+    def is_secret(self, name: str) -> bool:
+        """Whether what stands under that name in an object is a secret, whatever it looks like."""
+        return self._named.search(name) is not None
+
+    def _by_name(self, data: bytes) -> Iterator[Finding]:
+        for match in self._assigned.finditer(data):
+            start, end = match.span(2)
+            if start < 0:
+                opener = match[1] or b""
+                start, end = match.end(), _closing(data, match.end(), opener)
+            value = data[start:end]
+            if value and not _NO_SECRET.fullmatch(value):
+                yield from _trimmed(data, start, end, "Secret Keyword")
+
+    def _theirs(self) -> Iterator[tuple[str, str]]:
+        for found in pkgutil.iter_modules(plugins.__path__):
+            importlib.import_module(f"{plugins.__name__}.{found.name}")
+        for one in sorted(RegexBasedDetector.__subclasses__(), key=lambda one: one.__name__):
+            if one.__name__ in _OURS_INSTEAD or not one.__module__.startswith(plugins.__name__):
+                continue
+            for pattern in cast("Iterable[re.Pattern[str]]", one.denylist):
+                text = _LOOKAHEAD.sub("", pattern.pattern.replace(_AFTER_NON_WORD, r"(?:^|\W)"))
+                text = _LONG.sub(r"{\1,}", text)
+                text = f"(?i){text}" if pattern.flags & re.IGNORECASE else text
+                try:
+                    _compiled(text)
+                except re2.error:
+                    self.left_out.append(one.__name__)
+                    continue
+                yield str(one.secret_type), text
+
+
+def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
+    for match in rule.regex.finditer(data):
+        start, end = match.span()
+        spans = [match.span(group) for group in range(1, rule.regex.groups + 1)]
+        longest = max(spans, key=lambda span: span[1] - span[0], default=(start, end))
+        if longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
+            start, end = longest
+        yield from _trimmed(data, start, end, rule.kind)
+
+
+def _compiled(pattern: str) -> "re2._Regexp":  # pyright: ignore[reportPrivateUsage]
+    return re2.compile(f"(?m){pattern}".encode(), _options())
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False
+    options.max_mem = 64 * 1024 * 1024
+    return options
+
+
+def _closing(data: bytes, start: int, opener: bytes) -> int:
+    """Where a value ends that begins after `opener`: a quote with as many backslashes before it as that has."""
+    quote, escapes = opener[-1:], len(opener) - 1
+    limit = min(len(data), start + _LONGEST_VALUE)
+    at = start
+    while (at := data.find(quote, at, limit)) >= 0:
+        before = at
+        while before > start and data[before - 1 : before] == b"\\":
+            before -= 1
+        if at - before <= escapes:
+            return before
+        at += 1
+    newline = data.find(b"\n", start, limit)
+    return newline if newline >= 0 else limit
+
+
+def _trimmed(data: bytes, start: int, end: int, kind: str) -> Iterator[Finding]:
+    """Without the quotes and signs around it: what is left of a JSON text is JSON."""
+    while start < end and data[start] in _EDGES:
+        start += 1
+    while start < end and (data[end - 1] in _EDGES or _ends_in_escape(data, start, end)):
+        end -= 1
+    if start < end:
+        yield start, end, kind
+
+
+def _ends_in_escape(data: bytes, start: int, end: int) -> bool:
+    """An odd backslash at the end belongs to the sign after it."""
+    run = end
+    while run > start and data[run - 1 : run] == b"\\":
+        run -= 1
+    return (end - run) % 2 == 1

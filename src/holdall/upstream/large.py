@@ -1,0 +1,196 @@
+"""Large texts in a message, taken out of it as UTF-8 before the rest is read as JSON.
+
+A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again. Taken out piece
+by piece it is never more than its own bytes. What is odd in any way, half of a surrogate pair for instance, is left to
+`json`. A text that comes twice, as structured content repeats it, is held once.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+LARGE = 1024 * 1024
+"""Bytes of a string from which on it is taken out."""
+
+_PIECE = 1024 * 1024
+_MOST_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
+_PAIR = 12  # bytes of two escapes that are one character
+_RUN = 64  # backslashes before a quote, at most
+_MARK = "holdall: large text "
+_HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair begins
+_READ = json.JSONDecoder().raw_decode
+
+
+class _Odd(ValueError):
+    """Not for this module."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargeText:
+    """A text by its bytes, which are valid UTF-8."""
+
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.data.decode()
+
+
+def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE) -> object | None:
+    """The message with a LargeText for each large text; None where there is none. Else the line is emptied.
+
+    Raises ValueError, also RecursionError, as `json` does, where what is around the texts is no JSON.
+    """
+    found: list[list[bytes]] = []
+    rest = bytearray()
+    at = done = 0
+    try:
+        for _ in range(_MOST_STRINGS):
+            start = line.find(b'"', at) + 1
+            if not start:
+                break
+            end = _end(line, start, large)
+            if end < 0:
+                pieces, end = _unescaped(line, start, piece, found)
+                rest += line[done:start] + f"{_MARK}{len(found)}".encode()
+                done = end
+                found.append(pieces)
+            at = end + 1
+    except ValueError:
+        return None
+    if not found:
+        return None
+    rest += line[done:]
+    if rest.count(_MARK.encode()) != len(found):
+        return None  # somebody writes as we do
+    line.clear()
+    return _placed(json.loads(rest.decode("utf-8", "surrogateescape")), _joined(found))
+
+
+def plain(value: Any) -> Any:
+    """The same with a `str` for each large text; the same object where there is none."""
+    if isinstance(value, LargeText):
+        return str(value)
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        new = {name: plain(one) for name, one in table.items()}
+        return new if any(new[name] is not one for name, one in table.items()) else table
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        news = [plain(one) for one in items]
+        return news if any(new is not one for new, one in zip(news, items, strict=True)) else items
+    return value
+
+
+def only_text(result: Mapping[str, Any]) -> LargeText | None:
+    """The large text that a tool's result is all about: one block, no error, and nothing structured but the same."""
+    content = result.get("content")
+    if result.get("isError") or not isinstance(content, list) or len(cast("list[object]", content)) != 1:
+        return None
+    block = cast("list[object]", content)[0]
+    if not isinstance(block, dict):
+        return None
+    table = cast("dict[str, Any]", block)
+    text = table.get("text")
+    if table.get("type") != "text" or not isinstance(text, LargeText):
+        return None
+    twin = result.get("structuredContent")
+    return text if twin is None or twin == {"result": text} else None
+
+
+# Inside
+
+
+def _joined(found: list[list[bytes]]) -> dict[str, LargeText]:
+    """The texts by their marks. The pieces are emptied on the way: two copies are enough."""
+    texts: dict[str, LargeText] = {}
+    first: dict[int, LargeText] = {}
+    for number, pieces in enumerate(found):
+        if id(pieces) not in first:  # else it is a text that came before
+            first[id(pieces)] = LargeText(b"".join(pieces))
+            pieces.clear()
+        texts[f"{_MARK}{number}"] = first[id(pieces)]
+    return texts
+
+
+def _end(line: bytearray, start: int, large: int) -> int:
+    """Where a string ends whose bytes begin at `start`; -1 where it is a large one."""
+    at = start
+    while (quote := line.find(b'"', at)) >= 0:
+        if quote - start >= large:
+            return -1
+        before = line[max(start, quote - _RUN) : quote]
+        slashes = len(before) - len(before.rstrip(b"\\"))
+        if slashes == _RUN:
+            raise _Odd
+        if slashes % 2 == 0:
+            return quote
+        at = quote + 1
+    raise _Odd
+
+
+def _unescaped(line: bytearray, start: int, piece: int, known: list[list[bytes]]) -> tuple[list[bytes], int]:
+    """The text in pieces, and where its closing quote stands."""
+    pieces: list[bytes] = []
+    same = known[0] if known else []  # for as long as it is
+    at, end = start, -1
+    while end < 0:
+        stop = _border(line, at, min(at + piece, len(line)))
+        text = '"' + line[at:stop].decode() + '"'
+        value, used = _READ(text)
+        data = value.encode()  # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
+        if len(pieces) < len(same) and data == same[len(pieces)]:
+            data = same[len(pieces)]  # and not the copy
+        pieces.append(data)
+        if used < len(text):
+            end = at + len(text[1 : used - 1].encode())
+        elif stop == len(line):
+            raise _Odd  # it never ends
+        at = stop
+    # Its last piece may be longer than it was the first time, when the line went on behind it.
+    is_same = all(one is other for one, other in zip(pieces[:-1], same, strict=False))
+    return (same if same and is_same and pieces[-1] == b"".join(same[len(pieces) - 1 :]) else pieces), end
+
+
+def _border(line: bytearray, at: int, stop: int) -> int:
+    """The last place up to `stop` that is in the middle of no character and no escape."""
+    if stop == len(line):
+        return stop
+    slash = line.rfind(b"\\", max(at, stop - _PAIR), stop)
+    if slash >= 0 and _escapes(line, at, slash):
+        stop = slash
+        if stop - at > 6 and line[stop - 6 : stop - 2].lower() in _HIGH and _escapes(line, at, stop - 6):
+            stop -= 6
+    while line[stop] & 0xC0 == 0x80:
+        stop -= 1
+    if stop <= at:
+        raise _Odd
+    return stop
+
+
+def _escapes(line: bytearray, at: int, slash: int) -> bool:
+    """Whether the backslash at this place begins an escape, and does not end one."""
+    before = line[max(at, slash - _RUN) : slash]
+    run = len(before) - len(before.rstrip(b"\\"))
+    if run == _RUN:
+        raise _Odd
+    return run % 2 == 0
+
+
+def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
+    """Marks replaced by their texts, in place where that can be."""
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        for name, one in table.items():
+            if isinstance(one, str | dict | list):
+                table[name] = _placed(one, texts)
+        if any(name in texts for name in table):  # a name of a megabyte is one all the same
+            return {str(texts.get(name, name)): one for name, one in table.items()}
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for at, one in enumerate(items):
+            if isinstance(one, str | dict | list):
+                items[at] = _placed(one, texts)
+    return value

@@ -1,0 +1,167 @@
+"""What a bundle of a session says of itself before its first output: its sessions, and how much of everything there is.
+
+`to_json` and `from_json` are the spelling in the file. `from_json` believes nothing that it has not looked at.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, cast
+
+from holdall.values.handles import is_uuid
+
+MOST_SESSIONS = 10_000
+MOST_ENTRIES = 2_000_000
+_MOST = 1 << 62  # of anything that is counted
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class BundledSession:
+    """One session of a bundle. `parent` is the place of its parent among them; the first has none."""
+
+    id: str
+    name: str
+    created: float
+    parent: int = -1
+    outputs: int = 0  # with bytes
+    expired: int = 0  # of which only a tombstone is there
+    bytes: int = 0  # of all outputs, identical ones each time
+    stored_bytes: int = 0  # the same, identical ones once
+    files: int = 0  # of bytes
+    transcript_bytes: int = 0
+    events_bytes: int = 0
+    tree_bytes: int = 0
+    notes: int = 0
+    note_bytes: int = 0
+
+    @property
+    def entries(self) -> int:
+        """How many files of the session are in the bundle, at most."""
+        return self.outputs + self.expired + self.files + self.notes + 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Everything that is in a bundle, in numbers."""
+
+    sessions: tuple[BundledSession, ...]
+    redacted: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.sessions[0].name
+
+    @property
+    def outputs(self) -> int:
+        return sum(one.outputs for one in self.sessions)
+
+    @property
+    def expired(self) -> int:
+        return sum(one.expired for one in self.sessions)
+
+    @property
+    def bytes(self) -> int:
+        return sum(one.bytes for one in self.sessions)
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(one.stored_bytes for one in self.sessions)
+
+    @property
+    def entries(self) -> int:
+        return sum(one.entries for one in self.sessions)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"redacted": self.redacted, "sessions": [asdict(one) for one in self.sessions]}
+
+    @staticmethod
+    def from_json(flat: object) -> "Bundle":
+        """Raises ValueError, which says what is wrong."""
+        if not isinstance(flat, Mapping):
+            raise ValueError("its list of contents is not an object")
+        table = cast("Mapping[str, object]", flat)
+        listed, redacted = table.get("sessions"), table.get("redacted")
+        if set(table) != {"sessions", "redacted"} or not isinstance(redacted, bool):
+            raise ValueError("its list of contents has other fields than it should")
+        if not isinstance(listed, list) or not 1 <= len(cast("list[object]", listed)) <= MOST_SESSIONS:
+            raise ValueError(f"it must hold 1 to {MOST_SESSIONS:,} sessions")
+        sessions = tuple(_session(one, at) for at, one in enumerate(cast("list[object]", listed)))
+        if len({one.id for one in sessions}) < len(sessions) or len({one.name for one in sessions}) < len(sessions):
+            raise ValueError("two of its sessions have the same id or name")
+        found = Bundle(sessions, redacted)
+        if found.entries > MOST_ENTRIES:
+            raise ValueError(f"it says that it has {found.entries:,} files; {MOST_ENTRIES:,} is the most")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Where something was masked, and what kind of secret it was taken for; never the secret.
+
+    `start` and `end` are bytes of the file; in a record, of what it says as JSON. `handle` is empty where it stood in
+    no output and no record.
+    """
+
+    kind: str
+    file: str
+    handle: str = ""
+    start: int = 0
+    end: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written. `masks` counts what was masked, by kind; `places` are the first of them."""
+
+    bundle: Bundle
+    written: int  # bytes of the file
+    masks: Mapping[str, int] = field(default_factory=dict[str, int])
+    places: Sequence[Mask] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was restored: the names that its sessions have here, in the order of the bundle."""
+
+    bundle: Bundle
+    names: tuple[str, ...]
+    ids: tuple[str, ...]
+    new_ids: bool = False  # the ids of the bundle were taken
+
+
+def _session(flat: object, at: int) -> BundledSession:
+    if not isinstance(flat, Mapping):
+        raise ValueError("one of its sessions is not an object")
+    table = cast("Mapping[str, Any]", flat)
+    if set(table) != {one.name for one in fields(BundledSession)}:
+        raise ValueError("one of its sessions has other fields than it should")
+    id, name, created, parent = table["id"], table["name"], table["created"], table["parent"]
+    if not isinstance(id, str) or not is_uuid(id):
+        raise ValueError("the id of a session is not one")
+    if not isinstance(name, str):
+        raise ValueError("the name of a session is not a text")
+    if isinstance(created, bool) or not isinstance(created, int | float) or not _is_time(created):
+        raise ValueError("the time at which a session was made is not one")
+    if not _is_count(parent, least=-1) or (parent != -1 if at == 0 else not 0 <= parent < at):
+        raise ValueError("a session is listed before its parent, or without one")
+    counts = {one.name: table[one.name] for one in fields(BundledSession)[4:]}
+    if not all(_is_count(number) for number in counts.values()):
+        raise ValueError("a number of its list of contents is not a count")
+    return BundledSession(id, name, float(created), parent, **counts)
+
+
+def _is_count(value: object, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < _MOST
+
+
+def _is_time(value: float) -> bool:
+    return value < _MOST and math.isfinite(value) and value > -_MOST
+
+
+def is_sha256(text: object) -> bool:
+    return isinstance(text, str) and _HEX.fullmatch(text) is not None

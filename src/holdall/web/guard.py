@@ -1,0 +1,211 @@
+"""Who may look, and what a page may do: the exact host, our own origin, a token; and headers that forbid the rest.
+
+A page of somebody else must not reach us: not by a name of its own that leads here (the host is compared exactly), not
+from its own origin, not in a frame, and not without the token, which is new with each start. Nothing here changes
+anything, so only GET and HEAD are answered. It never writes the token into a log.
+"""
+
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdall.text.escape import one_line
+
+_LOG = logging.getLogger("holdall.web")
+_ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest")
+POLICY = "; ".join((
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+    "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+))  # fmt: skip
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Denied(Exception):
+    """`status` is HTTP's."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+@dataclass(slots=True)
+class Door:
+    """Who is let in. `hosts` are written as a browser sends them, with the port."""
+
+    hosts: frozenset[str]
+    token: str = field(repr=False)
+    cookie: str  # its name
+    tickets: set[str] = field(default_factory=set[str], repr=False)
+
+    def ticket(self) -> str:
+        """A token for one use: the arguments of a program that opens a browser can be read by every user here."""
+        made = secrets.token_urlsafe(32)
+        self.tickets.add(made)
+        return made
+
+    def takes(self, given: str) -> bool:
+        """Whether it stands for the token in an address."""
+        if given in self.tickets:
+            self.tickets.discard(given)
+            return True
+        return self.is_token(given)
+
+    @property
+    def origins(self) -> frozenset[str]:
+        return frozenset(f"http://{host}" for host in self.hosts)
+
+    def check(self, method: str, headers: "dict[bytes, str]") -> None:
+        """Whether the request comes from where it may come from. Raises Denied."""
+        if headers.get(b"host", "").lower() not in self.hosts:
+            raise Denied(421, "this address is not served here")
+        if b"origin" in headers and headers[b"origin"].lower() not in self.origins:
+            raise Denied(403, "a page of another origin has no business here")
+        if method not in ("GET", "HEAD"):
+            raise Denied(405, "nothing can be changed here")
+        if headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none") and not _is_navigation(headers):
+            raise Denied(403, "a page of another origin has no business here")
+
+    def knows(self, headers: "dict[bytes, str]") -> bool:
+        """Whether it brings the token, as a cookie or as `Authorization: Bearer`."""
+        scheme, _, bearer = headers.get(b"authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.is_token(bearer.strip()):
+            return True
+        jar: SimpleCookie = SimpleCookie()
+        try:
+            jar.load(headers.get(b"cookie", ""))
+        except CookieError:
+            return False
+        return self.cookie in jar and self.is_token(jar[self.cookie].value)
+
+    def is_token(self, given: str) -> bool:
+        return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "replace"))
+
+
+class Guard:
+    """Stands before the application; what it refuses never gets there."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, _Answer(send))
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+            _LOG.warning("refused: nothing here speaks anything but HTTP")
+
+    async def _http(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        began = time.monotonic()
+        try:
+            headers = _single(scope["headers"])
+            self._door.check(scope["method"], headers)
+            if (first := self._arrival(scope)) is not None:
+                await answer.redirect(first, self._door)
+            elif self._door.knows(headers):
+                await self._app(scope, receive, answer)
+            else:
+                raise Denied(401, "open the address that `holdall view` has printed, with its token")
+        except Denied as denied:
+            _LOG.warning("refused %s %s: %s", *_told(scope), denied)
+            await answer.refuse(denied)
+        except Exception as problem:
+            _LOG.error("%s %s failed: %s", *_told(scope), one_line(f"{type(problem).__name__}: {problem}", 300))
+            if not answer.status:
+                await answer.refuse(Denied(500, "this page could not be made; standard error says why"))
+        _LOG.info("%s %s %d in %.0f ms", *_told(scope), answer.status, (time.monotonic() - began) * 1000)
+
+    def _arrival(self, scope: Scope) -> str | None:
+        """Where to go on without the token that stands in the address; None where none does. Raises Denied."""
+        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        tokens = [value for name, value in asked if name == "token"]
+        if not tokens:
+            return None
+        if not all(map(self._door.takes, tokens)):
+            raise Denied(401, "this token is not known; open the address that `holdall view` has printed")
+        rest = urlencode([(name, value) for name, value in asked if name != "token"])
+        path = "/" + quote(str(scope["path"])).lstrip("/")  # two slashes would lead to another host
+        return f"{path}?{rest}" if rest else path
+
+
+class _Answer:
+    """A `send` that adds our headers to every answer, and remembers how it went."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            ours = {name for name, _ in HEADERS}
+            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in ours]
+            message["headers"] = [*kept, *HEADERS]
+        await self._send(message)
+
+    async def redirect(self, to: str, door: Door) -> None:
+        cookie = f"{door.cookie}={door.token}; Path=/; HttpOnly; SameSite=Strict"
+        await self._whole(303, b"", ((b"location", to.encode()), (b"set-cookie", cookie.encode())))
+
+    async def refuse(self, denied: Denied) -> None:
+        text = escape(f"{denied.status}: {denied}.")
+        page = (
+            f'<!doctype html><html lang="en"><title>Holdall</title><p>{text}</p><p><a href="/">Try again</a></p></html>'
+        )
+        await self._whole(denied.status, page.encode(), ())
+
+    async def _whole(self, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        about = [(b"content-type", b"text/html; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+        await self({"type": "http.response.start", "status": status, "headers": [*about, *headers]})
+        await self({"type": "http.response.body", "body": body})
+
+
+def hosts_of(host: str, port: int) -> frozenset[str]:
+    """How a browser writes this address: also by name where it is this machine's own."""
+    own = f"[{host}]" if ":" in host else host
+    names = {own.lower(), "localhost"} if is_loopback(host) else {own.lower()}
+    return frozenset({f"{name}:{port}" for name in names} | (names if port == 80 else set[str]()))
+
+
+def is_loopback(host: str) -> bool:
+    return host.lower() in ("localhost", "127.0.0.1", "::1")
+
+
+def _single(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, str]:
+    headers: dict[bytes, str] = {}
+    for name, value in raw:
+        key = name.lower()
+        if key in headers and key in _ONCE:
+            raise Denied(400, f"the header {key.decode('latin-1')} stands twice")
+        text = value.decode("latin-1")
+        headers[key] = f"{headers[key]}; {text}" if key == b"cookie" and key in headers else text
+    return headers
+
+
+def _is_navigation(headers: "dict[bytes, str]") -> bool:
+    """Somebody followed a link, or wrote the address: the whole window is ours then."""
+    return headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
+
+
+def _told(scope: "MutableMapping[str, Any]") -> tuple[str, str]:
+    """Method and path for a log, on one line; never what stands after the question mark."""
+    return one_line(str(scope["method"]), 20), one_line(str(scope["path"]), 200)

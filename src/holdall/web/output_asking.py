@@ -1,0 +1,205 @@
+"""What the output page asks the bag, as values for JSON: rows, places, matches, changes, trees, tables, SQL.
+
+Every answer is bounded in bytes, rows and time. Nothing here is an event: what a person looks at has not been shown to
+a model. Refusals are the verbs' own words.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import Any, cast
+
+from holdall.bag import Holdall
+from holdall.text.utf8 import straddling_bytes
+from holdall.values.answers import Found, Match, Nodes, Table
+from holdall.values.errors import HoldallError
+from holdall.values.facts import Facts
+from holdall.values.spans import Span, Totals
+from holdall.web.output_rows import By, Reader, window
+from holdall.web.output_seen import mark_of, seen_of
+from holdall.web.output_table import answer_of, columns_of, table_rows
+from holdall.web.output_text import runs_of
+from holdall.web.output_tree import Place, children_of, records_of, root_of
+from holdall.wire.tool import Ask
+
+MATCHES = 200
+_MATCH_BYTES = 256 * 1024
+_BEFORE, _WITHIN, _AFTER = 60, 200, 160  # bytes of a match in the list
+_SQL_ROWS, _SQL_BYTES = 500, 1024 * 1024
+_WAIT_SECONDS = 20.0
+_RUNNING = ("running", "queued")
+
+
+async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:
+    coverage = await bag.coverage(handle)
+
+    def look(reader: Reader) -> dict[str, Any]:
+        found = window(reader, by, first, count, width)
+        shown = [row.to_json() | _marked(mark_of(coverage, row.content)) for row in found]
+        return {"rows": shown, **_so_far(reader)}
+
+    return await bag.on(handle, look)
+
+
+async def place(bag: Holdall, handle: str, *, line: int | None, byte: int | None) -> dict[str, Any]:
+    """Which line holds a byte, and where a line starts. Past the end is the end."""
+    if line is not None:
+        found = await bag.find(handle, lines=(max(1, line), max(1, line)))
+        last = found.total.lines if found.past_end else line
+        if found.past_end and last:
+            found = await bag.find(handle, lines=(last, last))
+        at = found.bytes.start
+        return {"line": max(1, last), "begins": at, "byte": at, "past_end": last != line}
+    total = (await bag.find(handle, bytes=(0, 0))).total
+    at = max(0, min(byte or 0, total.bytes - 1))
+    found = await bag.find(handle, bytes=(at, at + 1))
+    number = found.lines.start if found.lines else 1
+    begins = (await bag.find(handle, lines=(number, number))).bytes.start if found.lines else 0
+    return {"line": number, "begins": begins, "byte": at, "past_end": (byte or 0) > at}
+
+
+async def search(
+    bag: Holdall, handle: str, pattern: str, *, ignore_case: bool, literal: bool, start: int
+) -> dict[str, Any]:
+    options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": MATCHES, "start": start}
+    bounds = replace(bag.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
+    found = cast("Found", await bag.fetch(Ask("grep", handle, options), bounds))
+
+    def look(reader: Reader) -> list[dict[str, Any]]:
+        return [_match(reader, one) for one in found.matches]
+
+    shown = await bag.on(handle, look)
+    return {
+        "matches": shown, "total": found.total, "unit": found.unit, "next": found.next, "notes": list(found.notes),
+    }  # fmt: skip
+
+
+async def changes(bag: Holdall, handle: str, known: int) -> dict[str, Any]:
+    """When the output has more than `known` bytes, or has ended; or after a while."""
+    facts = await bag.show(handle)
+    if facts.state in _RUNNING:
+        watch = await bag.watch(handle)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_WAIT_SECONDS):
+                    while await _is_quiet(bag, handle, known):
+                        await watch.changed()
+        finally:
+            watch.close()
+    facts, coverage = await bag.show(handle), await bag.coverage(handle)
+    so_far = await bag.on(handle, _so_far)
+    return so_far | {
+        "error": facts.error, "exit_code": facts.exit_code, "seen": seen_of(coverage, so_far["total"]["bytes"]),
+    }  # fmt: skip
+
+
+async def totals(bag: Holdall, facts: Facts) -> Totals:
+    """Of a running output, so far; of one that is gone or damaged, what is known of it."""
+    try:
+        return await _totals(bag, facts.handle)
+    except HoldallError:
+        measure = facts.measure
+        return Totals(measure.bytes, measure.chars, measure.lines)
+
+
+async def views(bag: Holdall, facts: Facts) -> list[str]:
+    """The ways to look at it, beside its text."""
+
+    def look(reader: Reader) -> bool:
+        return reader.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+    kind = facts.measure.kind
+    try:
+        has_tree = kind in ("json", "ndjson") or await bag.on(facts.handle, look)
+    except HoldallError:
+        return []
+    return ["tree"] * has_tree + ["table"] * (kind == "csv") + ["sql"]
+
+
+async def seen(bag: Holdall, handle: str) -> dict[str, Any]:
+    return seen_of(await bag.coverage(handle), (await _totals(bag, handle)).bytes)
+
+
+async def tree(bag: Holdall, handle: str, at: int | None, after: Place | None, seconds: float) -> dict[str, Any]:
+    """The children of the value at byte `at`; without one, the values of the whole."""
+
+    def look(reader: Reader) -> dict[str, Any]:
+        if at is not None:
+            return children_of(reader, at, after=after, seconds=seconds).to_json()
+        if reader.facts.measure.kind == "ndjson":
+            return records_of(reader, after.index if after else 1).to_json()
+        return root_of(reader, seconds=seconds).to_json()
+
+    return await bag.on(handle, look)
+
+
+async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, Any]:
+    coverage = await bag.coverage(handle)
+
+    def look(reader: Reader) -> dict[str, Any]:
+        columns = columns_of(reader)
+        if columns is None:
+            return {"rows": [], "columns": [], **_so_far(reader)}
+        found = table_rows(reader, columns, first, count)
+        shown = [row | _marked(mark_of(coverage, Span(row["at"], max(row["at"] + 1, row["end"] - 1)))) for row in found]
+        names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names]
+        return {"rows": shown, "columns": names, **_so_far(reader)}
+
+    return await bag.on(handle, look)
+
+
+async def query(bag: Holdall, handle: str, sql: str, at: str | None) -> dict[str, Any]:
+    """SQL, or a path where it starts with `$` or `/`: no SQL does."""
+    bounds = replace(bag.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
+    if sql.lstrip()[:1] in ("$", "/"):
+        options: dict[str, Any] = {"path": sql.strip(), "limit": _SQL_ROWS}
+        nodes = cast("Nodes", await bag.fetch(Ask("query", handle, options), bounds))
+        return _nodes(nodes)
+    options = {"sql": sql, "at": at or None, "limit": _SQL_ROWS}
+    return answer_of(cast("Table", await bag.fetch(Ask("query", handle, options), bounds)))
+
+
+def _nodes(nodes: Nodes) -> dict[str, Any]:
+    """The values of a path as a table, each with its place."""
+    found = Table(
+        handle=nodes.handle, columns=("path", "bytes", "value"), types=("path", "bytes", "json"),
+        rows=tuple((one.path, f"{one.bytes.start}:{one.bytes.end}", one.text) for one in nodes.nodes),
+        total=nodes.total, totals=nodes.totals, next=nodes.next, notes=nodes.notes,
+    )  # fmt: skip
+    return answer_of(found) | {"places": [one.bytes.as_list() for one in nodes.nodes]}
+
+
+def _match(reader: Reader, match: Match) -> dict[str, Any]:
+    """Where it is and the text around it, read again: each part is shown as every row is."""
+    left = reader.read(max(match.text_byte, match.byte - _BEFORE), match.byte)
+    left = left.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that began before
+    within = reader.read(match.byte, min(match.end, match.byte + _WITHIN))
+    right = reader.read(match.end, match.end + _AFTER).partition(b"\n")[0]
+    parts = (left, _whole(reader, within, match.byte), _whole(reader, right, match.end))
+    return {"line": match.line, "at": match.byte, "end": match.end, "t": [runs_of(part) for part in parts]}
+
+
+def _whole(reader: Reader, data: bytes, start: int) -> bytes:
+    end = start + len(data)
+    return data[: len(data) - straddling_bytes(data, reader.read(end, end + 3))]
+
+
+def _marked(mark: str) -> dict[str, str]:
+    return {"seen": mark} if mark else {}
+
+
+def _so_far(reader: Reader) -> dict[str, Any]:
+    return {"total": reader.totals.as_dict(), "state": reader.facts.state}
+
+
+async def _is_quiet(bag: Holdall, handle: str, known: int) -> bool:
+    """Whether it still runs and has written nothing since."""
+    running = (await bag.show(handle)).state in _RUNNING
+    return running and (await _totals(bag, handle)).bytes <= known
+
+
+async def _totals(bag: Holdall, handle: str) -> Totals:
+    def look(reader: Reader) -> Totals:
+        return reader.totals
+
+    return await bag.on(handle, look)

@@ -1,0 +1,143 @@
+"""One session: its report and what that rests on, what happened turn by turn, every output and what was seen of it.
+
+While the session runs, the page asks once a second for what has changed; an unchanged session costs one look.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from holdall.agent.transcript import messages_in
+from holdall.bag import Holdall
+from holdall.bag.overview import Summary
+from holdall.policy.ledger import Ledger
+from holdall.policy.operations import Tree
+from holdall.values.errors import HoldallError, WrongUse
+from holdall.values.facts import Facts
+from holdall.web import charts, timeline_rows
+from holdall.web.house import House, house_of, render
+from holdall.web.report import Piece, Proof, Reported, linked, report_text, task_of
+from holdall.web.timeline_rows import Quote, Row, output_address
+
+PAGE = 200  # rows of each list that are shown at once
+_LONGEST_QUOTE = 600  # bytes
+_MOST_QUOTES = 200
+_LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An output and what of it was seen."""
+
+    facts: Facts
+    bar: charts.CoverageBar
+
+
+async def timeline(request: Request) -> Response:
+    values = await _values(request)
+    return render(request, "timeline.html", **values)
+
+
+async def live(request: Request) -> Response:
+    """The part of the page that changes; nothing where it has not (204)."""
+    house, session = house_of(request), request.path_params["session"]
+    async with house.session(session):
+        stamp = await asyncio.to_thread(house.overview.stamp, session)
+    if stamp and request.query_params.get("v") == stamp:
+        return Response(status_code=204)
+    return render(request, "timeline_live.html", **await _values(request))
+
+
+async def _values(request: Request) -> dict[str, Any]:
+    house, session = house_of(request), str(request.path_params["session"])
+    async with house.session(session) as bag:
+        stamp = await asyncio.to_thread(house.overview.stamp, session)
+        summary = await asyncio.to_thread(house.overview.one, session)
+        if summary is None:
+            raise HTTPException(404)
+        values = await asyncio.to_thread(_told, bag, summary, _start(request, "from"), _start(request, "outputs"))
+        proofs = await _proofs(bag, values.pop("quotes"))
+    return {
+        **values,
+        "stamp": stamp,
+        "proofs": proofs,
+        "report": _report(values, proofs, session),
+        "family": await asyncio.to_thread(_family, house, summary),
+        "now": time.time(),
+    }
+
+
+def _told(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
+    """Everything that the log, the transcript and the records say."""
+    events = bag.history()
+    messages = messages_in(bag.transcript())
+    root = Tree.of(bag.session.name, events).root
+    known = timeline_rows.Known.of(bag.session.id, events, messages)
+    rows = timeline_rows.rows_of(root, known, now=time.time())
+    outputs = list(bag.store.outputs(bag.session))[::-1]
+    ledger = Ledger()
+    for event in events:
+        ledger.add(event)
+    shown = [
+        Seen(one, charts.coverage_bar(ledger.of(one.handle), one.measure.bytes))
+        for one in outputs[first_output : first_output + PAGE]
+    ]
+    return {
+        "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
+        "rows": rows[first_row : first_row + PAGE], "first_row": first_row, "row_count": len(rows),
+        "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": PAGE,
+        "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": charts.context_chart(events),
+        "task": task_of(messages)[:_LONGEST_TEXT], "report_text": report_text(messages)[:_LONGEST_TEXT],
+        "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
+    }  # fmt: skip
+
+
+def _quotes(rows: Sequence[Row]) -> list[Quote]:
+    return [quote for row in rows for quote in row.quotes][:_MOST_QUOTES]
+
+
+async def _proofs(bag: Holdall, quotes: Sequence[Quote]) -> dict[Quote, Proof]:
+    """The quotes with their words, read from the output: what is shown is what stands there."""
+    found: dict[Quote, Proof] = {}
+    for quote in quotes:
+        words, href = quote.words, ""
+        if quote.end > quote.start:
+            href = output_address(bag.session.id, quote.handle, quote.start, quote.end)
+            end = min(quote.end, quote.start + _LONGEST_QUOTE)
+            with contextlib.suppress(HoldallError):  # expired or damaged: the link says more
+                words = (await bag.read(quote.handle, bytes=(quote.start, end), bounded=False)).text
+        found[quote] = Proof(quote, words, href)
+    return found
+
+
+def _report(values: dict[str, Any], proofs: dict[Quote, Proof], session: str) -> list[Piece]:
+    reported: Reported | None = values["reported"]
+    if reported is None or reported.synthetic:
+        return []
+    return linked(values["report_text"], session, values["tool_of"], proofs.values())
+
+
+def _family(house: House, summary: Summary) -> dict[str, Any]:
+    parent = house.overview.one(summary.parent) if summary.parent else None
+    return {"parent": parent, "children": house.overview.children(summary.id)}
+
+
+def _start(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "0")
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise WrongUse(f"{name} is a number, from 0.")
+    return int(text)
+
+
+routes = [
+    Route("/s/{session}", timeline, name="timeline"),
+    Route("/s/{session}/live", live, name="timeline_live"),
+]

@@ -1,0 +1,110 @@
+"""The viewer from its start to its end: bound to this machine, so many connections and no more, over with a signal."""
+
+import asyncio
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from holdall.values.errors import MissingExtra, WrongUse
+from holdall.values.settings import Settings
+from holdall.web.app import create_app
+from holdall.web.guard import Door, is_loopback
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ModuleNotFoundError as problem:
+    raise MissingExtra(problem.name or "uvicorn", "view", "the viewer") from problem
+
+MOST_CONNECTIONS = 100  # a browser opens six for each window
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Where it is: `address` lets in for as long as it runs, `once` the first who opens it."""
+
+    address: str
+    once: str
+
+
+async def serve(
+    home: str, host: str, port: int, ready: Callable[[Ready], None], *, settings: Settings | None = None
+) -> None:
+    """Until a signal. `ready` is told the addresses once they are served."""
+    listener = bound(host, port)
+    port = listener.getsockname()[1]
+    token = secrets.token_urlsafe(32)
+    app = create_app(home, token, host, port, settings=settings)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="on", ws="none", http=Connection, server_header=False,
+        timeout_graceful_shutdown=1, timeout_keep_alive=30,
+    )  # fmt: skip
+    server = _Server(config)
+    stop = _asked_to_end()
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    stopped = asyncio.ensure_future(stop.wait())
+    shown = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    ready(Ready(f"{shown}?token={token}", f"{shown}?token={cast('Door', app.state.door).ticket()}"))
+    try:
+        await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        server.should_exit = True
+        await asyncio.wait((serving,), timeout=5)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Listening already, so whoever is told the address can come at once."""
+    if not is_loopback(host):
+        raise WrongUse(
+            f"the viewer listens on this machine only (127.0.0.1, ::1 or localhost), not on {host[:100]}. From another "
+            "one, go through a tunnel: ssh -L 8765:127.0.0.1:8765 THIS-MACHINE, with holdall view --port 8765 here."
+        )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else "a port is a number up to 65535"
+        raise WrongUse(f"cannot listen on {host}:{port}: {why}. Without --port a free one is taken.") from problem
+
+
+class Connection(H11Protocol):
+    """There are only so many: the one that has been idle for longest makes room for a new one.
+
+    Connections that are opened and say nothing would otherwise keep everybody else out.
+    """
+
+    opened = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.opened = asyncio.get_running_loop().time()
+        if len(self.connections) <= MOST_CONNECTIONS:
+            return
+        others = cast("set[Connection]", self.connections) - {self}
+        min((one for one in others if one.is_idle), key=lambda one: one.opened, default=self).transport.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing was asked, or all that was asked is answered."""
+        cycle = cast("object | None", self.cycle)
+        return cycle is None or self.cycle.response_complete
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Signals are ours."""
+        yield
+
+
+def _asked_to_end() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, stop.set)
+    return stop

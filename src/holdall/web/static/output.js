@@ -1,0 +1,306 @@
+// The page of one output: puts its parts together. Data goes into the document as text, never as markup.
+
+import { Api, grouped, plural, size } from "./output_api.js";
+import { Follow } from "./output_follow.js";
+import { Search } from "./output_search.js";
+import { Sql } from "./output_sql.js";
+import { Strip } from "./output_strip.js";
+import { TableView } from "./output_table.js";
+import { TextView } from "./output_text.js";
+import { Tree } from "./output_tree.js";
+
+const page = document.getElementById("output");
+const one = (name) => page.querySelector(`[data-part="${name}"]`);
+const api = new Api(page.dataset.base);
+const status = one("status");
+const place = one("place");
+const followButton = one("follow");
+let total = { bytes: Number(page.dataset.bytes), lines: Number(page.dataset.lines), chars: 0 };
+let isRunning = page.dataset.state === "running" || page.dataset.state === "queued";
+let isFollowing = false;
+
+const say = (words, isWrong = false) => {
+  status.textContent = words;
+  status.classList.toggle("is-wrong", isWrong);
+};
+
+// Tabs: which panel of the side is shown, and on a narrow page whether it is the output instead; which view of it.
+
+function chooseTab(tab, focus = false) {
+  for (const other of tab.parentElement.querySelectorAll("[role=tab]")) {
+    const chosen = other === tab;
+    other.setAttribute("aria-selected", String(chosen));
+    other.tabIndex = chosen ? 0 : -1;
+    const panel = document.getElementById(other.getAttribute("aria-controls"));
+    if (panel && other.dataset.side !== "output") panel.hidden = !chosen;
+  }
+  if (focus) tab.focus();
+  if (tab.dataset.side) page.dataset.side = tab.dataset.side;
+  if (tab.dataset.view) opened(tab.dataset.view);
+}
+
+const sideTab = (name) => page.querySelector(`[data-side="${name}"][role=tab]`);
+const isNarrow = () => getComputedStyle(sideTab("output")).display !== "none";
+
+for (const list of page.querySelectorAll("[role=tablist]")) {
+  const tabs = () => [...list.querySelectorAll("[role=tab]")].filter((tab) => tab.offsetParent !== null);
+  list.addEventListener("click", (event) => {
+    const tab = event.target.closest("[role=tab]");
+    if (tab) chooseTab(tab);
+  });
+  list.addEventListener("keydown", (event) => {
+    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!way || !event.target.matches("[role=tab]")) return;
+    const all = tabs();
+    chooseTab(all[(all.indexOf(event.target) + way + all.length) % all.length], true);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+function showText() {
+  if (isNarrow()) chooseTab(sideTab("output"));
+  const tab = page.querySelector('[data-view="text"]');
+  if (tab.getAttribute("aria-selected") !== "true") chooseTab(tab);
+}
+
+function opened(view) {
+  place.hidden = view !== "text";
+  if (view === "tree") tree.open();
+  if (view === "table") table.open(total);
+  if (view === "text") text.scroller.resized();
+}
+
+// The text
+
+const text = new TextView(one("text"), api, {
+  rendered: () => tellPlace(),
+  moved: (way) => {
+    if (way < 0 && isFollowing && !text.scroller.isAtEnd) setFollowing(false);
+  },
+  landed: (line, mark) => {
+    const words = `line ${grouped(line)}, byte ${grouped(mark.from)}`;
+    say(mark.to - mark.from > 1 ? `${words} to ${grouped(mark.to)}` : words);
+    history.replaceState(null, "", `?byte=${mark.from}&to=${mark.to}`);
+  },
+  switched: (by) => markWay(by),
+  failed: (error) => say(error.message, true),
+});
+
+function tellPlace() {
+  const { scroller } = text;
+  if (!total.bytes) {
+    place.textContent = isRunning ? "nothing written yet" : "empty";
+    return;
+  }
+  const first = Math.min(scroller.total, Math.floor(scroller.top) + 1);
+  const last = Math.min(scroller.total, Math.floor(scroller.top + scroller.visible));
+  const lines = text.by === "lines";
+  const words = lines
+    ? `lines ${grouped(first)}–${grouped(last)} of ${grouped(total.lines)}`
+    : `bytes ${grouped((first - 1) * text.row)}–${grouped(Math.min(total.bytes, last * text.row))} of ${grouped(total.bytes)}`;
+  if (place.textContent !== words) place.textContent = words;
+  strip.showSight(scroller.top / Math.max(1, scroller.total), Math.min(1, (scroller.top + scroller.visible) / Math.max(1, scroller.total)));
+}
+
+async function land(from, to, options) {
+  setFollowing(false);
+  showText();
+  try {
+    await text.land(from, to, options);
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+function markWay(by) {
+  for (const radio of page.querySelectorAll('input[name="by"]')) radio.checked = radio.value === by;
+}
+
+one("ways").addEventListener("change", (event) => {
+  text.switchTo(event.target.value).catch((error) => say(error.message, true));
+});
+
+const strip = new Strip(one("strip"), (share) => {
+  setFollowing(false);
+  text.scroller.moveTo(share * text.scroller.total - text.scroller.visible / 2);
+});
+
+// Jump
+
+const jump = one("jump");
+const numberIn = (words) => Number(words.replace(/[,_\s.']/g, ""));
+
+async function jumpTo(words) {
+  const asked = words.trim().toLowerCase();
+  let found;
+  if (asked === "start" || asked === "end") {
+    setFollowing(false);
+    showText();
+    text.scroller.moveTo(asked === "start" ? 0 : Infinity);
+  } else if ((found = /^(\d+(?:\.\d+)?)\s*%$/.exec(asked))) {
+    await land(Math.floor((Math.min(100, Number(found[1])) / 100) * Math.max(0, total.bytes - 1)));
+  } else if ((found = /^(?:b|bytes?|@)\s*(\d[\d,_']*)(?:\s*(?:-|–|:|to)\s*(\d[\d,_']*))?$/.exec(asked))) {
+    await land(numberIn(found[1]), found[2] ? numberIn(found[2]) : undefined);
+  } else if ((found = /^(?:l|lines?)?\s*(\d[\d,_']*)$/.exec(asked))) {
+    setFollowing(false);
+    showText();
+    await text.landOnLine(Math.max(1, numberIn(found[1])));
+  } else {
+    say("Jump to a line (1200 or L1200), a byte (byte 403118, or byte 10 to 20), a share (50%), start or end.", true);
+  }
+}
+
+jump.addEventListener("submit", (event) => {
+  event.preventDefault();
+  jumpTo(jump.elements.to.value).catch((error) => say(error.message, true));
+});
+
+// Search
+
+const search = new Search(
+  { form: one("search"), field: one("search-field"), status: one("search-status"), list: one("matches"), more: one("more-matches") },
+  api,
+  {
+    land: (match) => land(match.at, match.end, { kind: "current", focus: document.activeElement !== one("search-field") }),
+    matches: (matches, current) => {
+      text.setMatches(matches, current);
+      strip.showMatches(matches, Math.max(1, total.bytes));
+      one("matches-none").hidden = matches.length > 0;
+    },
+    opened: () => {
+      if (!isNarrow()) chooseTab(sideTab("matches"));
+    },
+  },
+);
+
+// JSON, tables, SQL
+
+const tree = one("tree") && new Tree(one("tree"), api, land);
+const table = one("table") && new TableView(one("table"), one("table-head"), api, land);
+if (one("sql")) new Sql({ form: one("sql"), result: one("sql-result") }, api, land);
+
+// Following what is written
+
+function setFollowing(on) {
+  isFollowing = on && isRunning;
+  followButton.setAttribute("aria-pressed", String(isFollowing));
+  if (isFollowing) text.scroller.moveTo(Infinity);
+}
+
+followButton.addEventListener("click", () => setFollowing(!isFollowing));
+
+const follow = new Follow(api, {
+  changed: (answer) => {
+    total = answer.total;
+    text.grow(total);
+    table?.grow(total);
+    one("size").textContent = size(total.bytes);
+    one("lines").textContent = plural(total.lines, "line");
+    strip.show(answer.seen);
+    if (isFollowing) text.scroller.moveTo(Infinity);
+    tellPlace();
+  },
+  ended: (answer) => {
+    isRunning = false;
+    setFollowing(false);
+    followButton.hidden = true;
+    const badge = one("state");
+    badge.textContent = answer.state;
+    badge.dataset.state = answer.state;
+    say(answer.error ? `It has ended: ${answer.state}, ${answer.error}` : `It has ended: ${answer.state}.`);
+  },
+  failed: (error) => say(`It is not followed any more: ${error.message}`, true),
+});
+
+// Copy
+
+one("copy").addEventListener("click", async () => {
+  const selected = String(document.getSelection());
+  try {
+    let words = selected;
+    let what = "the selection";
+    if (!selected) {
+      const from = text.mark ? text.mark.from : text.firstByte();
+      const to = Math.min(text.mark ? text.mark.to : text.lastByte(), from + 1_000_000);
+      words = await api.bytes(from, to);
+      what = `${text.mark ? "what is marked" : "what is in sight"}, bytes ${grouped(from)} to ${grouped(to)}`;
+    }
+    await navigator.clipboard.writeText(words);
+    say(`Copied ${what}.`);
+  } catch (error) {
+    say(`Nothing could be copied: ${error.message}`, true);
+  }
+});
+
+// Links that land on bytes of this output, wherever they stand on the page
+
+page.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-from]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  land(Number(link.dataset.from), Number(link.dataset.to));
+});
+
+// Keys
+
+const typing = (where) => where.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName);
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && event.target === one("search-field")) one("text").focus();
+  if (typing(event.target) || document.querySelector("dialog[open]")) return;
+  if (event.key === "n") return act(event, () => search.step(1));
+  if (event.key === "N") return act(event, () => search.step(-1));
+  if (event.key === ":") return act(event, () => jump.elements.to.select());
+  if (event.target.closest("[role=tablist], button, a, summary, [data-own-keys]") && !/^(g|G|f|Page.*)$/.test(event.key)) return undefined;
+  if (page.querySelector('[data-view="text"]').getAttribute("aria-selected") !== "true") return undefined;
+  const page_ = Math.max(1, text.scroller.visible - 2);
+  const ways = {
+    ArrowDown: () => text.scroller.moveBy(1),
+    ArrowUp: () => moveUp(1),
+    PageDown: () => text.scroller.moveBy(page_),
+    PageUp: () => moveUp(page_),
+    " ": () => (event.shiftKey ? moveUp(page_) : text.scroller.moveBy(page_)),
+    Home: () => (setFollowing(false), text.scroller.moveTo(0)),
+    End: () => text.scroller.moveTo(Infinity),
+    g: () => (setFollowing(false), text.scroller.moveTo(0)),
+    G: () => text.scroller.moveTo(Infinity),
+    f: () => !followButton.hidden && setFollowing(!isFollowing),
+  };
+  return Object.hasOwn(ways, event.key) ? act(event, ways[event.key]) : undefined;
+});
+
+function moveUp(rows) {
+  setFollowing(false);
+  text.scroller.moveBy(-rows);
+}
+
+function act(event, what) {
+  event.preventDefault();
+  what();
+}
+
+// Begin: where the address says, else at the start; a running output at its end.
+
+async function begin() {
+  const asked = new URLSearchParams(location.search);
+  if (isNarrow()) chooseTab(sideTab("output"));
+  text.show(page.dataset.by, total);
+  markWay(text.by);
+  if (asked.has("q")) {
+    one("search-field").value = asked.get("q");
+    await search.start();
+  } else if (asked.has("byte")) {
+    await land(Number(asked.get("byte")) || 0, asked.has("to") ? Number(asked.get("to")) : undefined);
+  } else if (asked.has("line")) {
+    await jumpTo(`L${Math.max(1, parseInt(asked.get("line"), 10) || 1)}`);
+  } else if (isRunning) {
+    setFollowing(true);
+  }
+  followButton.hidden = !isRunning;
+  if (isRunning) follow.run(total.bytes);
+  strip.show(await api.ask("seen"));
+}
+
+begin().catch((error) => say(error.message, true));

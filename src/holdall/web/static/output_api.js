@@ -1,0 +1,54 @@
+// Questions to the server. An answer is JSON; a refusal becomes an error with the words of whoever refused.
+
+export class Refused extends Error {}
+
+export class Api {
+  constructor(base) {
+    this.base = base;
+  }
+
+  async ask(what, values = {}, signal = undefined) {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(values)) {
+      if (value !== undefined && value !== null && value !== false) query.set(name, value === true ? "1" : String(value));
+    }
+    const answer = await fetch(`${this.base}/${what}?${query}`, { signal, credentials: "same-origin" });
+    let told;
+    try {
+      told = await answer.json();
+    } catch {
+      throw new Refused(`The viewer answered ${answer.status} and no more. Is it still running?`);
+    }
+    if (!answer.ok) throw new Refused(told.error || `The viewer answered ${answer.status}.`);
+    return told;
+  }
+
+  async bytes(from, to) {
+    const answer = await fetch(`${this.base}/raw`, { headers: { Range: `bytes=${from}-${to - 1}` }, credentials: "same-origin" });
+    if (!answer.ok) throw new Refused(`The viewer answered ${answer.status}.`);
+    return answer.text();
+  }
+}
+
+const NUMBER = new Intl.NumberFormat("en-US");
+
+export const grouped = (number) => NUMBER.format(number);
+
+export function size(bytes) {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  while (bytes >= 1000 && unit < units.length - 1) {
+    bytes /= 1000;
+    unit += 1;
+  }
+  return unit === 0 ? `${NUMBER.format(bytes)} bytes` : `${bytes.toFixed(1)} ${units[unit]}`;
+}
+
+export const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;
+
+export function make(tag, classes = "", text = undefined) {
+  const element = document.createElement(tag);
+  if (classes) element.className = classes;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}

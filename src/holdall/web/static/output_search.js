@@ -1,0 +1,139 @@
+// Searching the whole output: a list of matches that grows on demand, and a way from one to the next.
+
+import { grouped, make, plural } from "./output_api.js";
+import { fill } from "./output_runs.js";
+
+export class Search {
+  // `parts`: form, field, status, list, more. `land(match)` goes to a match.
+  constructor(parts, api, { land, matches, opened }) {
+    Object.assign(this, parts);
+    this.api = api;
+    this.land = land;
+    this.told = matches;
+    this.opened = opened;
+    this.clear();
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (this.asked === this.question() && this.matches.length) this.step(event.submitter?.dataset.step === "-1" ? -1 : 1);
+      else this.start();
+    });
+    this.form.addEventListener("change", (event) => {
+      if (event.target.type === "checkbox" && this.field.value) this.start();
+    });
+    this.field.addEventListener("input", () => {
+      if (!this.field.value) this.clear();
+    });
+    this.list.addEventListener("click", (event) => {
+      const button = event.target.closest("button[data-match]");
+      if (button) this.go(Number(button.dataset.match));
+    });
+    this.more.addEventListener("click", () => this.load());
+  }
+
+  question() {
+    const values = new FormData(this.form);
+    return JSON.stringify([this.field.value, values.has("case"), values.has("pattern")]);
+  }
+
+  clear() {
+    this.running?.abort();
+    this.asked = null;
+    this.matches = [];
+    this.current = -1;
+    this.total = 0;
+    this.next = null;
+    this.list.replaceChildren();
+    this.more.hidden = true;
+    this.status.textContent = "";
+    this.status.classList.remove("is-wrong");
+    this.told?.([], -1);
+  }
+
+  async start() {
+    this.clear();
+    if (!this.field.value) return;
+    this.asked = this.question();
+    this.next = 0;
+    this.status.textContent = "searching …";
+    if (await this.load()) {
+      this.opened();
+      if (this.matches.length) await this.go(0);
+    }
+  }
+
+  // The next page of matches; false where it was refused or something else was asked meanwhile.
+  async load() {
+    if (this.next === null) return false;
+    this.running?.abort();
+    const running = (this.running = new AbortController());
+    const [q, matchCase, pattern] = JSON.parse(this.asked);
+    let found;
+    try {
+      found = await this.api.ask("search", { q, case: matchCase, pattern, start: this.next }, running.signal);
+    } catch (error) {
+      if (running.signal.aborted) return false;
+      this.status.textContent = error.message;
+      this.status.classList.add("is-wrong");
+      return false;
+    }
+    if (running.signal.aborted) return false;
+    this.total = found.total;
+    this.unit = found.unit === "lines" ? "line" : "match";
+    this.next = found.next;
+    this.more.hidden = this.next === null;
+    for (const match of found.matches) this.add(match);
+    this.tell();
+    this.told(this.matches, this.current);
+    return true;
+  }
+
+  add(match) {
+    const item = make("li");
+    const button = make("button", "match");
+    button.type = "button";
+    button.dataset.match = String(this.matches.length);
+    const [before, within, after] = match.t;
+    const where = make("span", "match-where", `line ${grouped(match.line)} · byte ${grouped(match.at)}`);
+    const text = make("span", "match-text");
+    const left = make("span");
+    const hit = make("mark", "hit");
+    const right = make("span");
+    fill(left, before);
+    fill(hit, within);
+    fill(right, after);
+    text.append(left, hit, right);
+    button.append(where, text);
+    item.append(button);
+    this.list.append(item);
+    this.matches.push(match);
+  }
+
+  async step(by) {
+    if (!this.matches.length) {
+      if (this.field.value) await this.start();
+      return;
+    }
+    let wanted = this.current + by;
+    if (wanted >= this.matches.length && this.next !== null) await this.load();
+    if (wanted >= this.matches.length) wanted = 0;
+    if (wanted < 0) wanted = this.matches.length - 1;
+    await this.go(wanted);
+  }
+
+  async go(index) {
+    this.list.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    this.current = index;
+    const button = this.list.querySelector(`button[data-match="${index}"]`);
+    button?.setAttribute("aria-current", "true");
+    button?.scrollIntoView({ block: "nearest" });
+    this.tell();
+    await this.land(this.matches[index]);
+  }
+
+  tell() {
+    this.status.classList.remove("is-wrong");
+    if (!this.total) this.status.textContent = "nothing found";
+    else if (this.current < 0) this.status.textContent = plural(this.total, this.unit);
+    else this.status.textContent = `${grouped(this.current + 1)} of ${grouped(this.total)}`;
+  }
+}

@@ -1,0 +1,49 @@
+// The strip beside the bar: what the model has seen of the whole, where matches are, and what is in sight now.
+
+const SVG = "http://www.w3.org/2000/svg";
+const MOST_TICKS = 300;
+
+function rect(parent, y, height, classes) {
+  const one = document.createElementNS(SVG, "rect");
+  one.setAttribute("x", "0");
+  one.setAttribute("width", "10");
+  one.setAttribute("y", String(y));
+  one.setAttribute("height", String(height));
+  one.setAttribute("class", classes);
+  parent.append(one);
+  return one;
+}
+
+export class Strip {
+  constructor(svg, jump) {
+    this.svg = svg;
+    this.steps = 400;
+    svg.setAttribute("viewBox", `0 0 10 ${this.steps}`);
+    this.seen = svg.appendChild(document.createElementNS(SVG, "g"));
+    this.ticks = svg.appendChild(document.createElementNS(SVG, "g"));
+    this.sight = rect(svg, 0, 0, "sight");
+    svg.addEventListener("click", (event) => {
+      const box = svg.getBoundingClientRect();
+      jump((event.clientY - box.top) / box.height);
+    });
+  }
+
+  show(seen) {
+    this.seen.replaceChildren();
+    for (const [from, steps, level] of seen.searched) rect(this.seen, from, steps, `searched level-${level}`);
+    for (const [from, steps, level] of seen.shown) rect(this.seen, from, steps, `shown level-${level}`);
+    const share = seen.share >= 1 ? "all" : `${(seen.share * 100).toFixed(seen.share < 0.1 ? 2 : 1)} %`;
+    this.svg.setAttribute("aria-label", `The model has seen ${share} of this output`);
+  }
+
+  showMatches(matches, total) {
+    this.ticks.replaceChildren();
+    const step = Math.max(1, Math.ceil(matches.length / MOST_TICKS));
+    for (let at = 0; at < matches.length; at += step) rect(this.ticks, (matches[at].at / total) * this.steps - 0.75, 1.5, "tick");
+  }
+
+  showSight(from, to) {
+    this.sight.setAttribute("y", String(from * this.steps));
+    this.sight.setAttribute("height", String(Math.max(2, (to - from) * this.steps)));
+  }
+}

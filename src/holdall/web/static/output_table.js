@@ -1,0 +1,88 @@
+// Lines of CSV as a table: the header stays, rows come as they are looked at.
+
+import { grouped, make, size } from "./output_api.js";
+import { fill, textOf } from "./output_runs.js";
+import { Scroller } from "./output_scroller.js";
+
+export function cell(value) {
+  const one = make("span", `cell cell-${value.k}`);
+  fill(one, value.t);
+  if (value.left) one.append(make("span", "cell-left", ` … ${size(value.left)} more`));
+  return one;
+}
+
+export class TableView {
+  constructor(box, head, api, land) {
+    Object.assign(this, { box, head, api, land });
+  }
+
+  open(total) {
+    this.total = total;
+    if (!this.scroller) {
+      this.scroller = new Scroller(this.box, this, 24);
+      this.box.addEventListener("scroll", () => (this.head.scrollLeft = this.box.scrollLeft), { passive: true });
+      this.box.addEventListener("dblclick", (event) => {
+        const row = event.target.closest(".row");
+        if (row?.dataset.at) this.land(Number(row.dataset.at), Number(row.dataset.end));
+      });
+    }
+    this.grow(total);
+  }
+
+  grow(total) {
+    this.total = total;
+    this.scroller?.setTotal(Math.max(0, total.lines - 1));
+  }
+
+  async fetch(first, count, signal) {
+    const answer = await this.api.ask("table", { from: first + 2, count }, signal);
+    if (!this.columns) this.setColumns(answer);
+    return answer.rows;
+  }
+
+  setColumns(answer) {
+    this.columns = answer.columns;
+    const widths = this.columns.map((name) => textOf(name).length);
+    for (const row of answer.rows.slice(0, 60)) {
+      (row.cells ?? []).forEach((one, at) => (widths[at] = Math.max(widths[at], textOf(one.t).length)));
+    }
+    const template = widths.map((wide) => `${Math.max(5, Math.min(44, wide + 3))}ch`).join(" ");
+    for (const one of [this.box, this.head]) one.style.setProperty("--columns", template);
+    const digits = String(Math.max(3, grouped(this.total.lines).length));
+    for (const one of [this.box, this.head]) one.style.setProperty("--digits", digits);
+    const cells = this.columns.map((name) => {
+      const one = make("span", "cell");
+      one.setAttribute("role", "columnheader");
+      fill(one, name);
+      return one;
+    });
+    const row = make("div", "row");
+    row.setAttribute("role", "row");
+    row.append(make("span", "gutter", "line"), ...cells);
+    this.head.replaceChildren(row);
+  }
+
+  draw(element, row) {
+    element.className = row?.seen ? `row seen-${row.seen}` : "row";
+    element.setAttribute("role", "row");
+    if (row === null) {
+      element.replaceChildren(make("span", "gutter", ""), make("span", "cell cell-wide", "could not be read"));
+      return;
+    }
+    Object.assign(element.dataset, { at: row.at, end: row.end });
+    const parts = [make("span", "gutter", grouped(row.n))];
+    if (row.cells) parts.push(...row.cells.map(cell));
+    else if (row.goes_on) parts.push(make("span", "cell cell-wide cell-note", "↳ goes on the line before"));
+    else {
+      const odd = cell(row.odd);
+      odd.classList.add("cell-wide", "cell-odd");
+      odd.title = "another number of columns than the header";
+      parts.push(odd);
+    }
+    element.replaceChildren(...parts);
+  }
+
+  failed(error) {
+    this.head.replaceChildren(make("p", "is-wrong", error.message));
+  }
+}

@@ -1,0 +1,212 @@
+// The text of an output, by lines, by runs of bytes, or in hex; where somebody lands in it, and what is marked there.
+
+import { grouped, make, size } from "./output_api.js";
+import { fill } from "./output_runs.js";
+import { Scroller } from "./output_scroller.js";
+
+const LINE_BYTES = 1024; // of a line that the server sends
+const HEX = 16;
+
+export class TextView {
+  constructor(box, api, told) {
+    this.box = box;
+    this.api = api;
+    this.told = told;
+    this.by = "lines";
+    this.total = { bytes: 0, lines: 0, chars: 0 };
+    this.mark = null; // {from, to}: where somebody landed
+    this.matches = []; // of a search, in order
+    this.listeners = [];
+    this.scroller = new Scroller(box, this);
+  }
+
+  get width() {
+    if (this.by === "hex") return HEX;
+    const room = this.box.clientWidth - 16 - 8 * (grouped(this.total.bytes).length + 5);
+    return Math.max(32, Math.min(160, Math.floor(room / 7.7 / 8) * 8));
+  }
+
+  count(total = this.total) {
+    return this.by === "lines" ? total.lines : Math.ceil(total.bytes / this.row);
+  }
+
+  show(by, total) {
+    this.by = by;
+    this.total = total;
+    this.row = this.width;
+    this.box.dataset.by = by;
+    const widest = by === "lines" ? total.lines : total.bytes;
+    this.box.style.setProperty("--digits", String(Math.max(3, grouped(widest).length)));
+    this.scroller.reset(this.count());
+  }
+
+  grow(total) {
+    this.total = total;
+    this.scroller.setTotal(this.count());
+  }
+
+  async switchTo(by) {
+    const at = this.firstByte();
+    this.show(by, this.total);
+    await this.scrollToByte(at, { top: true });
+  }
+
+  // The byte at the upper edge, and the one after the last in sight.
+  firstByte() {
+    const at = Math.ceil(this.scroller.top - 0.4);
+    return this.by === "lines" ? (this.scroller.data(at)?.at ?? 0) : Math.min(this.total.bytes, at * this.row);
+  }
+
+  lastByte() {
+    const last = Math.min(this.scroller.total, Math.floor(this.scroller.top + this.scroller.visible)) - 1;
+    return this.by === "lines" ? (this.scroller.data(last)?.end ?? this.total.bytes) : Math.min(this.total.bytes, (last + 1) * this.row);
+  }
+
+  async rowOf(byte) {
+    if (this.by !== "lines") return Math.floor(byte / this.row);
+    const place = await this.api.ask("place", { byte });
+    return place.line - 1;
+  }
+
+  async scrollToByte(byte, { top = false } = {}) {
+    const row = await this.rowOf(byte);
+    if (top) this.scroller.moveTo(row);
+    else this.scroller.center(row);
+    return row;
+  }
+
+  // Land on these bytes: in sight, marked, with the focus. A byte far inside a long line is shown by bytes.
+  async land(from, to, { focus = true, kind = "landed" } = {}) {
+    const last = Math.max(0, this.total.bytes - 1);
+    const at = Math.min(Math.max(0, from), last);
+    const place = await this.api.ask("place", { byte: at });
+    if (this.by === "lines" && at - place.begins >= LINE_BYTES - 64) {
+      this.show("bytes", this.total);
+      this.told.switched(this.by);
+    }
+    this.mark = { from: at, to: Math.max(at + 1, Math.min(to ?? at + 1, this.total.bytes)), kind };
+    const index = this.by === "lines" ? place.line - 1 : Math.floor(at / this.row);
+    this.scroller.redraw();
+    this.scroller.center(index);
+    const element = await this.scroller.row(index);
+    if (element) this.reveal(element, focus);
+    this.told.landed(place.line, this.mark);
+  }
+
+  async landOnLine(line, options = {}) {
+    const place = await this.api.ask("place", { line });
+    const next = place.line < this.total.lines ? (await this.api.ask("place", { line: place.line + 1 })).byte : this.total.bytes;
+    await this.land(place.byte, Math.max(place.byte + 1, next), options);
+  }
+
+  reveal(element, focus) {
+    const marked = element.querySelector("mark.landed, mark.current");
+    if (marked) {
+      const box = this.box.getBoundingClientRect();
+      const there = marked.getBoundingClientRect();
+      const gutter = element.firstElementChild?.offsetWidth ?? 0;
+      if (there.left < box.left + gutter || there.right > box.right - 24) {
+        this.box.scrollLeft += there.left - box.left - gutter - Math.max(16, (box.width - gutter - Math.min(there.width, box.width)) / 2);
+      }
+    }
+    if (focus) {
+      element.tabIndex = -1;
+      element.focus({ preventScroll: true });
+    }
+  }
+
+  setMatches(matches, current) {
+    this.matches = matches;
+    this.current = current;
+    this.scroller.redraw();
+  }
+
+  // For the scroller
+
+  async fetch(first, count, signal) {
+    const from = this.by === "lines" ? first + 1 : first;
+    const answer = await this.api.ask("rows", { by: this.by, from, count, width: this.row }, signal);
+    return answer.rows;
+  }
+
+  draw(element, row, index) {
+    if (row === null) {
+      element.className = "row row-failed";
+      element.replaceChildren(make("span", "gutter", ""), make("span", "text", "could not be read"));
+      return;
+    }
+    element.className = row.seen ? `row seen-${row.seen}` : "row";
+    const label = this.by === "lines" ? grouped(row.n) : grouped(row.at);
+    const gutter = make("span", "gutter", label);
+    if (row.seen) gutter.title = SEEN[row.seen];
+    const text = make("span", "text");
+    if (this.by === "hex") this.drawHex(text, row);
+    else fill(text, row.t, row.at, this.marksIn(row.at, row.end));
+    const parts = [gutter, text];
+    if (row.left) parts.push(this.more(row, index));
+    element.replaceChildren(...parts);
+  }
+
+  drawHex(text, row) {
+    const bytes = row.t[0].split(" ");
+    const marks = this.marksIn(row.at, row.end);
+    const kindOf = (at) => marks.find((mark) => mark.from <= at && at < mark.to)?.kind ?? "";
+    const cells = bytes.map((byte, at) => make(kindOf(row.at + at) ? "mark" : "span", `byte ${kindOf(row.at + at)}`, byte));
+    const chars = bytes.map((byte) => {
+      const code = parseInt(byte, 16);
+      return code >= 32 && code < 127 ? String.fromCharCode(code) : "·";
+    });
+    const hex = make("span", "hex");
+    hex.append(...cells);
+    text.replaceChildren(hex, make("span", "ascii", chars.join("")));
+  }
+
+  more(row) {
+    const button = make("button", "more", `… ${size(row.left)} more of this line`);
+    button.type = "button";
+    button.addEventListener("click", () => this.goOn(row.at + LINE_BYTES));
+    return button;
+  }
+
+  async goOn(byte) {
+    this.show("bytes", this.total);
+    this.told.switched(this.by);
+    await this.scrollToByte(byte, { top: true });
+  }
+
+  marksIn(start, end) {
+    const found = [];
+    if (this.mark && this.mark.from < end && this.mark.to > start) found.push(this.mark);
+    let low = 0;
+    let high = this.matches.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.matches[middle].end <= start) low = middle + 1;
+      else high = middle;
+    }
+    for (; low < this.matches.length && this.matches[low].at < end; low += 1) {
+      const match = this.matches[low];
+      const overlaps = this.mark && match.at < this.mark.to && match.end > this.mark.from;
+      if (!overlaps) found.push({ from: match.at, to: match.end, kind: "hit" });
+    }
+    return found.sort((one, other) => one.from - other.from);
+  }
+
+  moved(way) {
+    this.told.moved(way);
+  }
+
+  rendered() {
+    this.told.rendered();
+  }
+
+  failed(error) {
+    this.told.failed(error);
+  }
+}
+
+const SEEN = {
+  all: "the model has seen this row",
+  part: "the model has seen a part of this row",
+  searched: "a model that extracted from the output has read this row",
+};

@@ -1,0 +1,228 @@
+"""The operations of a session as rows of a picture: what, when, how long, and where it leads. Pure.
+
+Times are drawn on a scale from 0 to 1,000, which is the width of every lane. What is shown of arguments is a preview.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdall.policy.operations import Operation
+from holdall.text.escape import one_line
+from holdall.text.numbers import grouped, plural, roughly, size
+from holdall.values.chat import Message, Said
+from holdall.values.events import Event
+from holdall.values.handles import is_uuid
+from holdall.web.figures import money, number, whole
+
+SCALE = 1000.0
+_LEAST = 3.0  # or a short call could not be seen
+_PREVIEW = 160
+_WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A piece of an output that an answer rests on; `words` are there where it is nowhere in the output."""
+
+    handle: str
+    start: int
+    end: int
+    check: str
+    words: str = ""
+
+    @property
+    def verified(self) -> bool:
+        return self.check in ("exact", "loose")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation. `x` and `width` are on the scale; `behind` is the width of what went on in the background."""
+
+    id: str
+    depth: int
+    kind: str
+    name: str
+    began: float  # seconds from the start of the session
+    seconds: float
+    x: float
+    width: float
+    behind: float = 0.0
+    href: str = ""
+    detail: str = ""
+    preview: str = ""  # of its arguments
+    figures: tuple[str, ...] = ()
+    failed: bool = False
+    runs: bool = False
+    quotes: tuple[Quote, ...] = field(default=())
+
+    @property
+    def what(self) -> str:
+        return _WHAT.get(self.kind, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What rows are made with beside the tree: the log, and the arguments that calls were made with."""
+
+    session: str
+    kept: Mapping[str, Mapping[str, Any]]  # by handle: what the log says of an output that was kept
+    ended: Mapping[str, float]  # by handle: how long a call took that went to the background
+    shown: Mapping[tuple[str, str], list[tuple[float, int, int]]]  # what a fetch showed first, by handle and tool
+    arguments: Mapping[str, str]  # by call id
+
+    @staticmethod
+    def of(session: str, events: Iterable[Event], messages: Iterable[Message]) -> "Known":
+        kept: dict[str, Mapping[str, Any]] = {}
+        ended: dict[str, float] = {}
+        shown: dict[tuple[str, str], list[tuple[float, int, int]]] = {}
+        for event in events:
+            if event.kind == "kept":
+                kept[event.handle] = event.data
+            elif event.kind == "ended":
+                ended[event.handle] = number(event.seconds)
+                kept.setdefault(event.handle, event.data)
+            elif event.kind == "retrieved" and (spans := event.spans("shown")):
+                first = min(spans, key=lambda span: span.start)
+                key = (event.handle, str(event.data.get("name", "")))
+                shown.setdefault(key, []).append((event.at, first.start, first.end))
+        calls = [call for one in messages if isinstance(one, Said) for call in one.calls]
+        return Known(session, kept, ended, shown, {call.id: _arguments(call.arguments) for call in calls})
+
+
+def rows_of(root: Operation, known: Known, *, now: float) -> list[Row]:
+    """Depth first, in the order of the log. `now` ends what still runs."""
+    total = max(number(root.seconds), 0.001)
+    return list(_below(root, known, _Place(number(root.at), total, now), 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    start: float
+    total: float
+    now: float
+
+    def x(self, at: float) -> float:
+        return round(min(SCALE - _LEAST, max(0.0, (at - self.start) / self.total * SCALE)), 2)
+
+    def width(self, at: float, seconds: float) -> float:
+        room = SCALE - self.x(at)
+        return round(min(room, max(_LEAST, seconds / self.total * SCALE)), 2)
+
+
+def _below(parent: Operation, known: Known, place: _Place, depth: int, prefix: str = "op") -> Iterator[Row]:
+    began = parent.at
+    for at, one in enumerate(parent.children):
+        id = f"{prefix}-{at}"
+        if parent.kind == "turn" and one.kind == "model":
+            began = one.at + one.seconds
+        # The calls of a turn begin side by side, when the model has asked for them, and are logged when all have ended.
+        start = min(one.at, began) if parent.kind == "turn" and one.kind == "tool" else one.at
+        yield _row(one, known, place, depth, id, number(start))
+        yield from _below(one, known, place, depth + 1, id)
+
+
+def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: float) -> Row:
+    data, handle = one.data, str(one.data.get("handle", ""))
+    runs = one.kind == "agent" and "turns" not in data
+    seconds = max(0.0, place.now - at) if runs else number(one.seconds)
+    behind = known.ended.get(handle, 0.0) if data.get("outcome") == "running" else 0.0
+    return Row(
+        id, depth, one.kind, one.name, max(0.0, at - place.start), max(seconds, behind),
+        place.x(at), place.width(at, seconds),
+        behind=place.width(at, behind) if behind > seconds else 0.0,
+        href=_href(one, known, handle), detail=_detail(one, known, handle),
+        preview=known.arguments.get(str(data.get("call_id", "")), str(data.get("question", ""))),
+        figures=tuple(_figures(one)), failed=bool(data.get("is_error") or (data.get("why") and one.kind == "model")),
+        runs=runs, quotes=tuple(quotes_in(one)),
+    )  # fmt: skip
+
+
+def _href(one: Operation, known: Known, handle: str) -> str:
+    if one.kind == "agent":
+        session = str(one.data.get("session", ""))
+        return f"/s/{session}" if is_uuid(session) else ""
+    if not handle:
+        return ""
+    looks = known.shown.get((handle, one.name), ()) if one.data.get("outcome") == "answer" else ()
+    first = [look for look in looks if one.at - 0.01 <= look[0] <= one.at + one.seconds + 0.05]
+    return output_address(known.session, handle, *(first[0][1:] if first else ()))
+
+
+def output_address(session: str, handle: str, *span: int) -> str:
+    """Of an output's page, at these bytes."""
+    at = f"?byte={span[0]}&to={span[1]}" if len(span) == 2 else ""
+    return f"/s/{session}/o/{handle}{at}"
+
+
+def _detail(one: Operation, known: Known, handle: str) -> str:
+    data = one.data
+    match one.kind:
+        case "turn":
+            return f"the last one: {data['why']}" if data.get("why") else ""
+        case "model":
+            return f"failed: {data['why']}" if data.get("why") else ""
+        case "tool":
+            return _told_output(str(data.get("outcome", "")), known.kept.get(handle, {}))
+        case "agent":
+            return plural(whole(data["turns"]), "turn") if "turns" in data else "runs"
+        case "extraction":
+            return f"{data.get('strategy', '')}, {_searched(data)}"
+        case _:
+            return ""
+
+
+def _told_output(outcome: str, kept: Mapping[str, Any]) -> str:
+    match outcome:
+        case "kept" | "running":
+            tokens, stood = whole(kept.get("tokens")), whole(kept.get("content_tokens"))
+            much = f"{size(whole(kept.get('bytes')))}, ~{roughly(tokens)} tokens" if kept else "runs"
+            how = "went to the background" if outcome == "running" else f"{grouped(stood)} in the context"
+            return f"{much}; {how}"
+        case "inline":
+            return "shown whole"
+        case "answer":
+            return ""
+        case other:
+            return other
+
+
+def _searched(data: Mapping[str, Any]) -> str:
+    chunks = whole(data.get("chunks_total"))
+    return f"{whole(data.get('chunks_searched'))} of {plural(chunks, 'chunk')} read" if chunks else "read"
+
+
+def _figures(one: Operation) -> Iterator[str]:
+    data = one.data
+    if one.kind == "turn":
+        yield f"{grouped(whole(data.get('tokens')))} tokens in it"
+    if one.kind in ("model", "agent"):
+        yield f"{grouped(whole(data.get('input_tokens')))} → {grouped(whole(data.get('output_tokens')))} tokens"
+        if cost := number(data.get("cost")):
+            yield money(cost)
+    if one.kind == "extraction":
+        yield f"{whole(data.get('verified'))} of {plural(whole(data.get('snippets')), 'quote')} verified"
+
+
+def quotes_in(one: Operation) -> Iterator[Quote]:
+    handle = str(one.data.get("handle", ""))
+    for given in one.data.get("quotes", ()) if one.kind == "extraction" else ():
+        match given:
+            case [int(start), int(end), str(check), *words] if 0 <= start <= end:
+                yield Quote(handle, start, end, check, str(words[0]) if words else "")
+            case _:
+                pass
+
+
+def _arguments(arguments: object) -> str:
+    """`pattern=E[0-9]+ handle=k3f9`, cut."""
+    if isinstance(arguments, Mapping):
+        pairs: Sequence[tuple[Any, Any]] = list(arguments.items())  # type: ignore[reportUnknownArgumentType]
+        return one_line("  ".join(f"{name}={_plain(value)}" for name, value in pairs), _PREVIEW)
+    return one_line(str(arguments), _PREVIEW)
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)

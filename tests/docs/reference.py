@@ -1,0 +1,208 @@
+"""The reference pages, made from the code: every command, every tool of every dialect, every public name.
+
+`python -m tests.docs.reference` writes them anew; a test compares them with what this makes.
+"""
+
+import dataclasses
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import typer
+
+import holdall
+from holdall.blocking import Holdall as BlockingHoldall
+from holdall.cli.app import app
+from holdall.wire.dialects import DIALECTS
+
+DOCS = Path(__file__).parents[2] / "docs"
+_WIDTH = 100
+_FORWARD = re.compile(r"(: |-> )'([^']+)'")
+_WHERE = re.compile(r"\b(?:holdall|collections|typing)(?:\.\w+)*\.(?=[A-Z])")
+
+
+def pages() -> dict[str, Callable[[], str]]:
+    return {"commands.md": commands, "tools.md": tools, "api.md": api}
+
+
+# Commands
+
+
+def commands() -> str:
+    lines = [
+        "# Commands",
+        "",
+        "What `holdall COMMAND --help` prints. Content goes to standard output as it is, everything about it to standard",
+        "error. Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store or of a server.",
+        "",
+    ]
+    root = typing.cast("click.Group", typer.main.get_command(app))
+    for words in _commands(root, ()):
+        lines += [f"## holdall {' '.join(words)}", "", "```text", _help(words), "```", ""]
+    return "\n".join(lines)
+
+
+def _commands(group: click.Group, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for name in group.list_commands(click.Context(group)):
+        command = group.commands[name]
+        if command.hidden:
+            continue
+        yield (*before, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*before, name))
+
+
+def _help(words: tuple[str, ...]) -> str:
+    from typer.testing import CliRunner
+
+    done = CliRunner().invoke(app, [*words, "--help"], prog_name="holdall", terminal_width=_WIDTH)
+    assert done.exit_code == 0, done.output
+    return "\n".join(line.rstrip() for line in done.output.rstrip().splitlines())
+
+
+# Tools
+
+
+def tools() -> str:
+    lines = [
+        "# Tools and their schemas",
+        "",
+        "The tools that a model gets, by [dialect](dialects.md). [For models](for-models.md) is about how to use them.",
+        "",
+    ]
+    for dialect in DIALECTS.values():
+        lines += [f"## Dialect `{dialect.name}`", ""]
+        lines += [] if dialect.tools else ["It has none: what it shows is all that a model gets.", ""]
+        for tool in dialect.tools:
+            schema = json.dumps(tool.schema, indent=2, ensure_ascii=False)
+            lines += [f"### {tool.name}", "", *_quoted(tool.description), "", "```json", schema, "```", ""]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> list[str]:
+    return ["```text", *text.strip().splitlines(), "```"]
+
+
+# Public names
+
+
+def api() -> str:
+    lines = [
+        "# Public names",
+        "",
+        "Everything that `from holdall import …` gives. What is not here is not public:",
+        "[stability.md](stability.md) says what that means.",
+        "",
+        "## Holdall",
+        "",
+        *_said(holdall.Holdall),
+        "",
+        "`holdall.blocking.Holdall` has the same methods for code without an event loop.",
+        "",
+    ]
+    for name, member in _methods(holdall.Holdall):
+        lines += [f"### Holdall.{name}", "", *_signature(name, member), *_said(member), ""]
+    errors = [name for name in holdall.__all__ if _is_error(getattr(holdall, name))]
+    for name in holdall.__all__:
+        if name != "Holdall" and name not in errors:
+            lines += [f"## {name}", "", *_about(name, getattr(holdall, name)), ""]
+    lines += ["## Errors", "", "Each says what happened and the way out, and carries its data as attributes.", ""]
+    lines += ["| error | is a | when |", "|---|---|---|"]
+    for name in errors:
+        error = getattr(holdall, name)
+        lines.append(f"| `{name}` | `{error.__mro__[1].__name__}` | {_first(error)} |")
+    return "\n".join(lines) + "\n"
+
+
+def undocumented() -> list[str]:
+    """Public names and methods that say nothing about themselves."""
+    methods = [f"Holdall.{name}" for name, member in _methods(holdall.Holdall) if not _said(member)]
+    values = {name: getattr(holdall, name) for name in holdall.__all__}
+    return methods + [
+        name
+        for name, value in values.items()
+        if isinstance(value, type) or inspect.isfunction(value)
+        if not _said(value)
+    ]
+
+
+def _is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Exception)
+
+
+def _methods(of: type) -> list[tuple[str, object]]:
+    found: dict[str, object] = {}
+    for one in reversed(of.__mro__[:-1]):
+        found |= {name: member for name, member in vars(one).items() if not name.startswith("_")}
+    public = {name for name, _ in inspect.getmembers(BlockingHoldall) if not name.startswith("_")}
+    return [(name, found[name]) for name in sorted(found) if name in public and _callable(found[name])]
+
+
+def _callable(member: object) -> bool:
+    return callable(member) or isinstance(member, staticmethod | classmethod)
+
+
+def _about(name: str, value: object) -> list[str]:
+    if inspect.isfunction(value):
+        return [*_signature(name, value), *_said(value)]
+    if not isinstance(value, type):
+        shown = " | ".join(one.__name__ for one in typing.get_args(value)) or repr(value)
+        return [f"`{name} = {shown}`"]
+    if dataclasses.is_dataclass(value):
+        listed = [one for one in dataclasses.fields(value) if not one.name.startswith("_")]
+        fields = [f"- `{one.name}: {_type(one.type)}`" for one in listed]
+        return [*_said(value), "", *fields] if _said(value) else fields
+    members = [
+        (n, m)
+        for n, m in inspect.getmembers(typing.cast("object", value))
+        if not n.startswith("_") and inspect.isfunction(m)
+    ]
+    told = [f"- `{n}{_text(m)}`" + (f": {_first(m)}" if _first(m) else "") for n, m in members]
+    return [*_said(typing.cast("object", value)), *([""] if told else []), *told]
+
+
+def _signature(name: str, member: object) -> list[str]:
+    inner = _bare(member)
+    begin = "async def" if inspect.iscoroutinefunction(inner) else "def"
+    return ["```text", f"{begin} {name}{_text(inner)}", "```", ""]
+
+
+def _bare(member: object) -> object:
+    """The function inside of a method of the class."""
+    return getattr(member, "__func__", member)
+
+
+def _text(member: object) -> str:
+    signature = str(inspect.signature(typing.cast("Callable[..., object]", member)))
+    plain = _FORWARD.sub(r"\1\2", _WHERE.sub("", signature)).replace("~", "")
+    return plain.replace("(self, ", "(").replace("(self)", "()")
+
+
+def _type(type_: object) -> str:
+    shown = type_ if isinstance(type_, str) else getattr(type_, "__name__", str(type_))
+    return _WHERE.sub("", shown if "[" not in str(type_) else str(type_))
+
+
+def _said(value: object) -> list[str]:
+    """The docstring, where it is its own and not one that Python made."""
+    inner = _bare(value)
+    text = inspect.cleandoc(inner.__doc__ or "")
+    return [] if text.startswith(f"{getattr(inner, '__name__', '')}(") else text.splitlines()
+
+
+def _first(value: object) -> str:
+    return " ".join(line for line in "\n".join(_said(value)).split("\n\n")[0].splitlines()).replace("|", "\\|")
+
+
+def main() -> None:
+    for name, make in pages().items():
+        (DOCS / name).write_text(make(), "utf-8")
+        print(f"docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Large texts in messages: whatever they hold and wherever a piece ends, they are what `json` reads."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.upstream.large import LargeText, only_text, parse, plain
+
+BODIES = st.text(
+    st.one_of(
+        st.sampled_from('\\"\n\t\x00/ué\u2028\U0001f600\U0010ffff'),
+        st.characters(exclude_categories=("Cs",)),
+    ),
+    max_size=60,
+)
+
+
+def read(line: bytes, *, large: int = 8, piece: int = 16) -> Any:
+    return parse(bytearray(line), large=large, piece=piece)
+
+
+@given(BODIES, BODIES, st.booleans(), st.integers(20, 60))
+def test_a_message_with_large_texts_is_what_json_reads(one: str, other: str, ascii_only: bool, piece: int) -> None:
+    value = {"id": 1, "result": {"content": [{"type": "text", "text": one}, {"text": other}], "a": [one, {one: 2}]}}
+    line = json.dumps(value, ensure_ascii=ascii_only).encode()
+    found = read(line, piece=piece)
+    if found is not None:
+        assert plain(found) == value
+    else:
+        longest = max(len(json.dumps(text, ensure_ascii=ascii_only).encode()) - 2 for text in (one, other))
+        assert longest < 8 + 2 or "\\" * 32 in one + other
+
+
+def test_the_line_is_emptied_where_a_text_was_found_and_else_not() -> None:
+    line = bytearray(b'{"a":"' + b"x" * 100 + b'"}')
+    assert parse(line, large=1000) is None
+    assert len(line) == 108
+    found = parse(line, large=100)
+    assert isinstance(found, dict)
+    assert line == b""
+    assert plain(found) == {"a": "x" * 100}
+
+
+def test_a_text_that_comes_twice_is_held_once() -> None:
+    text = "a line\n" * 100
+    found = read(json.dumps({"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}}).encode())
+    assert found["content"][0]["text"] is found["structuredContent"]["result"]
+    longer = read(json.dumps([text, text + "more", text[:-8], text]).encode())
+    assert plain(longer) == [text, text + "more", text[:-8], text]
+    assert longer[0] is longer[3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        rb'["\ud83d and then a half of a character"]',
+        rb'["no such escape: \x and more of this text"]',
+        b'["a byte that is no text: \xff and some more"]',
+        b'["a control character: \x01 and more of this text"]',
+        b'["it never ends, not even here and there',
+        b'["a text that is large enough to be one", "holdall: large text 7"]',
+        b"[1, 2, 3]",
+    ],
+)
+def test_what_is_odd_is_left_to_json(line: bytes) -> None:
+    whole = bytearray(line)
+    assert parse(whole, large=30, piece=16) is None
+    assert whole == line
+
+
+def test_a_text_far_behind_in_much_data_is_left_to_json() -> None:
+    rows = [f"row {number}" for number in range(2000)]
+    assert read(json.dumps([rows, "x" * 1000]).encode(), large=100) is None
+    assert plain(read(json.dumps(["x" * 1000, rows]).encode(), large=100)) == ["x" * 1000, rows]
+
+
+def block(text: object, **more: object) -> dict[str, object]:
+    return {"type": "text", "text": text, **more}
+
+
+def test_a_result_that_is_one_large_text_is_known() -> None:
+    text, other = LargeText(b"text"), LargeText(b"other")
+    for result in (
+        {"content": [block(text)]},
+        {"content": [block(text, annotations={})], "isError": False, "later": 1},
+        {"content": [block(text)], "structuredContent": {"result": text}},
+    ):
+        assert only_text(result) is text
+    for result in (
+        {"content": [block(text)], "isError": True},
+        {"content": [block(text), block("more")]},
+        {"content": [block(text)], "structuredContent": {"result": other}},
+        {"content": [block(text)], "structuredContent": {"result": text, "more": 1}},
+        {"content": [{"type": "resource", "text": text}]},
+        {"content": [block("small")]},
+        {"content": text},
+        {"content": [text]},
+        {},
+    ):
+        assert only_text(result) is None
+
+
+def test_what_has_no_large_text_stays_the_same_object() -> None:
+    value = {"a": [1, {"b": "c"}], "d": None}
+    assert plain(value) is value
+    assert plain({"a": [LargeText("é".encode())], "b": value}) == {"a": ["é"], "b": value}

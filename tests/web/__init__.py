@@ -1,0 +1,1 @@
+"""The viewer: its pages, who may see them, and what they do with hostile content."""
