@@ -55,13 +55,15 @@ def clamp_result(result: object, limits: Limits, *, suffix: str | None = None, t
 def clamp_field(value: object, name: str, limits: Limits, *, suffix: str | None = None, tag: str = "") -> object:
     """`value`, or a copy in which the text or the blocks in this field are clamped."""
     content = field(value, name)
-    if isinstance(content, str):
-        new = clamp_result(content, limits, suffix=suffix, tag=tag)
-    elif isinstance(content, list | tuple):
-        new = _clamp_blocks(cast("Sequence[object]", content), limits, suffix, tag)
-    else:
-        return value
+    new = clamp_content(content, limits, suffix=suffix, tag=tag)
     return value if new is content else with_field(value, name, new)
+
+
+def clamp_content(content: object, limits: Limits, *, suffix: str | None = None, tag: str = "") -> object:
+    """A text or blocks, clamped; anything else as it is."""
+    if isinstance(content, list | tuple):
+        return _clamp_blocks(cast("Sequence[object]", content), limits, suffix, tag)
+    return clamp_result(content, limits, suffix=suffix, tag=tag) if isinstance(content, str) else content
 
 
 def structured_content_of(result: object) -> object:

@@ -47,13 +47,14 @@ def _in_block(block: object, at: int) -> Iterator[Result]:
         return
 
     def replaced(message: object, new: object) -> object:
-        blocks = list(cast("Sequence[object]", field(message, "content")))
+        before = cast("Sequence[object]", field(message, "content"))
+        blocks = list(before)
         old = blocks[at]
         if inner is None:
             blocks[at] = with_field(old, "content", new)
         else:
             blocks[at] = with_field(old, "toolResult", with_field(field(old, "toolResult"), "content", new))
-        return with_field(message, "content", blocks)
+        return with_field(message, "content", tuple(blocks) if isinstance(before, tuple) else blocks)
 
     yield Result(content, _name(holder), _id(holder), replaced)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 _REFUSED = ("minLength", "maxLength", "default", "minProperties", "maxProperties")
+_CHOICES, _NAMED = ("anyOf", "oneOf", "allOf"), ("$defs", "definitions")
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,6 +26,13 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         shown |= {"properties": {}, "required": [], "additionalProperties": False}
     if isinstance(schema.get("items"), Mapping):
         shown["items"] = strict_schema(cast("Mapping[str, Any]", schema["items"]))
+    for name in _CHOICES:
+        if isinstance(schema.get(name), list):
+            shown[name] = [strict_schema(one) for one in cast("list[Mapping[str, Any]]", schema[name])]
+    for name in _NAMED:
+        if isinstance(schema.get(name), Mapping):
+            named = cast("Mapping[str, Mapping[str, Any]]", schema[name])
+            shown[name] = {key: strict_schema(one) for key, one in named.items()}
     return shown
 
 
