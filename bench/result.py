@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Unit = Literal["s", "ms", "µs", "bytes", "×", "power"]
+Unit = Literal["s", "ms", "µs", "bytes", "×", "power", "calls"]
 _SCALES: Mapping[str, float] = {"s": 1, "ms": 1e3, "µs": 1e6}
 
 
@@ -85,6 +85,8 @@ def shown(value: float, unit: Unit) -> str:
     """A figure as the table has it: three digits that count."""
     if unit == "bytes":
         return f"{value / 1e6:.1f} MB"
+    if unit == "calls":
+        return f"{value:,.0f} calls"
     if unit in ("×", "power"):
         return f"{value:.2f}{' ×' * (unit == '×')}"
     scaled = value * _SCALES[unit]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import machine, report
-from bench.jobs import deciding, ingest, notices, reading, search, sizes, slow, sql, startup, turns
+from bench.jobs import deciding, gateway, ingest, notices, reading, search, sizes, slow, sql, startup, turns
 from bench.lab import Lab
 from bench.result import Curve, Measured, Row
 
@@ -25,6 +25,7 @@ JOBS: Mapping[str, Job] = {
     "slow": slow.slow,
     "turns": turns.turns,
     "startup": startup.startup,
+    "gateway": gateway.gateway,
     "extra": reading.extra,
 }
 

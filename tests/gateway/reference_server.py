@@ -36,7 +36,7 @@ Tool = Callable[[Context, dict[str, Any]], Awaitable[Any]]
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 SOUND = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-PAUSE = 0.02  # seconds between two things that a tool tells while it works
+PAUSE = 0.01  # seconds between two things that a tool tells while it works
 BUS = InMemorySubscriptionBus()
 KEY = secrets.token_bytes(32)
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

@@ -2,68 +2,32 @@
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, types
-from mcp.client.streamable_http import streamable_http_client
+from mcp import types
 
 from tests.gateway.support import GOOD, SOON, gateway, plain
 from tests.gateway.test_keeping import handle_in
+from tests.gateway.web import TOKEN, client_at, served
 from tests.requirements import requirement
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
-TOKEN = "a-token-of-at-least-16"
 ALICE, BOB = "token-of-alice-0123456789", "token-of-bob-0123456789"
-
-
-@asynccontextmanager
-async def served(words: list[str], **environment: str) -> AsyncGenerator[tuple[str, asyncio.subprocess.Process, str]]:
-    """Its URL, its process, and what it said about its token."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("HOLDALL_")} | environment
-    process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.PIPE, env=clean)
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(SOON):
-            url = (await process.stderr.readline()).decode().split("listening on ")[1].strip()
-            token = "" if "HOLDALL_GATEWAY_TOKEN" in environment else (await process.stderr.readline()).decode()
-        yield url, process, token
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                async with asyncio.timeout(10):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-
-
-@asynccontextmanager
-async def client_at(url: str, token: str, mode: str, **options: Any) -> AsyncGenerator[Client]:
-    headers = {"Authorization": f"Bearer {token}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=SOON) as http,
-        Client(streamable_http_client(url, http_client=http), mode=mode, cache=None, **options) as client,
-    ):
-        yield client
 
 
 def text_of(result: Any) -> str:
     return str(result.content[0].text)
 
 
-@requirement("gateway:any-client")
+@requirement("gateway:any-client", "cli:gateway-http")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_official_client_gets_all_over_http(tmp_path: Path, mode: str) -> None:
     words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[sys.executable, GOOD])

@@ -193,6 +193,7 @@ async def test_a_session_with_a_name_outlives_the_process(tmp_path: Path) -> Non
         assert (await third.call("context_grep", handle=handle, pattern="line"))["isError"] is True
 
 
+@requirement("reference:off-in-gateway")
 async def test_a_kept_output_is_passed_on_by_reference_where_that_is_on(tmp_path: Path) -> None:
     async with wire(gateway(tmp_path, "--by-reference", server=plain())) as on:
         await on.greet()

@@ -43,7 +43,7 @@ async def answers(one: Wire) -> list[dict[str, Any]]:
     return [await one.ask(method, params) for method, params in SMALL]
 
 
-@requirement("gateway:any-client")
+@requirement("gateway:any-client", "cli:gateway-command")
 async def test_what_is_small_is_the_same_through_the_gateway(tmp_path: Path) -> None:
     async with wire(plain()) as direct, wire(gateway(tmp_path, server=plain())) as through:
         there, here = await direct.greet(), await through.greet()

@@ -21,6 +21,7 @@ def bad(*manner: str) -> list[str]:
     return [sys.executable, BAD, *(manner or ("-",))]
 
 
+@requirement("cli:gateway-config")
 async def test_names_have_the_server_before_them(tmp_path: Path) -> None:
     config = configured(tmp_path, {"a": plain("a"), "b b": plain("b")}, **HANDSHAKE)
     async with wire(gateway(tmp_path, "--config", config)) as client:

@@ -67,10 +67,10 @@ async def pid_of(connection: Connection) -> int:
 
 
 @contextmanager
-def http_server(folder: Path, *arguments: str) -> Generator[tuple[HttpServer, int]]:
-    """The good server on a free port, and its process id."""
+def http_server(folder: Path, *arguments: str, program: str = GOOD) -> Generator[tuple[HttpServer, int]]:
+    """The good server, or another such program, on a free port, and its process id."""
     port_file = folder / f"port-{time.monotonic_ns()}"
-    process = subprocess.Popen([sys.executable, GOOD, "--http", str(port_file), *arguments])
+    process = subprocess.Popen([sys.executable, program, "--http", str(port_file), *arguments])
     try:
         deadline = time.monotonic() + SOON
         while not port_file.exists():

@@ -18,8 +18,8 @@ BODIES = st.text(
 )
 
 
-def read(line: bytes, *, large: int = 8, piece: int = 16) -> Any:
-    return parse(bytearray(line), large=large, piece=piece)
+def read(line: bytes, *, large: int = 8, piece: int = 16, most: int = 10_000) -> Any:
+    return parse(bytearray(line), large=large, piece=piece, most=most)
 
 
 @given(BODIES, BODIES, st.booleans(), st.integers(20, 60))
@@ -46,7 +46,9 @@ def test_the_line_is_emptied_where_a_text_was_found_and_else_not() -> None:
 
 def test_a_text_that_comes_twice_is_held_once() -> None:
     text = "a line\n" * 100
-    found = read(json.dumps({"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}}).encode())
+    found = read(
+        json.dumps({"content": [{"type": "text", "text": text}], "structuredContent": {"result": text}}).encode()
+    )
     assert found["content"][0]["text"] is found["structuredContent"]["result"]
     longer = read(json.dumps([text, text + "more", text[:-8], text]).encode())
     assert plain(longer) == [text, text + "more", text[:-8], text]
@@ -74,7 +76,9 @@ def test_what_is_odd_is_left_to_json(line: bytes) -> None:
 def test_a_text_far_behind_in_much_data_is_left_to_json() -> None:
     rows = [f"row {number}" for number in range(2000)]
     assert read(json.dumps([rows, "x" * 1000]).encode(), large=100) is None
-    assert plain(read(json.dumps(["x" * 1000, rows]).encode(), large=100)) == ["x" * 1000, rows]
+    line = json.dumps(["x" * 1000, rows]).encode()
+    assert plain(read(line, large=100, most=len(line))) == ["x" * 1000, rows]
+    assert read(line, large=100, most=20_000) is None
 
 
 def block(text: object, **more: object) -> dict[str, object]:

@@ -5,6 +5,7 @@ that has not changed since, so a page of a list costs the same whatever the sess
 """
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -200,15 +201,18 @@ def _summary(store: ReadOnlyStore, info: SessionInfo) -> Summary:
     events = events_in(store.events_from(info, 0)[0])
     counters = Counters()
     for event in events:
-        counters.add(event)
+        with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none
+            counters.add(event)
     status, is_open = _end_of(events)
     running = sum(facts.state == "running" for facts in outputs)
+    cost = counters.model_cost if math.isfinite(counters.model_cost) else 0.0
     return Summary(
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
-        tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens, cost=counters.model_cost,
+        tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens, cost=cost,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
-        last=max((event.at for event in events), default=info.created), status=status, is_open=is_open,
+        last=max((event.at for event in events if math.isfinite(event.at)), default=info.created),
+        status=status, is_open=is_open,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdall.cli.app_bundle import export, import_
 from holdall.cli.app_care import CARE
 from holdall.cli.app_config import config_app
 from holdall.cli.app_extract import extract
@@ -291,3 +292,5 @@ async def query(
 
 for _command in (extract, run, view, gateway, install, uninstall, *CARE):
     app.command()(_command)
+app.command(name="export")(export)
+app.command(name="import")(import_)

@@ -145,3 +145,5 @@ def _log() -> None:
     logger = logging.getLogger("holdall")
     logger.addHandler(_Handler(logging.WARNING))
     logger.propagate = False
+    # The SDK tells what went wrong with a server in tracebacks, and we tell it in words.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())

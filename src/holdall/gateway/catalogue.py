@@ -67,7 +67,7 @@ class Catalogue:
         try:
             return await self._relay.forward(connection, asked)
         except Refusal as refusal:
-            if refusal.code != METHOD_NOT_FOUND:
+            if refusal.code != METHOD_NOT_FOUND or asked.method == "prompts/list":  # we have all but prompts ourselves
                 raise
             empty: dict[str, Any] = {LISTS[asked.method]: []}
             return eras.completed(asked.method, empty, {}) if self._relay.caller.modern else empty

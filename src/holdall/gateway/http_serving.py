@@ -11,6 +11,7 @@ from holdall.bag import Holdall
 from holdall.gateway.front import House
 from holdall.gateway.http_app import PATH, HttpApp
 from holdall.gateway.http_guard import Guard, hosts_of, origins_of
+from holdall.gateway.memory import give_back_what_is_large
 from holdall.gateway.serving import asked_to_end, wind_up
 from holdall.values.errors import MissingExtra, WrongUse
 
@@ -45,6 +46,7 @@ async def serve_http(
     house: House, address: Address, bag_of: Callable[[str], Holdall], ready: Callable[[str], None]
 ) -> None:
     """Until a signal. `ready` is told the URL once it is served."""
+    give_back_what_is_large()
     listener = _bound(address)
     port: int = listener.getsockname()[1]
     bags = _Bags(bag_of)

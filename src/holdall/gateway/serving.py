@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from holdall.bag import Holdall
 from holdall.gateway.front import Front, House
+from holdall.gateway.memory import give_back_what_is_large
 from holdall.gateway.stdio import StdioClient, own_pipes
 from holdall.values.settings import Settings
 
@@ -35,6 +36,7 @@ def settings_for(settings: Settings, given: Sequence[str] = ()) -> Settings:
 
 async def serve_stdio(house: House, bag: Holdall) -> None:
     """Until the client has gone. The bag is closed at the end."""
+    give_back_what_is_large()
     stop = asked_to_end()
     pipes = StdioClient(*own_pipes())
     front = Front(house, bag, pipes.send)

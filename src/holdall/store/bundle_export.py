@@ -159,8 +159,8 @@ class _Export:
         if len(data) != length:
             raise SessionChanged("a note was replaced while its session was exported.")
         if self._redactor is not None:
-            data = self._redactor.json(data, f"{ANSWERS}/{name}")
             name = self._redactor.renamed(name)
+            data = self._redactor.json(data, f"{ANSWERS}/{name}")
         self._whole("note", f"{ANSWERS}/{name}", data)
 
     def _lines(self, one: SessionSnapshot, name: str, kind: Kind) -> None:

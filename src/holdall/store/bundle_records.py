@@ -104,7 +104,7 @@ def _check_types(handle: str, facts: Facts) -> None:
     codes = [] if facts.exit_code is None else [facts.exit_code]
     fine = (
         all(isinstance(text, str) for text in (*texts, facts.measure.tokenizer, *facts.measure.notes))
-        and all(isinstance(flag, bool) for flag in flags)
+        and all(type(flag) is bool for flag in flags)
         and all(_is_number(number) and 0 <= number < _MOST for number in counts)
         and all(_is_time(moment) for moment in times)
         and all(_is_number(code) and -_MOST < code < _MOST for code in codes)

@@ -77,6 +77,9 @@ class Redactor:
 
     def facts(self, facts: Facts) -> Facts:
         """Its arguments, its error and so on; what it measures was measured anew already."""
+        known = self._hashes.get(facts.measure.sha256.encode("ascii", "replace"))
+        if known is not None:  # a tombstone of what was masked elsewhere
+            facts = replace(facts, measure=replace(facts.measure, sha256=known.decode("ascii")))
         flat = facts.to_json()
         told = {name: flat[name] for name in _FIELDS}
         data = json.dumps(told, ensure_ascii=True, default=str).encode("ascii")

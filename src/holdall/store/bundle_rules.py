@@ -73,7 +73,7 @@ class Rules:
         self.left_out: list[str] = []  # rules of theirs that RE2 cannot run
         rules = (*_OWN, *self._theirs())
         self._rules = [_Rule(kind, _compiled(pattern)) for kind, pattern in rules]
-        words = "|".join((*keyword.DENYLIST, *_WORDS))
+        words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
             rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:)[ \t]{{0,20}}@?"

@@ -87,6 +87,7 @@ class BundleReader:
         self._source = read
         self._decompressor = zstd.decompressor()
         self._digest = hashlib.sha256()
+        self._given = b""  # to be unpacked; not in the digest yet, because the end of it may be the trailer
         self._held = b""  # unpacked, and not asked for yet
         self._at = 0
         self._begun = False
@@ -167,17 +168,19 @@ class BundleReader:
         return piece
 
     def _unpacked(self) -> bytes:
-        given = b""
         if self._decompressor.eof:
             raise BundleRefused("this bundle is damaged: it ends before its last entry.")
+        given = b""
         if self._decompressor.needs_input:
-            given = self._compressed()
+            self._digest.update(self._given)  # all of it was used up
+            given = self._given = self._compressed()
         try:
             data = self._decompressor.decompress(given, _PIECE)
         except (zstd.Broken, ValueError) as problem:
             raise BundleRefused("this bundle is damaged: its compressed data cannot be unpacked.") from problem
-        rest = len(self._decompressor.unused_data) if self._decompressor.eof else 0
-        self._digest.update(memoryview(given)[: len(given) - rest])
+        if self._decompressor.eof:
+            rest = len(self._decompressor.unused_data)
+            self._digest.update(memoryview(self._given)[: len(self._given) - rest])
         return data
 
     def _compressed(self) -> bytes:

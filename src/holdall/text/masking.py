@@ -6,7 +6,7 @@ looked at string by string, as it reads, and masked as it is written.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 Finding = tuple[int, int, str]  # first byte, end, kind
 Find = Callable[[bytes], Iterable[Finding]]
@@ -21,9 +21,16 @@ _STRING = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
 _UNIT = re.compile(rb"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 
 
-def mask_of(secret: bytes) -> bytes:
-    """As long as `secret`, with the same line breaks. A number stays one: JSON around it stays JSON."""
-    return _NINES * len(secret) if secret.isdigit() else secret.translate(_STARS)
+def mask_of(secret: bytes, *, number: bool = False) -> bytes:
+    """As long as `secret`, with the same line breaks."""
+    return _NINES * len(secret) if number else secret.translate(_STARS)
+
+
+def is_bare_number(data: bytes, start: int, end: int) -> bool:
+    """Whether it is a number as JSON has them, outside of quotes: with stars in its place it would be none any more."""
+    before = data[max(0, start - 16) : start].rstrip(b" \t\r\n")
+    after = data[end : end + 16].lstrip(b" \t\r\n")
+    return data[start:end].isdigit() and before[-1:] in b":[," and before != b"" and after[:1] in b",]}"
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -38,12 +45,12 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
     return found
 
 
-def masked(data: bytes, findings: Iterable[Finding]) -> bytes:
-    """`findings` in order, without overlap."""
+def masked(data: bytes, findings: Iterable[Finding], numbers: Container[int] = ()) -> bytes:
+    """`findings` in order, without overlap; those that begin at `numbers` stay numbers."""
     parts: list[bytes] = []
     at = 0
     for start, end, _ in findings:
-        parts += (data[at:start], mask_of(data[start:end]))
+        parts += (data[at:start], mask_of(data[start:end], number=start in numbers))
         at = end
     return b"".join((*parts, data[at:])) if parts else data
 
@@ -57,6 +64,7 @@ class Masker:
         self._base = 0  # where what is held begins
         self._done = 0  # up to where it was given out
         self._pending: list[Finding] = []  # begin before what was given out, or end after it
+        self._numbers: set[int] = set()  # those of them that are bare numbers, by where they begin
         self.findings: list[Finding] = []
 
     def stream(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -86,18 +94,29 @@ class Masker:
         fresh = [one for one in found if self._done <= one[0] < until or one[0] < self._done < one[1]]
         known = [self._followed(one, window_end) for one in self._pending]
         all_of_it = merged([*known, *fresh])
-        given = self._held[self._done - self._base : until - self._base]
-        here = [(max(a, self._done) - self._done, min(b, until) - self._done, kind) for a, b, kind in all_of_it]
-        given = masked(given, [one for one in here if one[0] < one[1]])
+        self._numbers |= {a for a, b, _ in fresh if is_bare_number(window, a - self._base, b - self._base)}
+        given = self._given(all_of_it, until)
         ended = [one for one in all_of_it if one[1] <= until]
         self.findings += [one for one in ended if one[0] < until]
         self._pending = [one for one in all_of_it if one[0] < until < one[1]]
+        self._numbers &= {one[0] for one in self._pending}
         if is_end and until == window_end:
             self._pending = []
         self._done = until
         keep = max(self._base, self._done - LEFT)
         self._held, self._base = self._held[keep - self._base :], keep
         return given
+
+    def _given(self, findings: Iterable[Finding], until: int) -> bytes:
+        """What stands between what was given out and `until`, masked."""
+        here: list[Finding] = []
+        numbers: set[int] = set()
+        for start, end, kind in findings:
+            first, last = max(start, self._done) - self._done, min(end, until) - self._done
+            if first < last:
+                here.append((first, last, kind))
+                numbers |= {first} if start in self._numbers else set()
+        return masked(self._held[self._done - self._base : until - self._base], here, numbers)
 
     def _followed(self, one: Finding, window_end: int) -> Finding:
         """A secret that ended with the window before may go on: up to the next space or quote it does."""

@@ -76,7 +76,8 @@ class Connection:
 
         `progress` gets the params of each such notification; `callbacks` get the others, and the requests, that the
         server sends for this call, where it can be told. `more` are further params of the request, `_meta` included.
-        With `takes_large` a text of more than a megabyte may be a LargeText in the result, which is its bytes. Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamOverdue and
+        With `takes_large` a text of more than a megabyte may be a LargeText in the result, which is its bytes.
+        Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamOverdue and
         UpstreamRefused, which are kinds of it.
         """
         given = dict(arguments or {})
@@ -140,6 +141,7 @@ class Connection:
             session = await self._keeper.living()
             call = session.call(method, seconds=seconds, **options)
             result = await session.request(call, params, self._headers(session, method, params))
+        self._keeper.standing.granted(method, params)
         return Reply(self.name, method, session.greeting.revision, result)
 
     def _headers(self, session: Session, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:

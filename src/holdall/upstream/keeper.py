@@ -21,6 +21,7 @@ from holdall.upstream.sdk import anyio
 from holdall.upstream.session import LISTEN, Session
 from holdall.upstream.sharing import Ended, joined, shared
 from holdall.upstream.spec import HttpServer, ServerSpec
+from holdall.upstream.standing import Standing
 from holdall.upstream.stdio import Bounds, StdioChannel
 from holdall.values.errors import WrongUse
 from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
@@ -47,6 +48,7 @@ class Keeper:
     """`living` gives a session that works, or raises."""
 
     def __init__(self, spec: ServerSpec, callbacks: Callbacks, means: Means, tools_changed: Callable[[], None]) -> None:
+        self.standing = Standing()
         self._spec = spec
         self._callbacks = callbacks
         self._means = means
@@ -147,6 +149,7 @@ class Keeper:
     async def _keep(self, session: Session, ready: "asyncio.Future[Session]") -> None:
         try:
             await session.open()
+            await self.standing.renew(session)
         except UpstreamFault as fault:
             self._last = fault
             if not ready.done():

@@ -1,10 +1,11 @@
 """Large texts in a message, taken out of it as UTF-8 before the rest is read as JSON.
 
-A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again. Taken out piece
-by piece it is never more than its own bytes. What is odd in any way, half of a surrogate pair for instance, is left to
-`json`. A text that comes twice, as structured content repeats it, is held once.
+A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again. Taken out
+piece by piece it is never more than its own bytes. What is odd in any way, half of a surrogate pair for instance, is
+left to `json`. A text that comes twice, as structured content repeats it, is held once.
 """
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any, cast
 LARGE = 1024 * 1024
 """Bytes of a string from which on it is taken out."""
 
-_PIECE = 1024 * 1024
+_PIECE = 256 * 1024  # of which a few copies are made on the way, at four bytes a character
 _MOST_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
 _PAIR = 12  # bytes of two escapes that are one character
 _RUN = 64  # backslashes before a quote, at most
@@ -36,12 +37,13 @@ class LargeText:
         return self.data.decode()
 
 
-def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE) -> object | None:
-    """The message with a LargeText for each large text; None where there is none. Else the line is emptied.
+def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int = LARGE) -> object | None:
+    """The message with a LargeText for each large text; None where there is none, or more than `most` beside them.
 
-    Raises ValueError, also RecursionError, as `json` does, where what is around the texts is no JSON.
+    The line is emptied where something was found. Raises ValueError, also RecursionError, as `json` does, where what
+    is around the texts is no JSON.
     """
-    found: list[list[bytes]] = []
+    found: list[LargeText] = []
     rest = bytearray()
     at = done = 0
     try:
@@ -51,20 +53,22 @@ def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE) -> object
                 break
             end = _end(line, start, large)
             if end < 0:
-                pieces, end = _unescaped(line, start, piece, found)
+                text, end = _unescaped(line, start, piece, found[0].data if found else b"")
                 rest += line[done:start] + f"{_MARK}{len(found)}".encode()
                 done = end
-                found.append(pieces)
+                found.append(found[0] if found and text is found[0].data else LargeText(text))
             at = end + 1
     except ValueError:
         return None
-    if not found:
+    # Most of it may be data, which it would cost more to walk through than is won; or somebody writes as we do.
+    if not found or len(rest) + len(line) - done > most:
         return None
     rest += line[done:]
     if rest.count(_MARK.encode()) != len(found):
-        return None  # somebody writes as we do
+        return None
     line.clear()
-    return _placed(json.loads(rest.decode("utf-8", "surrogateescape")), _joined(found))
+    texts = {f"{_MARK}{number}": text for number, text in enumerate(found)}
+    return _placed(json.loads(rest.decode("utf-8", "surrogateescape")), texts)
 
 
 def plain(value: Any) -> Any:
@@ -101,18 +105,6 @@ def only_text(result: Mapping[str, Any]) -> LargeText | None:
 # Inside
 
 
-def _joined(found: list[list[bytes]]) -> dict[str, LargeText]:
-    """The texts by their marks. The pieces are emptied on the way: two copies are enough."""
-    texts: dict[str, LargeText] = {}
-    first: dict[int, LargeText] = {}
-    for number, pieces in enumerate(found):
-        if id(pieces) not in first:  # else it is a text that came before
-            first[id(pieces)] = LargeText(b"".join(pieces))
-            pieces.clear()
-        texts[f"{_MARK}{number}"] = first[id(pieces)]
-    return texts
-
-
 def _end(line: bytearray, start: int, large: int) -> int:
     """Where a string ends whose bytes begin at `start`; -1 where it is a large one."""
     at = start
@@ -129,27 +121,30 @@ def _end(line: bytearray, start: int, large: int) -> int:
     raise _Odd
 
 
-def _unescaped(line: bytearray, start: int, piece: int, known: list[list[bytes]]) -> tuple[list[bytes], int]:
-    """The text in pieces, and where its closing quote stands."""
-    pieces: list[bytes] = []
-    same = known[0] if known else []  # for as long as it is
+def _unescaped(line: bytearray, start: int, piece: int, known: bytes) -> tuple[bytes, int]:
+    """The text, which is `known` itself where it is the same, and where its closing quote stands."""
+    out = io.BytesIO()  # which gives its bytes away without another copy
+    same = 0  # bytes that are as in `known`, and not written
     at, end = start, -1
     while end < 0:
         stop = _border(line, at, min(at + piece, len(line)))
         text = '"' + line[at:stop].decode() + '"'
         value, used = _READ(text)
         data = value.encode()  # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
-        if len(pieces) < len(same) and data == same[len(pieces)]:
-            data = same[len(pieces)]  # and not the copy
-        pieces.append(data)
+        if not out.tell() and known[same : same + len(data)] == data:
+            same += len(data)
+        else:
+            if not out.tell():
+                out.write(memoryview(known)[:same])
+            out.write(data)
         if used < len(text):
             end = at + len(text[1 : used - 1].encode())
         elif stop == len(line):
             raise _Odd  # it never ends
         at = stop
-    # Its last piece may be longer than it was the first time, when the line went on behind it.
-    is_same = all(one is other for one, other in zip(pieces[:-1], same, strict=False))
-    return (same if same and is_same and pieces[-1] == b"".join(same[len(pieces) - 1 :]) else pieces), end
+    if not out.tell() and same == len(known):
+        return known, end
+    return out.getvalue() or known[:same], end
 
 
 def _border(line: bytearray, at: int, stop: int) -> int:
@@ -159,7 +154,7 @@ def _border(line: bytearray, at: int, stop: int) -> int:
     slash = line.rfind(b"\\", max(at, stop - _PAIR), stop)
     if slash >= 0 and _escapes(line, at, slash):
         stop = slash
-        if stop - at > 6 and line[stop - 6 : stop - 2].lower() in _HIGH and _escapes(line, at, stop - 6):
+        if stop - at > 6 and bytes(line[stop - 6 : stop - 2]).lower() in _HIGH and _escapes(line, at, stop - 6):
             stop -= 6
     while line[stop] & 0xC0 == 0x80:
         stop -= 1
@@ -193,4 +188,4 @@ def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
         for at, one in enumerate(items):
             if isinstance(one, str | dict | list):
                 items[at] = _placed(one, texts)
-    return value
+    return cast("Any", value)

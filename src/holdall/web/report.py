@@ -9,7 +9,8 @@ from holdall.values.chat import Message, Said, User
 from holdall.web.figures import number
 from holdall.web.timeline_rows import Quote, output_address
 
-_SHORTEST_QUOTE = 8  # characters; a shorter one stands everywhere
+_SHORTEST_QUOTE = 12  # characters; a shorter one stands everywhere
+_FEWEST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,10 @@ class Reported:
             return None
         given = cast("Mapping[str, Any]", data)
         shares: object = given.get("seen")
-        seen = cast("Mapping[object, object]", shares) if isinstance(shares, Mapping) else {}
+        seen: Mapping[str, Any] = shares if isinstance(shares, Mapping) else {}  # type: ignore[reportUnknownVariableType]
         return Reported(
             str(given.get("status", "")), bool(given.get("synthetic")), str(given.get("why", "")),
-            {str(handle): number(share) for handle, share in seen.items()},
+            {handle: number(share) for handle, share in seen.items()},
         )  # fmt: skip
 
 
@@ -79,9 +80,8 @@ def linked(text: str, session: str, handles: Iterable[str], proofs: Iterable[Pro
         named = re.compile(rf"(?<![\w-])({words})(?![\w-])")
         found += [(*hit.span(1), output_address(session, hit[1]), "this output") for hit in named.finditer(text)]
     for proof in proofs:
-        words = proof.text.strip()
-        if proof.quote.verified and len(words) >= _SHORTEST_QUOTE and (at := text.find(words)) >= 0:
-            found.append((at, at + len(words), proof.href, "a verified quote"))
+        if proof.quote.verified and (place := _place_of(proof.text.strip(), text)) is not None:
+            found.append((*place, proof.href, "a verified quote"))
     pieces: list[Piece] = []
     end = 0
     for start, stop, href, why in _apart(found):
@@ -89,6 +89,25 @@ def linked(text: str, session: str, handles: Iterable[str], proofs: Iterable[Pro
         pieces.append(Piece(text[start:stop], href, why))
         end = stop
     return [*pieces, Piece(text[end:])] if end < len(text) else pieces
+
+
+def _place_of(quote: str, text: str) -> tuple[int, int] | None:
+    """Where the text repeats the quote, or a few words of it: quotes are whole lines, reports cite a part of one."""
+    words = quote.split(" ")
+    for first in range(max(1, len(words) - _FEWEST_WORDS + 1)):
+        few = " ".join(words[first : first + _FEWEST_WORDS])
+        at = text.find(few) if len(few) >= _SHORTEST_QUOTE else -1
+        if at >= 0:
+            inside = quote.find(few)
+            start, end = at - _common(quote[:inside][::-1], text[:at][::-1]), at + _common(quote[inside:], text[at:])
+            return start + len(text[start:end]) - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
+    return None
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
 
 def _apart(found: list[tuple[int, int, str, str]]) -> list[tuple[int, int, str, str]]:

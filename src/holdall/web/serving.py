@@ -83,10 +83,11 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.opened = asyncio.get_running_loop().time()
-        if len(self.connections) <= MOST_CONNECTIONS:
-            return
-        others = cast("set[Connection]", self.connections) - {self}
-        min((one for one in others if one.is_idle), key=lambda one: one.opened, default=self).transport.abort()
+        # One that was turned away stays in the set until the loop has come round to it.
+        there = [one for one in cast("set[Connection]", self.connections) if not one.transport.is_closing()]
+        if len(there) > MOST_CONNECTIONS:
+            idle = (one for one in there if one.is_idle and one is not self)
+            min(idle, key=lambda one: one.opened, default=self).transport.abort()
 
     @property
     def is_idle(self) -> bool:

@@ -6,7 +6,7 @@ Times are drawn on a scale from 0 to 1,000, which is the width of every lane. Wh
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from holdall.policy.operations import Operation
 from holdall.text.escape import one_line
@@ -207,11 +207,14 @@ def _figures(one: Operation) -> Iterator[str]:
 
 
 def quotes_in(one: Operation) -> Iterator[Quote]:
-    handle = str(one.data.get("handle", ""))
-    for given in one.data.get("quotes", ()) if one.kind == "extraction" else ():
+    handle, listed = str(one.data.get("handle", "")), one.data.get("quotes")
+    given: object
+    for given in cast("list[object]", listed) if one.kind == "extraction" and isinstance(listed, list) else ():
         match given:
-            case [int(start), int(end), str(check), *words] if 0 <= start <= end:
-                yield Quote(handle, start, end, check, str(words[0]) if words else "")
+            case [int(start), int(end), str(check)] if 0 <= start <= end:
+                yield Quote(handle, start, end, check)
+            case [int(start), int(end), str(check), str(words)] if 0 <= start <= end:
+                yield Quote(handle, start, end, check, words)
             case _:
                 pass
 

@@ -299,8 +299,13 @@ async function begin() {
     setFollowing(true);
   }
   followButton.hidden = !isRunning;
+  await text.scroller.row(Math.floor(text.scroller.top));
+  document.body.dispatchEvent(new Event("rows")); // what stands beside it can come now
   if (isRunning) follow.run(total.bytes);
   strip.show(await api.ask("seen"));
 }
 
-begin().catch((error) => say(error.message, true));
+begin().catch((error) => {
+  say(error.message, true);
+  document.body.dispatchEvent(new Event("rows"));
+});

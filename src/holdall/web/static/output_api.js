@@ -35,13 +35,13 @@ const NUMBER = new Intl.NumberFormat("en-US");
 export const grouped = (number) => NUMBER.format(number);
 
 export function size(bytes) {
-  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;
   while (bytes >= 1000 && unit < units.length - 1) {
     bytes /= 1000;
     unit += 1;
   }
-  return unit === 0 ? `${NUMBER.format(bytes)} bytes` : `${bytes.toFixed(1)} ${units[unit]}`;
+  return unit === 0 ? `${NUMBER.format(bytes)} B` : `${bytes.toFixed(1)} ${units[unit]}`;
 }
 
 export const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : noun.endsWith("ch") ? "es" : "s"}`;

@@ -23,6 +23,7 @@ export class Scroller {
     this.loading = new Map();
     this.waiting = [];
     this.last = 0;
+    this.kept = null; // the row that somebody landed on: it stays in sight until they scroll
     this.layer = make("div", "rows-layer");
     this.spacer = make("div", "rows-spacer");
     box.replaceChildren(this.spacer, this.layer);
@@ -85,10 +86,12 @@ export class Scroller {
   }
 
   moveBy(rows) {
+    this.kept = null;
     this.moveTo(this.top + rows);
   }
 
   center(index) {
+    this.kept = index;
     if (index < this.top || index >= this.top + this.visible - 1) this.moveTo(index - this.visible / 2 + 0.5);
     else this.render();
   }
@@ -144,6 +147,7 @@ export class Scroller {
       return;
     }
     this.last = now;
+    this.kept = null;
     const isShort = Math.abs(way) < 1.5 * this.box.clientHeight;
     const top = this.isScaled && isShort ? this.top + way / this.rowHeight : this.toTop(now);
     this.top = Math.max(0, Math.min(top, this.lastTop));
@@ -157,9 +161,10 @@ export class Scroller {
 
   resized() {
     if (!this.box.clientHeight) return;
-    this.top = Math.min(this.top, this.lastTop);
+    this.top = Math.min(this.wasAtEnd ? this.lastTop : this.top, this.lastTop);
     this.sync();
-    this.render();
+    if (this.kept === null) this.render();
+    else this.center(this.kept);
   }
 
   render() {
@@ -188,6 +193,7 @@ export class Scroller {
     const shift = Math.round(this.box.scrollTop - (this.top - first) * this.rowHeight);
     this.layer.style.transform = `translateY(${shift}px)`;
     this.need(first, end);
+    this.wasAtEnd = this.total > 0 && this.isAtEnd && this.lastTop > 0;
     this.source.rendered?.();
   }
 

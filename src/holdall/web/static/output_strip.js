@@ -3,10 +3,10 @@
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_TICKS = 300;
 
-function rect(parent, y, height, classes) {
+function rect(parent, y, height, classes, x = 0, width = 10) {
   const one = document.createElementNS(SVG, "rect");
-  one.setAttribute("x", "0");
-  one.setAttribute("width", "10");
+  one.setAttribute("x", String(x));
+  one.setAttribute("width", String(width));
   one.setAttribute("y", String(y));
   one.setAttribute("height", String(height));
   one.setAttribute("class", classes);
@@ -30,8 +30,8 @@ export class Strip {
 
   show(seen) {
     this.seen.replaceChildren();
-    for (const [from, steps, level] of seen.searched) rect(this.seen, from, steps, `searched level-${level}`);
-    for (const [from, steps, level] of seen.shown) rect(this.seen, from, steps, `shown level-${level}`);
+    for (const [from, steps, level] of seen.searched) rect(this.seen, from, steps, `searched level-${level}`, 6, 4);
+    for (const [from, steps, level] of seen.shown) rect(this.seen, from, steps, `shown level-${level}`, 0, 6);
     const share = seen.share >= 1 ? "all" : `${(seen.share * 100).toFixed(seen.share < 0.1 ? 2 : 1)} %`;
     this.svg.setAttribute("aria-label", `The model has seen ${share} of this output`);
   }

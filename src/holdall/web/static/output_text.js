@@ -79,7 +79,9 @@ export class TextView {
   async land(from, to, { focus = true, kind = "landed" } = {}) {
     const last = Math.max(0, this.total.bytes - 1);
     const at = Math.min(Math.max(0, from), last);
+    const turn = (this.turn = (this.turn ?? 0) + 1);
     const place = await this.api.ask("place", { byte: at });
+    if (turn !== this.turn) return; // somebody went on meanwhile
     if (this.by === "lines" && at - place.begins >= LINE_BYTES - 64) {
       this.show("bytes", this.total);
       this.told.switched(this.by);
@@ -89,6 +91,7 @@ export class TextView {
     this.scroller.redraw();
     this.scroller.center(index);
     const element = await this.scroller.row(index);
+    if (turn !== this.turn) return;
     if (element) this.reveal(element, focus);
     this.told.landed(place.line, this.mark);
   }
@@ -141,10 +144,17 @@ export class TextView {
     if (row.seen) gutter.title = SEEN[row.seen];
     const text = make("span", "text");
     if (this.by === "hex") this.drawHex(text, row);
-    else fill(text, row.t, row.at, this.marksIn(row.at, row.end));
+    else this.drawText(text, row);
     const parts = [gutter, text];
     if (row.left) parts.push(this.more(row, index));
     element.replaceChildren(...parts);
+  }
+
+  drawText(text, row) {
+    const marks = this.marksIn(row.at, row.end);
+    fill(text, row.t, row.at, marks);
+    // Of a line's newline nothing is shown, unless it is what somebody landed on.
+    if (marks.length && !row.left && !text.querySelector("mark")) text.append(make("mark", marks[0].kind, "↵"));
   }
 
   drawHex(text, row) {

@@ -1,0 +1,141 @@
+"""The gateway against the server itself: the same calls by the official client, in turn, straight and through it.
+
+The server is a real process behind the protocol's own library on both ways. Calls that are lost or crossed are counted.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from bench.lab import MB, Lab, holdall_command
+from bench.result import Gate, Measured, Row
+from bench.rounds import compare, timed
+
+_SERVER = [sys.executable, str(Path(__file__).with_name("gateway_server.py"))]
+_CALLS = 50  # of a turn: one alone is shorter than what the machine does beside it
+_UPSTREAMS, _AT_ONCE = 5, 200
+_REPEATED = 5
+
+
+async def gateway(lab: Lab) -> Measured:
+    full = lab.sizes.rounds > 1
+    return Measured([*await _small(lab), *await _large(lab, 30 * MB if full else 2 * MB), *await _at_once(lab)])
+
+
+async def _small(lab: Lab) -> list[Row]:
+    """What one small call costs more."""
+    with lab.scratch() as home:
+        async with _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through:
+
+            async def calls(client: Client) -> None:
+                for number in range(_CALLS):
+                    if await _text(client, "echo", {"text": str(number)}) != str(number):
+                        raise AssertionError("another call's answer")
+
+            found = await compare(
+                {"direct": timed(lambda: calls(direct)), "through": timed(lambda: calls(through))},
+                rounds=lab.sizes.rounds, patience=lab.patience,
+            )  # fmt: skip
+    direct_one, through_one = found.median("direct") / _CALLS, found.median("through") / _CALLS
+    case, gate = "a small call, added to the direct one", Gate(2e-3, "figure")
+    row = Row("gateway", case, through_one - direct_one, "ms", gate=gate, others=found.others)
+    return [row, Row("gateway", "the same, all of it", through_one, "ms", direct_one, others=found.others)]
+
+
+async def _large(lab: Lab, size: int) -> list[Row]:
+    """A large result: how long until it is answered for, and how far the gateway's memory grows."""
+    grown: list[int] = []
+    with lab.scratch() as home:
+        async with _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through:
+            pid = _parent(int(await _text(through, "pid", {})))  # the server's, which the gateway has started
+
+            async def straight() -> None:
+                if len(await _text(direct, "large", {"bytes": size})) != size:
+                    raise AssertionError("it came in part")
+
+            async def kept() -> None:
+                notice = await _text(through, "large", {"bytes": size})
+                if len(notice) > 10_000 or "handle" not in notice:
+                    raise AssertionError("it was not kept")
+
+            await _text(through, "large", {"bytes": 200_000})  # what any large result needs is there now
+            before = _memory(pid, "VmRSS")
+            for _ in range(_REPEATED):
+                _forget_highest(pid)
+                await kept()
+                grown.append(_memory(pid, "VmHWM") - before)
+            found = await compare(
+                {"direct": timed(straight), "through": timed(kept)}, rounds=lab.sizes.rounds, patience=lab.patience
+            )
+    name = f"a result of {size / MB:.0f} MB"
+    return [
+        Row("gateway", f"{name}, kept", found.median("through"), "s", found.median("direct"), Gate(1.5),
+            others=found.others),
+        Row("gateway", f"{name}, memory, highest of {_REPEATED}", max(grown), "bytes", size, Gate(3.0)),
+    ]  # fmt: skip
+
+
+async def _at_once(lab: Lab) -> list[Row]:
+    """Many calls over several servers: each gets an answer, and its own."""
+    names = [f"s{number}" for number in range(_UPSTREAMS)]
+    with lab.scratch() as home:
+        servers = {name: {"command": _SERVER[0], "args": [*_SERVER[1:], name]} for name in names}
+        config = home / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+        async with _client(_through(home, config=config)) as through:
+            asked = [(names[number % _UPSTREAMS], f"call {number}") for number in range(_AT_ONCE)]
+            calls = (_text(through, f"{name}__who", {"text": text}) for name, text in asked)
+            found = await asyncio.gather(*calls, return_exceptions=True)
+    lost = sum(isinstance(answer, BaseException) for answer in found)
+    right = [f"{name} {text}" for name, text in asked]
+    crossed = sum(isinstance(ours, str) and ours != wanted for ours, wanted in zip(found, right, strict=True))
+    case = f"{_AT_ONCE} calls at once over {_UPSTREAMS} servers, answered each by its own"
+    answered = _AT_ONCE - lost - crossed
+    gate = Gate(1.0, side="least")
+    more = {"lost": float(lost), "crossed": float(crossed)}
+    return [Row("gateway", case, answered, "calls", _AT_ONCE, gate, more=more)]
+
+
+# Processes
+
+
+@contextlib.asynccontextmanager
+async def _client(words: Sequence[str]) -> AsyncGenerator[Client]:
+    # As it is for whoever has no settings of their own.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
+    params = StdioServerParameters(command=words[0], args=list(words[1:]), env=environment)
+    async with Client(stdio_client(params), mode="legacy", cache=None) as client:
+        yield client
+
+
+def _through(home: Path, server: Sequence[str] = (), *, config: Path | None = None) -> list[str]:
+    stood_before = ["--", *server] if config is None else ["--config", str(config)]
+    return [*holdall_command(), "gateway", "--home", str(home / "home"), *stood_before]
+
+
+async def _text(client: Client, tool: str, arguments: Mapping[str, object]) -> str:
+    result = await client.call_tool(tool, dict(arguments))
+    if result.is_error:
+        raise AssertionError(f"{tool} failed: {result.content}")
+    return str(getattr(result.content[0], "text", ""))
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+
+
+def _forget_highest(pid: int) -> None:
+    """From here on its high-water mark tells of what comes."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+
+
+def _memory(pid: int, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))

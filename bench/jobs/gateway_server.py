@@ -1,0 +1,41 @@
+"""The MCP server that stands behind the gateway in its benchmark: the protocol's own library, and four tools.
+
+python gateway_server.py [NAME]
+"""
+
+import os
+import sys
+
+from mcp.server import MCPServer
+
+NAME = sys.argv[1] if len(sys.argv) > 1 else "bench"
+LINE = "2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n"
+server = MCPServer(NAME)
+
+
+@server.tool(structured_output=False)
+def echo(text: str) -> str:
+    """The same text."""
+    return text
+
+
+@server.tool(structured_output=False)
+def who(text: str) -> str:
+    """The name of this server, and the text."""
+    return f"{NAME} {text}"
+
+
+@server.tool(structured_output=False)
+def pid() -> str:
+    """Of this process."""
+    return str(os.getpid())
+
+
+@server.tool(structured_output=False)
+def large(bytes: int) -> str:
+    """Lines of a log, so many bytes."""
+    return (LINE * (bytes // len(LINE) + 1))[:bytes]
+
+
+if __name__ == "__main__":
+    server.run("stdio")

@@ -1,0 +1,185 @@
+"""A session as one file, and back: for archives, for another machine, for whoever is to look at what happened.
+
+    await export_session("s1", "s1.holdall")
+    await import_bundle("s1.holdall", home="/another/data/folder")
+
+These open no session: nothing is made in the store that was not in the bundle.
+"""
+
+import asyncio
+import contextlib
+import difflib
+import os
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import BinaryIO, TypeVar
+
+from holdall.store import bundle_file
+from holdall.store.bundle_export import SessionChanged
+from holdall.store.bundle_export import export_session as write_bundle
+from holdall.store.bundle_import import import_bundle as read_bundle
+from holdall.store.bundle_redact import Redactor, usual_rules
+from holdall.store.bundle_stream import BundleReader
+from holdall.store.directory import DirectoryStore
+from holdall.store.home import default_home
+from holdall.store.keeping import Quota
+from holdall.store.protocol import Progress, SessionInfo
+from holdall.store.root import Root
+from holdall.store.sessions import PREFIX
+from holdall.text.escape import one_line
+from holdall.text.tokenizers import tokenizer_named
+from holdall.values.bundles import Bundle, Exported, Imported
+from holdall.values.errors import WrongUse
+from holdall.values.handles import is_uuid
+from holdall.values.settings import Settings
+
+Listed = Callable[[Bundle], None]
+Write = Callable[[bytes], object]
+Read = Callable[[int], bytes]
+Done = TypeVar("Done")
+_TRIES = 3  # where an output expires in the middle of an export
+_LISTED = 5
+
+
+async def export_session(
+    session: str,
+    target: str | BinaryIO,
+    *,
+    home: str | None = None,
+    settings: Settings | None = None,
+    redact: bool = False,
+    force: bool = False,
+    listed: Listed | None = None,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write a session and every session below it to `target`, a path or something to write to.
+
+    With `redact`, what looks like a secret is masked, and the bundle says where. `listed` is told what it holds before
+    the first byte; `progress` the bytes of outputs so far. Both are called from another thread. A file is there whole
+    or not at all, and an existing one is only replaced with `force`.
+    """
+    settings = settings or Settings()
+    where = home or settings.store_dir or default_home()
+
+    def work(tick: Progress) -> Exported:
+        rules = usual_rules() if redact else None
+        with _store(where, settings) as store:
+            found = _session(store, session)
+
+            def write(out: Write, tell: Listed | None) -> Exported:
+                redactor = Redactor(rules) if rules is not None else None
+                return write_bundle(store, found, out, redactor=redactor, listed=tell, progress=tick)
+
+            if not isinstance(target, str):
+                return write(target.write, listed)
+            for number in range(_TRIES):
+                try:
+                    with bundle_file.new_file(target, force=force) as out:
+                        return write(out, listed if number == 0 else None)
+                except SessionChanged:
+                    if number == _TRIES - 1:
+                        raise
+        raise AssertionError("the last try returns or raises")
+
+    return await _in_a_thread(work, progress)
+
+
+async def import_bundle(
+    source: str | BinaryIO,
+    *,
+    name: str | None = None,
+    home: str | None = None,
+    settings: Settings | None = None,
+    listed: Listed | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Restore a bundle: every handle in it resolves to the same bytes. It is refused whole where it is not in order.
+
+    `name` is for its first session, where the one that it has is taken; those below it are named after it.
+    """
+    settings = settings or Settings()
+    where = home or settings.store_dir or default_home()
+
+    def work(tick: Progress) -> Imported:
+        with _reading(source) as read:
+            quota = Quota(settings.quota_bytes, settings.session_quota_bytes)
+            used = _used(where, settings) if quota.store_bytes is not None else 0
+            with contextlib.closing(Root(where, time.time)) as root:
+                return read_bundle(
+                    root, read, name=name, quota=quota, used_bytes=used, listed=listed, progress=tick,
+                    tokenizer=tokenizer_named(settings.tokenizer),
+                )  # fmt: skip
+
+    return await _in_a_thread(work, progress)
+
+
+async def contents_of(source: str | BinaryIO) -> Bundle:
+    """What a bundle says that it holds. Only its beginning is read: whether it is true, only an import can tell."""
+
+    def work(_: Progress) -> Bundle:
+        with _reading(source) as read:
+            return BundleReader(read).contents()
+
+    return await _in_a_thread(work, None)
+
+
+class _Stopped(Exception):
+    """Whoever waited for the work waits no longer."""
+
+
+async def _in_a_thread(work: Callable[[Progress], Done], progress: Progress | None) -> Done:
+    """A thread cannot be ended from outside: it looks whether anybody still waits, and tidies up behind itself."""
+    stopped = threading.Event()
+
+    def tick(done: int) -> None:
+        if stopped.is_set():
+            raise _Stopped
+        if progress is not None:
+            progress(done)
+
+    try:
+        return await asyncio.to_thread(work, tick)
+    finally:
+        stopped.set()
+
+
+@contextlib.contextmanager
+def _store(home: str, settings: Settings) -> Generator[DirectoryStore]:
+    if not os.path.isdir(home):
+        raise WrongUse(f"there is nothing to export: {home} is not there.")
+    store = DirectoryStore(home, tokenizer=tokenizer_named(settings.tokenizer))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _used(home: str, settings: Settings) -> int:
+    if not os.path.isdir(home):
+        return 0
+    with _store(home, settings) as store:
+        return sum(map(store.used_bytes, store.sessions()))
+
+
+@contextlib.contextmanager
+def _reading(source: str | BinaryIO) -> Generator[Read]:
+    if not isinstance(source, str):
+        yield source.read
+        return
+    with bundle_file.open_bundle(source) as read:
+        yield read
+
+
+def _session(store: DirectoryStore, wanted: str) -> SessionInfo:
+    found = store.find_session(PREFIX + wanted if is_uuid(wanted) else wanted)
+    if found is not None:
+        return found
+    names = [one.name for one in store.sessions()]
+    near = difflib.get_close_matches(wanted[:200], names, n=1)
+    told = ", ".join(one_line(name, 60) for name in names[:_LISTED]) or "none"
+    hint = f" Did you mean {one_line(near[0], 60)}?" if near else ""
+    raise WrongUse(
+        f'there is no session "{one_line(wanted, 100)}". The newest are: {told}. (`holdall ls --sessions` lists all.)'
+        f"{hint}"
+    )

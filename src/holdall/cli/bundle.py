@@ -1,0 +1,167 @@
+"""`export` and `import`: one library call each, and what is told about it."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Generator
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+from holdall.bag.bundles import export_session, import_bundle
+from holdall.cli import show
+from holdall.cli.options import configuration
+from holdall.cli.progress import progress
+from holdall.text.escape import one_line
+from holdall.text.numbers import plural, size
+from holdall.values.bundles import Bundle, BundledSession, Exported, Imported, Mask
+from holdall.values.errors import WrongUse
+
+_STREAM = "-"
+_MOST_PLACES = 20
+_MOST_SESSIONS = 20
+_READ = 256 * 1024
+
+
+async def export(session: str, output: str, redact: bool, force: bool, home: str | None, as_json: bool) -> int:
+    to_stream = output == _STREAM
+    if to_stream and show.is_terminal(sys.stdout):
+        raise WrongUse("a bundle is not for a terminal: name a file with -o FILE, or send it through a pipe.")
+    if not to_stream and output.endswith("/"):
+        raise WrongUse(f"{one_line(output, 200)} is a folder; name the file that the bundle is to be written to.")
+    found = configuration(home)
+    target: str | BinaryIO = sys.stdout.buffer if to_stream else output
+    with _told("exporting", as_json) as (listed, tick):
+        done = await export_session(
+            session, target, home=found.home, settings=found.settings, redact=redact, force=force, listed=listed,
+            progress=tick,
+        )  # fmt: skip
+    if to_stream:
+        sys.stdout.buffer.flush()
+    where = "standard output" if to_stream else output
+    if as_json:
+        _print(_exported(done, where), to_stream)
+        return 0
+    if redact:
+        _tell_masks(done)
+    show.about(f"written to {one_line(where, 200)}: {size(done.written)}")
+    return 0
+
+
+async def import_(file: str, name: str | None, home: str | None, as_json: bool) -> int:
+    if file == _STREAM and show.is_terminal(sys.stdin):
+        raise WrongUse("nothing is piped in: name the file of the bundle, or send it through a pipe.")
+    found = configuration(home)
+    source: str | BinaryIO = _Stdin() if file == _STREAM else file  # type: ignore[assignment]
+    with _told("importing", as_json) as (listed, tick):
+        done = await import_bundle(
+            source, name=name, home=found.home, settings=found.settings, listed=listed, progress=tick
+        )
+    if as_json:
+        show.as_json(_imported(done))
+        return 0
+    first, *below = done.names
+    print(one_line(first, 300))
+    with_them = f", with {plural(len(below), 'session')} below it" if below else ""
+    show.about(f"restored as {one_line(first, 100)}{with_them}: holdall ls --session {_quoted(first)}")
+    return 0
+
+
+class _Stdin:
+    """Standard input, straight from its descriptor."""
+
+    def read(self, most: int = _READ) -> bytes:
+        return os.read(sys.stdin.fileno(), most)
+
+
+@contextlib.contextmanager
+def _told(doing: str, as_json: bool) -> Generator[tuple[Callable[[Bundle], None], Callable[[int], None]]]:
+    """What the bundle holds, as soon as that is known, and then how far it has come."""
+    with contextlib.ExitStack() as bar:
+        ticks: list[Callable[[int], None]] = []
+
+        def listed(bundle: Bundle) -> None:
+            if not as_json:
+                for line in _lines(bundle):
+                    show.about(line)
+            tick = bar.enter_context(progress(doing, bundle.stored_bytes))
+            ticks.extend([tick] if tick is not None else [])
+
+        def tick(done: int) -> None:
+            for one in ticks:
+                one(done)
+
+        yield listed, tick
+
+
+def _lines(bundle: Bundle) -> Generator[str]:
+    for one in bundle.sessions[:_MOST_SESSIONS]:
+        yield _line(one)
+    if len(bundle.sessions) > _MOST_SESSIONS:
+        yield f"and {plural(len(bundle.sessions) - _MOST_SESSIONS, 'more session')}"
+    if len(bundle.sessions) > 1:
+        yield f"in all {plural(bundle.outputs, 'output')}, {size(bundle.bytes)}"
+    if bundle.redacted:
+        yield "what looks like a secret is masked; the bundle says where"
+
+
+def _line(one: BundledSession) -> str:
+    parts = [f"{plural(one.outputs, 'output')}, {size(one.bytes)}"]
+    parts += [f"{one.expired:,} expired"] if one.expired else []
+    logs = (("transcript", one.transcript_bytes), ("events", one.events_bytes), ("operation tree", one.tree_bytes))
+    parts += [f"{name} {size(length)}" for name, length in logs if length]
+    parts += [plural(one.notes, "note")] if one.notes else []
+    return f"session {one_line(one.name, 100)}: {' · '.join(parts)}"
+
+
+def _tell_masks(done: Exported) -> None:
+    if not done.masks:
+        show.about("nothing looked like a secret. That no rule found one does not mean that there is none.")
+        return
+    for mask in done.places[:_MOST_PLACES]:
+        show.about(f"masked  {_place(mask)}  {mask.kind}")
+    total = sum(done.masks.values())
+    if total > _MOST_PLACES:
+        show.about(f"and {plural(total - _MOST_PLACES, 'more place')}; masks.ndjson in the bundle lists all of them")
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(done.masks.items()))
+    show.about(f"{plural(total, 'place')} masked: {kinds}")
+
+
+def _place(mask: Mask) -> str:
+    return f"{mask.handle or mask.file} bytes {mask.start:,}–{mask.end:,}"
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").isalnum() else f"'{one_line(name, 100)}'"
+
+
+def _print(value: dict[str, Any], to_stream: bool) -> None:
+    """Where the bundle itself goes to standard output, what is told about it goes to standard error."""
+    if not to_stream:
+        show.as_json(value)
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        show.as_json(value)
+
+
+def _exported(done: Exported, where: str) -> dict[str, Any]:
+    return {
+        "file": where,
+        "bytes": done.written,
+        **_contents(done.bundle),
+        "masked": dict(done.masks),
+        "masks": [mask.to_json() for mask in done.places],
+    }
+
+
+def _imported(done: Imported) -> dict[str, Any]:
+    named = [{"name": name, "id": id} for name, id in zip(done.names, done.ids, strict=True)]
+    return {"session": done.names[0], "restored": named, "new_ids": done.new_ids, **_contents(done.bundle)}
+
+
+def _contents(bundle: Bundle) -> dict[str, Any]:
+    return {
+        "redacted": bundle.redacted,
+        "outputs": bundle.outputs,
+        "output_bytes": bundle.bytes,
+        "sessions": [asdict(one) for one in bundle.sessions],
+    }

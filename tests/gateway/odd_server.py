@@ -1,0 +1,70 @@
+"""An MCP server by hand whose results are large in several forms, and that says something else with each start.
+
+python odd_server.py COUNT_FILE     the file gets a line for each start
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+LINE = '2026-11-02 worker-3 \u2014 \U0001f600 "quoted" took=12ms\n'
+
+
+def text_of(size: int) -> str:
+    """About so many bytes, and characters of every width."""
+    return LINE * (size // len(LINE.encode()) + 1)
+
+
+def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    text = text_of(int(arguments.get("bytes", 100)))
+    block = {"type": "text", "text": text, "annotations": {"audience": ["user"]}}
+    match name:
+        case "text":
+            return {"content": [block], "later": {"kept": "as is"}}
+        case "twin":
+            return {"content": [block], "structuredContent": {"result": text}}
+        case "other twin":
+            return {"content": [block], "structuredContent": {"result": text + "and more"}}
+        case "two":
+            return {"content": [block, block]}
+        case "error":
+            return {"content": [block], "isError": True}
+        case "half":
+            return {"content": [{"type": "text", "text": text + "\ud83d"}]}
+        case "parent":
+            return {"content": [{"type": "text", "text": str(os.getppid())}]}
+        case _:
+            os._exit(0)
+
+
+def main() -> None:
+    with open(sys.argv[1], "a", encoding="utf-8") as file:
+        file.write("started\n")
+    with open(sys.argv[1], encoding="utf-8") as file:
+        starts = len(file.readlines())
+    tools = [{"name": "text", "description": f"start {starts} \u202e", "inputSchema": {"type": "object"}}]
+    tools += [{"name": "added", "inputSchema": {"type": "object"}}] if starts > 1 else []
+    for line in sys.stdin:
+        message = json.loads(line)
+        number, params = message.get("id"), message.get("params", {})
+        answer: dict[str, Any] = {"result": {}}
+        match message.get("method"):
+            case "initialize":
+                info = {"name": "odd", "version": "1"}
+                version = params["protocolVersion"]
+                answer = {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}}
+            case "tools/list":
+                answer = {"result": {"tools": tools}}
+            case "tools/call":
+                answer = {"result": result(params["name"], params.get("arguments", {}))}
+            case "resources/read":
+                answer = {"error": {"code": -32002, "message": "Resource not found"}}
+            case _:
+                pass
+        if number is not None:
+            print(json.dumps({"jsonrpc": "2.0", "id": number, **answer}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The official conformance suite against a server, direct and through the gateway: check by check the same."""
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.outside import NODE, NPM, REFERENCE, SCRIPTS, needs_npm
+from tests.gateway.support import gateway
+from tests.gateway.web import TOKEN, served
+from tests.requirements import requirement
+from tests.upstream.support import http_server
+
+pytestmark = [pytest.mark.anyio, needs_npm]
+
+SUITE = str(NPM / "@modelcontextprotocol" / "conformance" / "dist" / "index.js")
+DEADLINE = 180.0  # seconds, for a run of some ten, on a busy machine
+# Whether the stream of a call is closed on the way is for whoever serves it to choose. The server does here; the gateway
+# comes back to it for the answer, and keeps the stream of its own client open: so this check has nothing to look at.
+OWN_CHOICE = ("server-sse-polling", ("server-sse-disconnect-resume", "SUCCESS"))
+
+Checks = dict[str, Counter[tuple[str, str]]]
+"""By scenario, how often each check ended how. What is only told for information is none."""
+
+
+async def run(url: str, revision: str, folder: Path) -> Checks:
+    """Everything that the suite has for servers of this revision, required or not."""
+    words = [NODE, "--import", str(SCRIPTS / "bearer.mjs"), SUITE, "server", "--url", url]
+    words += ["--requirements", revision, "--output-dir", str(folder)]
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "MCP_TOKEN": TOKEN},
+    )
+    try:
+        async with asyncio.timeout(DEADLINE):
+            said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    found = checks_in(folder)
+    assert found, said.decode()
+    return found
+
+
+def checks_in(folder: Path) -> Checks:
+    found: Checks = {}
+    for path in folder.glob("*/checks.json"):
+        scenario = re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*$", "", path.parent.name)
+        checks: list[dict[str, Any]] = json.loads(path.read_text())
+        found[scenario] = Counter((one["id"], one["status"]) for one in checks if one["status"] != "INFO")
+    return found
+
+
+def failures(checks: Checks) -> list[str]:
+    bad = ("FAILURE", "WARNING")
+    return sorted(f"{name}: {check}" for name, all_of_it in checks.items() for check, how in all_of_it if how in bad)
+
+
+@pytest.mark.timeout(600)
+@requirement("gateway:any-server", "gateway:any-client")
+@pytest.mark.parametrize(("revision", "scenarios"), [("2025-11-25", 33), ("2026-07-28", 50)])
+async def test_the_conformance_suite_sees_no_difference(tmp_path: Path, revision: str, scenarios: int) -> None:
+    with http_server(tmp_path, program=REFERENCE) as (spec, _):
+        config = tmp_path / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"reference": {"type": "http", "url": spec.url}}}))
+        words = gateway(tmp_path, "--http", "127.0.0.1:0", "--config", str(config))
+        async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _):
+            direct = await run(spec.url, revision, tmp_path / "direct")
+            assert len(direct) == scenarios
+            # The server does not know the extension for tasks; whatever else there is, it does.
+            assert [one for one in failures(direct) if not one.startswith("tasks-")] == []
+            if OWN_CHOICE[0] in direct:
+                direct[OWN_CHOICE[0]].subtract([OWN_CHOICE[1]])
+            assert await run(url, revision, tmp_path / "through") == direct
+        if revision == "2025-11-25":  # each session of that era has a process of its own: that would take long
+            return
+        words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[sys.executable, REFERENCE])
+        async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _):
+            assert await run(url, revision, tmp_path / "a program") == direct

@@ -1,0 +1,90 @@
+"""Large results in every form: kept whole whatever their characters, and never many times over in memory."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.odd_server import text_of as written
+from tests.gateway.support import HERE, Wire, gateway, text_of, wire
+from tests.gateway.test_keeping import handle_in
+
+pytestmark = pytest.mark.anyio
+SIZE = 3_000_000
+
+
+def odd(folder: Path) -> list[str]:
+    return [sys.executable, str(HERE / "odd_server.py"), str(folder / "starts")]
+
+
+async def stored(client: Wire, result: dict[str, Any]) -> str:
+    """All that is kept under the first link of a result."""
+    link = next(block["uri"] for block in result["content"] if block["type"] == "resource_link")
+    return str((await client.result("resources/read", {"uri": link}))["contents"][0]["text"])
+
+
+async def test_a_large_text_is_kept_byte_for_byte_and_the_rest_of_its_result_stays(tmp_path: Path) -> None:
+    whole = written(SIZE)
+    async with wire(gateway(tmp_path, server=odd(tmp_path))) as client:
+        await client.greet()
+        result = await client.call("text", bytes=SIZE)
+        assert await stored(client, result) == whole
+        assert result["later"] == {"kept": "as is"}
+        assert result["content"][0]["annotations"] == {"audience": ["user"]}
+        assert len(text_of(result)) < 4000
+        twin = await client.call("twin", bytes=SIZE)
+        assert await stored(client, twin) == whole
+        assert twin["structuredContent"]["handle"] == handle_in(text_of(twin))  # it is the same text, kept once
+        other = await client.call("other twin", bytes=SIZE)
+        assert await stored(client, other) == whole
+        apart = await client.call("context_read", handle=other["structuredContent"]["handle"], bytes=":40")
+        assert '{"result": "2026' in text_of(apart)
+        two = await client.call("two", bytes=SIZE)
+        assert await stored(client, two) == f"{whole}\n{whole}"
+        error = await client.call("error", bytes=SIZE)
+        assert error["isError"] is True
+        assert await stored(client, error) == whole
+        half = await client.call("half", bytes=SIZE)
+        assert await stored(client, half) == whole + "\ufffd"
+
+
+async def test_a_large_text_that_fits_or_may_not_be_kept_is_shown(tmp_path: Path) -> None:
+    limits = [f"max_inline_{unit}=100000000" for unit in ("bytes", "lines", "tokens")]
+    shown = [word for limit in limits for word in ("--set", limit)]
+    async with wire(gateway(tmp_path, before=shown, server=odd(tmp_path))) as client:
+        await client.greet()
+        result = await client.call("twin", bytes=SIZE)
+        assert result == {
+            "content": [{"type": "text", "text": written(SIZE), "annotations": {"audience": ["user"]}}],
+            "structuredContent": {"result": written(SIZE)},
+        }
+
+
+async def test_a_large_text_in_the_background_is_whole_under_its_handle(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=odd(tmp_path))) as client:
+        await client.greet()
+        handle = handle_in(text_of(await client.call("text", bytes=SIZE)))
+        assert "Ended" in text_of(await client.call("wait_for_tool_output", handle=handle))
+        tail = text_of(await client.call("context_tail", handle=handle))
+        assert f"{len(written(SIZE).encode()):,}" in tail
+        assert "\U0001f600" in tail
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells how high memory has been")
+async def test_memory_stays_within_three_times_a_result_however_often_one_comes(tmp_path: Path) -> None:
+    size = 30_000_000
+    async with wire(gateway(tmp_path, server=odd(tmp_path))) as client:
+        await client.greet()
+        await client.call("text", bytes=200_000)  # what any large result needs is there now
+        process = Path("/proc") / text_of(await client.call("parent"))
+
+        def memory(name: str) -> int:
+            lines = (process / "status").read_text().splitlines()
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+        before = memory("VmRSS")
+        for _ in range(4):
+            (process / "clear_refs").write_text("5")
+            assert "handle: " in text_of(await client.call("text", bytes=size))
+            assert memory("VmHWM") - before < 3 * size

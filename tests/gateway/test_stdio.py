@@ -1,0 +1,100 @@
+"""The pipe to a client: what is too much is refused aloud, and a client that does not read costs no memory."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdall.gateway import stdio
+from holdall.gateway.client import Asked, Client
+from holdall.gateway.stdio import StdioClient
+
+pytestmark = pytest.mark.anyio
+SOON = 20.0
+
+
+class Echo:
+    async def request(self, asked: Asked) -> dict[str, Any]:
+        return {"method": asked.method}
+
+    async def notified(self, method: str, params: dict[str, Any]) -> None:
+        pass
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[int, int, int, int]]:
+    """Where the gateway reads, where we write to it, where we read, where it writes."""
+    source, to_it = os.pipe()
+    from_it, target = os.pipe()
+    found = (source, to_it, from_it, target)
+    yield found
+    for descriptor in found:
+        try:
+            os.close(descriptor)
+        except OSError:
+            pass  # closed by the test
+
+
+def served(source: int, target: int) -> tuple[StdioClient, Client]:
+    pipes = StdioClient(source, target)
+    client = Client(pipes.send, Echo())
+    pipes.serve(client, lambda: "2025-11-25")
+    return pipes, client
+
+
+async def said(descriptor: int) -> list[dict[str, Any]]:
+    async with asyncio.timeout(SOON):
+        data = await asyncio.to_thread(os.read, descriptor, 1_000_000)
+    return [json.loads(line) for line in data.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent", "told"),
+    [
+        ("_LONGEST", b'{"a":"' + b"x" * 5000, "one message of more than 1,000 bytes"),
+        ("_NOISIEST", b"noise\n" * 1000, "more than 1,000 bytes"),
+    ],
+)
+async def test_what_is_too_much_is_refused_aloud_and_ends_the_client(
+    ends: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch, limit: str, sent: bytes, told: str
+) -> None:
+    source, to_it, from_it, target = ends
+    monkeypatch.setattr(stdio, limit, 1000)
+    pipes, _ = served(source, target)
+    os.write(to_it, sent)
+    async with asyncio.timeout(SOON):
+        await pipes.over.wait()
+    assert told in (await said(from_it))[0]["error"]["message"]
+    os.close(to_it)
+    await pipes.flushed(SOON)
+
+
+async def test_notifications_for_a_client_that_does_not_read_are_dropped_and_answers_are_not(
+    ends: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, to_it, from_it, target = ends
+    monkeypatch.setattr(stdio, "_MOST_HELD", 1_000_000)
+    pipes, client = served(source, target)
+    for _ in range(100):
+        client.notify("notifications/message", {"data": "x" * 100_000})
+    assert "dropped until it does" in caplog.text
+    os.write(to_it, b'{"jsonrpc":"2.0","id":7,"method":"later"}\n')
+    found = b""
+    async with asyncio.timeout(SOON):
+        while b'"id":7' not in found:
+            found += await asyncio.to_thread(os.read, from_it, 1_000_000)
+    assert found.count(b"notifications/message") < 20
+    os.close(to_it)
+    await pipes.flushed(SOON)
+
+
+async def test_a_client_that_has_closed_its_side_is_over(ends: tuple[int, int, int, int]) -> None:
+    source, to_it, _, target = ends
+    pipes, _ = served(source, target)
+    os.close(to_it)
+    async with asyncio.timeout(SOON):
+        await pipes.over.wait()
+    await pipes.flushed(SOON)

@@ -1,0 +1,48 @@
+"""A gateway over HTTP, and the official client in front of it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.gateway.support import SOON
+
+TOKEN = "a-token-of-at-least-16"
+
+
+@asynccontextmanager
+async def served(words: list[str], **environment: str) -> AsyncGenerator[tuple[str, asyncio.subprocess.Process, str]]:
+    """Its URL, its process, and what it said about its token."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("HOLDALL_")} | environment
+    process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.PIPE, env=clean)
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(SOON):
+            url = (await process.stderr.readline()).decode().split("listening on ")[1].strip()
+            token = "" if "HOLDALL_GATEWAY_TOKEN" in environment else (await process.stderr.readline()).decode()
+        yield url, process, token
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                async with asyncio.timeout(10):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+@asynccontextmanager
+async def client_at(url: str, token: str, mode: str, **options: Any) -> AsyncGenerator[Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=SOON) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode, cache=None, **options) as client,
+    ):
+        yield client

@@ -1,0 +1,326 @@
+"""A session as one file, and back: what was there is there again, and the same session gives the same bytes."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdall.policy.retention import Retention
+from holdall.store import upkeep
+from holdall.store.bundle_export import SessionChanged, export_session
+from holdall.store.bundle_file import new_file
+from holdall.store.directory import DirectoryStore
+from holdall.store.keeping import Quota
+from holdall.store.protocol import SessionInfo
+from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, WrongUse
+from holdall.values.facts import Origin
+from tests.requirements import requirement
+from tests.store.bundles import everything, exported, filled, imported, taken_apart
+from tests.store.support import keep, tree
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[DirectoryStore]:
+    """Another machine, with nothing on it yet."""
+    with closing(DirectoryStore(str(tmp_path / "elsewhere"))) as store:
+        yield store
+
+
+@requirement("bundle:one-file", "bundle:import-resolves")
+def test_everything_of_a_session_is_there_again_on_another_machine(
+    folder_store: DirectoryStore, elsewhere: DirectoryStore
+) -> None:
+    session = filled(folder_store)
+    before = everything(folder_store)
+    done = imported(Path(elsewhere.home), exported(folder_store, session))
+    assert everything(elsewhere) == before
+    assert done.names == ("s1", "s1/helper-1", "s1/helper-1/reader-2")
+    assert not done.new_ids
+    assert [one.problem for one in upkeep.verify(elsewhere) if one.problem] == []
+
+
+@requirement("bundle:import-resolves")
+def test_every_handle_of_the_transcript_resolves_to_the_same_bytes(
+    folder_store: DirectoryStore, elsewhere: DirectoryStore
+) -> None:
+    session = filled(folder_store)
+    imported(Path(elsewhere.home), exported(folder_store, session))
+    here = elsewhere.find_session("s1")
+    assert here is not None
+    long_handle = json.loads(elsewhere.transcript(here))["text"].removeprefix("kept as ")
+    found = elsewhere.resolve(here, long_handle)
+    assert found == elsewhere.resolve(here, "c1") == elsewhere.resolve(here, found.handle)
+    with closing(elsewhere.open(found)) as reader:
+        assert reader.read(0, 100) == b"one\ntwo\n"
+
+
+@requirement("bundle:one-file")
+def test_a_bundle_holds_the_transcript_the_outputs_the_records_the_log_and_the_tree(
+    folder_store: DirectoryStore,
+) -> None:
+    found = taken_apart(exported(folder_store, filled(folder_store)))
+    kinds = {name.partition("/")[2].rpartition(".")[2] for name in found.names() if name.startswith("0/")}
+    assert {"transcript.ndjson", "events.ndjson", "tree.json"} < {name.partition("/")[2] for name in found.names()}
+    assert {"record", "txt", "json", "log"} <= kinds
+    files = [name for name in found.names() if name.startswith("0/") and name.endswith((".txt", ".log"))]
+    assert len(files) == 4, "identical outputs share one file"
+    assert [one["outputs"] for one in found.contents["sessions"]] == [6, 1, 0]
+    assert found.contents["sessions"][0]["expired"] == 1
+
+
+def test_the_same_session_gives_the_same_bytes_and_so_does_its_copy(
+    folder_store: DirectoryStore, elsewhere: DirectoryStore
+) -> None:
+    session = filled(folder_store)
+    first = exported(folder_store, session)
+    os.utime(Path(folder_store.home) / f"session-{session.id}" / "events.ndjson", (1, 1))
+    assert exported(folder_store, session) == first
+    imported(Path(elsewhere.home), first)
+    copy = elsewhere.find_session("s1")
+    assert copy is not None
+    assert exported(elsewhere, copy) == first
+
+
+def test_nothing_in_the_store_is_changed_by_an_export(folder_store: DirectoryStore) -> None:
+    session = filled(folder_store)
+    folder_store.outputs(session)
+    before = tree(Path(folder_store.home))
+    exported(folder_store, session)
+    after = tree(Path(folder_store.home))
+    assert {name: one for name, one in after.items() if "index" not in name} == {
+        name: one for name, one in before.items() if "index" not in name
+    }
+
+
+def test_a_session_that_is_there_is_never_touched(folder_store: DirectoryStore) -> None:
+    session = filled(folder_store)
+    bundle = exported(folder_store, session)
+    before = everything(folder_store)
+    with pytest.raises(SessionExists, match=r'there is a session "s1" already.*--as NAME'):
+        imported(Path(folder_store.home), bundle)
+    assert everything(folder_store) == before
+
+
+def test_under_another_name_beside_itself_it_gets_ids_of_its_own_and_its_logs_follow(
+    folder_store: DirectoryStore,
+) -> None:
+    """IMPORT-011: handles that exist here, with other bytes, stay what they are."""
+    session = filled(folder_store)
+    bundle = exported(folder_store, session)
+    before = everything(folder_store)
+    done = imported(Path(folder_store.home), bundle, name="copy")
+    assert done.new_ids
+    assert done.names == ("copy", "copy/helper-1", "copy/helper-1/reader-2")
+    after = everything(folder_store)
+    assert {name: after[name] for name in before} == before
+    copy = folder_store.find_session("copy")
+    assert copy is not None
+    long_handle = json.loads(folder_store.transcript(copy))["text"].removeprefix("kept as ")
+    assert long_handle.startswith(f"session-{copy.id}/")
+    assert folder_store.resolve(copy, long_handle).session == copy.id
+    assert after["copy/helper-1"]["parent"] == "copy"
+    child = folder_store.find_session("copy/helper-1")
+    assert child is not None
+    assert json.loads(folder_store.events_from(copy, 0)[0].splitlines()[1])["session"] == child.id
+    assert session.id.encode() not in folder_store.transcript(copy) + folder_store.events_from(copy, 0)[0]
+    assert [one.problem for one in upkeep.verify(folder_store) if one.problem] == []
+
+
+def test_a_name_that_only_one_below_has_already_is_refused_before_anything_is_written(
+    folder_store: DirectoryStore, elsewhere: DirectoryStore
+) -> None:
+    bundle = exported(folder_store, filled(folder_store))
+    elsewhere.open_session("s1/helper-1")
+    before = tree(Path(elsewhere.home))
+    with pytest.raises(SessionExists, match="s1/helper-1"):
+        imported(Path(elsewhere.home), bundle)
+    assert tree(Path(elsewhere.home)) == before
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb"])
+def test_a_name_that_no_session_can_have_is_refused(
+    name: str, folder_store: DirectoryStore, elsewhere: DirectoryStore
+) -> None:
+    with pytest.raises(WrongUse, match="cannot be the name of a session"):
+        imported(Path(elsewhere.home), exported(folder_store, filled(folder_store)), name=name)
+    assert list(elsewhere.sessions()) == []
+
+
+def test_a_running_output_is_there_as_far_as_it_was_and_says_so(
+    folder_store: DirectoryStore, folder_session: SessionInfo, elsewhere: DirectoryStore
+) -> None:
+    writer = folder_store.begin(folder_session, Origin(tool="crawl", terminal=True, process=os.getpid()))
+    writer.write(b"the first line\nhalf of the sec")
+    bundle = exported(folder_store, folder_session)
+    writer.write(b"ond line\n")
+    assert writer.finish().state == "ready"
+    imported(Path(elsewhere.home), bundle)
+    here = elsewhere.find_session("s1")
+    assert here is not None
+    (facts,) = elsewhere.outputs(here)
+    assert (facts.handle, facts.state, facts.origin.process) == (writer.handle, "interrupted", 0)
+    assert "still being written when its session was exported" in facts.error
+    with closing(elsewhere.open(facts)) as reader:
+        assert reader.read(0, 100) == b"the first line\nhalf of the sec"
+    assert facts.measure.lines == 2
+
+
+def test_what_is_written_during_an_export_does_not_tear_it(
+    folder_store: DirectoryStore, folder_session: SessionInfo, elsewhere: DirectoryStore
+) -> None:
+    """IMPORT-017: a consistent picture of one moment, whoever goes on writing meanwhile."""
+    before = keep(folder_store, folder_session, "x" * 3_000_000)
+    folder_store.append_events(folder_session, b'{"at":1.0,"event":"turn"}\n')
+    writer = folder_store.begin(folder_session, Origin())
+    writer.write(b"so far")
+    written: list[bytes] = []
+
+    def write_meanwhile(_: object) -> None:
+        keep(folder_store, folder_session, "kept meanwhile")
+        folder_store.append_events(folder_session, b'{"at":2.0,"event":"turn"}\n')
+        folder_store.append_transcript(folder_session, b'{"role":"user","text":"meanwhile"}\n')
+        writer.write(b" and further")
+        writer.finish()
+
+    export_session(folder_store, folder_session, written.append, listed=write_meanwhile)
+    imported(Path(elsewhere.home), b"".join(written))
+    here = elsewhere.find_session("s1")
+    assert here is not None
+    found = {one.handle: one for one in elsewhere.outputs(here)}
+    assert set(found) == {before.handle, writer.handle}
+    assert found[writer.handle].measure.bytes == 6
+    assert elsewhere.events_from(here, 0)[0] == b'{"at":1.0,"event":"turn"}\n'
+    assert elsewhere.transcript(here) == b""
+
+
+def test_a_line_that_was_not_written_to_its_end_is_not_in_the_bundle(
+    folder_store: DirectoryStore, folder_session: SessionInfo, elsewhere: DirectoryStore
+) -> None:
+    folder_store.append_events(folder_session, b'{"at":1.0,"event":"turn"}\n{"at":2.0,"ev')
+    imported(Path(elsewhere.home), exported(folder_store, folder_session))
+    here = elsewhere.find_session("s1")
+    assert here is not None
+    assert elsewhere.events_from(here, 0)[0] == b'{"at":1.0,"event":"turn"}\n'
+
+
+def test_an_output_that_expires_during_an_export_ends_it_so_that_it_can_be_tried_again(
+    folder_store: DirectoryStore, folder_session: SessionInfo
+) -> None:
+    facts = keep(folder_store, folder_session, "soon gone")
+    with pytest.raises(SessionChanged, match=facts.handle):
+        export_session(
+            folder_store, folder_session, lambda _: None,
+            listed=lambda _: print(folder_store.expire(folder_session, facts, "for a test")),
+        )  # fmt: skip
+
+
+def test_damaged_bytes_are_not_exported_as_good(folder_store: DirectoryStore, folder_session: SessionInfo) -> None:
+    facts = keep(folder_store, folder_session, "x" * 200_000)
+    path = Path(folder_store.home) / f"session-{folder_session.id}" / facts.file
+    with open(path, "r+b") as file:
+        file.seek(150_000)
+        file.write(b"y")
+    with pytest.raises(OutputDamaged, match="131,072 to 196,608"):
+        exported(folder_store, folder_session)
+
+
+def test_an_imported_session_does_not_go_because_it_is_old(folder_store: DirectoryStore, tmp_path: Path) -> None:
+    session = folder_store.open_session("old", retention=Retention(days=1))
+    keep(folder_store, session, "from long ago")
+    home = tmp_path / "elsewhere"
+    imported(home, exported(folder_store, session))
+    with closing(DirectoryStore(str(home), clock=lambda: time.time() + 1e9)) as store:
+        assert upkeep.sweep(store).expired == ()
+        found = store.find_session("old")
+        assert found is not None
+        assert [one.state for one in store.outputs(found)] == ["ready"]
+
+
+def test_a_quota_is_asked_before_anything_is_written(folder_store: DirectoryStore, elsewhere: DirectoryStore) -> None:
+    bundle = exported(folder_store, filled(folder_store))
+    before = tree(Path(elsewhere.home))
+    for quota in (Quota(session_bytes=100_000), Quota(store_bytes=100_000)):
+        with pytest.raises(QuotaReached, match=r"100\.0 kB"):
+            imported(Path(elsewhere.home), bundle, quota=quota)
+    with pytest.raises(QuotaReached):
+        imported(Path(elsewhere.home), bundle, quota=Quota(store_bytes=100_000_000), used_bytes=99_000_000)
+    assert {name for name in tree(Path(elsewhere.home)) if name != "names"} <= set(before)
+    imported(Path(elsewhere.home), bundle, quota=Quota(100_000_000, 100_000_000))
+
+
+def test_a_disk_that_is_full_leaves_nothing_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    def write_it() -> None:
+        with new_file(str(tmp_path / "b"), force=False) as write:
+            monkeypatch.setattr(os, "write", full)
+            write(b"data")
+
+    with pytest.raises(StoreFull, match="Nothing of it is left there"):
+        write_it()
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_comes_into_being_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    target = tmp_path / "bundle"
+
+    def write_it() -> None:
+        with new_file(str(target), force=False) as write:
+            write(b"ours")
+            target.write_text("theirs")
+
+    with pytest.raises(WrongUse, match="--force"):
+        write_it()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
+    with new_file(str(target), force=True) as write:
+        write(b"ours")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["ours"]
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def _long(lines: int) -> str:
+    return "line\n" * lines
+
+
+_TEXT = st.text(max_size=300) | st.binary(max_size=300) | st.builds(_long, st.integers(0, 30_000))
+_ARGUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(
+    outputs=st.lists(st.tuples(_TEXT, _ARGUMENTS, st.booleans(), st.integers(0, 2)), max_size=6),
+    logs=st.lists(st.binary(max_size=60).map(lambda line: line.replace(b"\n", b" ") + b"\n"), max_size=4),
+)
+@requirement("bundle:import-resolves")
+def test_whatever_a_session_holds_comes_back(
+    outputs: list[tuple[str | bytes, object, bool, int]],
+    logs: list[bytes],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("property")
+    with closing(DirectoryStore(str(folder / "a"))) as here, closing(DirectoryStore(str(folder / "b"))) as there:
+        session = here.open_session("ein Name, größer")
+        below = [session, here.open_session("child", parent=session.id), here.open_session("other", parent=session.id)]
+        for value, arguments, terminal, place in outputs:
+            keep(here, below[place], value, arguments=arguments, terminal=terminal, tool="t\x00ool", call_id="\udc80")
+        for line in logs:
+            here.append_transcript(session, line)
+            here.append_events(below[1], line)
+        bundle = exported(here, session)
+        imported(Path(there.home), bundle)
+        assert everything(there) == everything(here)
+        copy = there.find_session("ein Name, größer")
+        assert copy is not None
+        assert exported(there, copy) == bundle

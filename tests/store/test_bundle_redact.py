@@ -1,0 +1,240 @@
+"""Exported without its secrets: masked wherever they stand, and what is left fits together."""
+
+import hashlib
+import io
+import json
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdall.store import bundle_redact, upkeep
+from holdall.store.bundle_export import export_session
+from holdall.store.bundle_redact import Redactor, usual_rules
+from holdall.store.bundle_rules import Rules
+from holdall.store.directory import DirectoryStore
+from holdall.store.protocol import SessionInfo
+from holdall.text.masking import Masker, masked, merged
+from holdall.values.bundles import Exported
+from holdall.values.errors import MissingExtra
+from holdall.values.facts import Origin
+from tests.store.bundles import exported, imported, taken_apart, unpacked
+from tests.store.support import keep
+
+RULES = Rules()
+# None of these is anybody's: each only has the form.
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+AWS = "AKIA" + "QWERTYUIOPASDFGH"
+PASSWORD = "correct-horse-7!"
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx1y2z3\nq9w8e7r6t5\n-----END RSA PRIVATE KEY-----\n"
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+
+SECRETS: dict[str, tuple[str, str]] = {
+    "a token of GitHub": (f"cloning with {TOKEN} now", TOKEN),
+    "a fine-grained one": ("token github_pat_" + "11ABCDEFG0" * 5, "11ABCDEFG0" * 5),
+    "a key of AWS": (f"aws_access_key_id = {AWS}", AWS),
+    "a secret key of AWS": ("aws_secret_access_key='" + "aB3/" * 10 + "'", "aB3/" * 10),
+    "a password in JSON": (json.dumps({"user": "x", "password": PASSWORD}), PASSWORD),
+    "a password with a quote in JSON": (json.dumps({"password": 'ab"cd\\ef', "next": 1}), "cd"),
+    "a password in JSON in JSON": (json.dumps({"text": json.dumps({"password": PASSWORD})}), PASSWORD),
+    "a password of the environment": (f"PATH=/bin\nDB_PASSWORD={PASSWORD}\nHOME=/root", PASSWORD),
+    "a password in YAML": (f"db:\n  password: {PASSWORD}\n  host: x", PASSWORD),
+    "a key in a header": ("X-Api-Key: 0123456789abcdef0123", "0123456789abcdef0123"),
+    "a password in a URL": (f"postgres://admin:{PASSWORD}@db.example:5432/x", PASSWORD),
+    "a short password in a URL": ("redis://:pw@cache/0", ":pw@"),
+    "a connection string": (f"Server=db;User Id=sa;Password={PASSWORD};Encrypt=true", PASSWORD),
+    "a key of a storage account": ("AccountName=x;AccountKey=" + "Ab1+" * 21 + "AbC=;", "Ab1+" * 21),
+    "a bearer token": ("curl -H 'Authorization: Bearer abcdef0123456789XYZ'", "abcdef0123456789XYZ"),
+    "a cookie": ("Set-Cookie: session=0a1b2c3d4e5f; Path=/", "0a1b2c3d4e5f"),
+    "a JSON web token": (f"got {JWT} back", JWT),
+    "a private key": (KEY, "MIIEowIBAAKCAQEAx1y2z3"),
+    "the rest of a private key": (KEY, "q9w8e7r6t5"),
+    "a private key in JSON": (json.dumps({"key": KEY, "n": 1}), "MIIEowIBAAKCAQEAx1y2z3"),
+    "a token of Slack": ("xoxb-" + "123456789012-" * 2 + "AbCdEfGhIjKlMnOp", "AbCdEfGhIjKlMnOp"),
+    "a key of Google": ("AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q", "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q"),
+    "a key of a model's provider": ("sk-ant-api03-" + "abcDEF123_-" * 5, "abcDEF123_-" * 5),
+    "a key of Stripe": ("sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc", "4eC39HqLyjWDarjtT1zdp7dc"),
+    "a token of GitLab": ("glpat-" + "x1Y2z3A4b5C6d7E8f9G0", "x1Y2z3A4b5C6d7E8f9G0"),
+    "a token of npm": ("//registry.example/:_authToken=npm_" + "Ab1" * 12, "Ab1" * 12),
+}
+PLAIN = [
+    "Failed password for root from 10.0.0.1 port 22 ssh2",
+    "PWD=/home/user/project",
+    json.dumps({"password": None, "token_count": 12, "tokens": "many"}),
+    "def login(user: str, password: str) -> bool:",
+    "sha256 " + hashlib.sha256(b"x").hexdigest(),
+    "commit 4f2a9c1e0b7d6a5f8c3e2d1b0a9f8e7d6c5b4a39",
+    "see https://example.com/a:b/c@d?token",
+    "id: 123e4567-e89b-12d3-a456-426614174000",
+    "the secretary: Mrs. Smith",
+]
+
+
+def _masked(text: str) -> str:
+    data = text.encode()
+    changed = masked(data, merged(RULES.find(data)))
+    assert len(changed) == len(data)
+    return changed.decode()
+
+
+@pytest.mark.parametrize("what", SECRETS)
+def test_it_is_masked(what: str) -> None:
+    text, secret = SECRETS[what]
+    hidden = _masked(text)
+    assert secret not in hidden
+    assert hidden.count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize("what", [name for name, (text, _) in SECRETS.items() if text.startswith("{")])
+def test_json_around_it_stays_json(what: str) -> None:
+    text, _ = SECRETS[what]
+    assert set(json.loads(_masked(text))) == set(json.loads(text))
+
+
+@pytest.mark.parametrize("text", PLAIN[:8])
+def test_what_only_looks_a_little_like_one_stays(text: str) -> None:
+    assert _masked(text) == text
+
+
+def test_every_rule_of_the_set_is_used() -> None:
+    assert RULES.left_out == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["eyJ" * 400_000, "://" * 400_000, "sk-" + "a" * 1_000_000, "//x" * 400_000, "password=" * 120_000, '\\"' * 500_000],
+    ids=lambda text: text[:8],
+)  # fmt: skip
+def test_no_text_makes_the_rules_slow(text: str) -> None:
+    """A megabyte of the beginnings of secrets: an engine that goes back over it would take hours."""
+    began = time.process_time()
+    RULES.find(text.encode())
+    assert time.process_time() - began < 20
+
+
+def test_one_line_of_many_megabytes_is_masked_at_every_border_of_a_window() -> None:
+    line = bytearray(b'{"k":"' + b"x" * 3_200_000 + b'"}')
+    places = range(1_048_576 - 60, 3_200_000, 262_139)
+    for place in places:
+        line[place : place + len(TOKEN) + 2] = b" " + TOKEN.encode() + b" "
+    data = bytes(line)
+    masker = Masker(RULES.find)
+    hidden = b"".join(masker.stream(data[at : at + 65_536] for at in range(0, len(data), 65_536)))
+    assert hidden == data.replace(TOKEN.encode(), b"*" * len(TOKEN))
+    assert len(masker.findings) == len(places)
+
+
+def secretive(store: DirectoryStore) -> SessionInfo:
+    """A session with the same secrets in its outputs, records, logs, tree and notes."""
+    session = store.open_session("s1")
+    keep(store, session, "nothing to hide\n", tool="plain")
+    dirty = keep(store, session, f"using {TOKEN}\nand ü then\n{PASSWORD}\n", tool="env", call_id="c1")
+    keep(store, session, f"using {TOKEN}\nand ü then\n{PASSWORD}\n", tool="twin")
+    keep(store, session, KEY, tool="cat", arguments={"path": "id_rsa", "password": PASSWORD, "n": [TOKEN, 1]})
+    failed = Origin(tool="http", is_error=True, traceback=f"Authorization: Bearer {JWT}")
+    store.put(session, [b"it failed"], failed)
+    told = {"role": "tool", "call_id": "c1", "text": f"{TOKEN} é 😀 hash {dirty.measure.sha256}"}
+    store.append_transcript(session, json.dumps(told).encode() + b"\n" + json.dumps({"role": "user"}).encode() + b"\n")
+    store.append_events(session, json.dumps({"at": 1.0, "event": "called", "preview": f"key {TOKEN}"}).encode() + b"\n")
+    tree = {"op": "session", "name": "s1", "children": [{"op": "tool", "name": f"x {TOKEN}"}]}
+    store.save_tree(session, json.dumps(tree).encode())
+    note = {"answer": f"the token is {TOKEN}", "source": dirty.measure.sha256}
+    store.remember(session, dirty.measure.sha256, "cd" * 32, json.dumps(note).encode())
+    writer = store.begin(session, Origin(tool="slow"))
+    writer.write(f"still writing {TOKEN}".encode())
+    return session
+
+
+def redacted(store: DirectoryStore, session: SessionInfo) -> tuple[bytes, Exported]:
+    written = io.BytesIO()
+    done = export_session(store, session, written.write, redactor=Redactor(usual_rules()))
+    return written.getvalue(), done
+
+
+def test_no_secret_is_anywhere_in_the_bundle(folder_store: DirectoryStore) -> None:
+    session = secretive(folder_store)
+    plain = unpacked(redacted(folder_store, session)[0])
+    whole = unpacked(exported(folder_store, session))
+    for secret in (TOKEN, JWT, "MIIEowIBAAKCAQEAx1y2z3"):
+        assert secret.encode() in whole
+        assert secret.encode() not in plain
+    assert json.dumps(PASSWORD).encode() not in plain
+
+
+def test_what_is_left_is_a_session_that_is_in_order(folder_store: DirectoryStore, tmp_path: Path) -> None:
+    session = secretive(folder_store)
+    bundle, _ = redacted(folder_store, session)
+    imported(tmp_path / "b", bundle)
+    with closing(DirectoryStore(str(tmp_path / "b"))) as there:
+        here = there.find_session("s1")
+        assert here is not None
+        assert [one.problem for one in upkeep.verify(there) if one.problem] == []
+        before = {one.handle: one for one in folder_store.outputs(session)}
+        after = {one.handle: one for one in there.outputs(here)}
+        assert set(after) == set(before)
+        same = [one.measure.bytes for one in after.values() if one.state != "interrupted"]
+        assert same == [one.measure.bytes for one in before.values() if one.state != "running"]
+        dirty = there.resolve(here, "c1")
+        with closing(there.open(dirty)) as reader:
+            text = reader.read(0, 200).decode()
+        assert text.split("\n")[0] == "using " + "*" * len(TOKEN)
+        assert text.split("\n")[1] == "and ü then"
+        assert dirty.measure.notes == ("a secret was masked when it was exported",)
+        note = there.recall(here, dirty.measure.sha256, "cd" * 32)
+        assert note is not None
+        assert json.loads(note) == {"answer": "the token is " + "*" * len(TOKEN), "source": dirty.measure.sha256}
+        told = json.loads(there.transcript(here).splitlines()[0])
+        assert told["text"] == "*" * len(TOKEN) + f" é 😀 hash {dirty.measure.sha256}"
+        arguments = next(one.origin.arguments for one in after.values() if one.origin.tool == "cat")
+        assert arguments == {"path": "id_rsa", "password": "*" * len(PASSWORD), "n": ["*" * len(TOKEN), 1]}
+
+
+def test_the_hash_of_what_was_masked_is_nowhere(folder_store: DirectoryStore) -> None:
+    """Whoever has it could try passwords until one fits."""
+    session = secretive(folder_store)
+    old = folder_store.resolve(session, "c1").measure.sha256
+    assert old.encode() not in unpacked(redacted(folder_store, session)[0])
+
+
+def test_the_bundle_says_that_and_where_it_was_masked_and_so_does_its_copy(
+    folder_store: DirectoryStore, tmp_path: Path
+) -> None:
+    session = secretive(folder_store)
+    bundle, done = redacted(folder_store, session)
+    found = taken_apart(bundle)
+    assert found.contents["redacted"] is True
+    listed = [json.loads(line) for line in found.entries[found.at("masks.ndjson")][1].splitlines()]
+    assert [mask.to_json() for mask in done.places] == listed
+    assert sum(done.masks.values()) == len(listed)
+    dirty = folder_store.resolve(session, "c1")
+    assert ("GitHub Token", dirty.file, 6, 46) in {
+        (one["kind"], one["file"], one["start"], one["end"]) for one in listed
+    }
+    assert {one["file"] for one in listed} >= {"transcript.ndjson", "events.ndjson", "tree.json"}
+    files = dict(found.entries)
+    for one in listed:
+        if not one["file"].endswith(".record"):
+            hidden = files[f"0/{one['file']}"] if f"0/{one['file']}" in files else b"*" * 10**6
+            assert set(hidden[one["start"] : one["end"]]) <= set(b"*\n9"), one
+    imported(tmp_path / "b", bundle)
+    with closing(DirectoryStore(str(tmp_path / "b"))) as there:
+        here = there.find_session("s1")
+        assert here is not None
+        again = taken_apart(exported(there, here))
+        assert again.contents["redacted"] is True
+        assert again.entries == found.entries
+
+
+def test_masked_twice_it_gives_the_same_bytes(folder_store: DirectoryStore) -> None:
+    session = secretive(folder_store)
+    assert redacted(folder_store, session)[0] == redacted(folder_store, session)[0]
+
+
+def test_without_the_package_it_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError("No module named 'detect_secrets'", name="detect_secrets")
+
+    monkeypatch.setattr(bundle_redact.importlib, "import_module", missing)
+    with pytest.raises(MissingExtra, match=r"pip install 'holdall\[redact\]'"):
+        usual_rules()

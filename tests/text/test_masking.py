@@ -1,0 +1,124 @@
+"""Masks are as long as what they hide, wherever the windows of a stream begin; JSON stays JSON."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdall.text import masking
+from holdall.text.masking import Finding, Masker, json_findings, mask_of, masked, merged
+
+_SECRET = re.compile(rb"key=([a-z0-9]+)")
+
+
+def find(data: bytes) -> list[Finding]:
+    return [(*match.span(1), "Key") for match in _SECRET.finditer(data)]
+
+
+def never(_: str) -> bool:
+    return False
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def test_a_mask_has_the_length_and_the_lines_of_what_it_hides() -> None:
+    assert mask_of(b"abc\r\ndef\n") == b"***\r\n***\n"
+    assert mask_of("geheim-ü".encode()) == b"*********"
+
+
+def test_findings_that_overlap_become_one() -> None:
+    assert merged([(5, 9, "b"), (0, 6, "a"), (20, 21, "c"), (9, 9, "d")]) == [(0, 9, "a"), (9, 9, "d"), (20, 21, "c")]
+    assert masked(b"0123456789", [(2, 4, "x"), (6, 7, "y")]) == b"01**45*789"
+
+
+@pytest.mark.parametrize("text", [b'{"key": 4711}', b"[1, 4711 ,2]", b'{"a":4711, "b":4711}'])
+def test_a_bare_number_in_json_stays_one(text: bytes) -> None:
+    def find_number(data: bytes) -> list[Finding]:
+        return [(*match.span(), "Pin") for match in re.finditer(b"4711", data)]
+
+    hidden = b"".join(Masker(find_number).stream([text]))
+    assert hidden == text.replace(b"4711", b"9999")
+    assert b"".join(Masker(find_number).stream([b'"4711" and pin=4711'])) == b'"****" and pin=****'
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parts=st.lists(
+        st.sampled_from([b"key=secret1", b" ", b"\n", b"key=", b"plain text ", b"x" * 50, b"key=a", b"key=,", b"12"])
+    ),
+    size=st.integers(1, 60),
+)
+def test_a_stream_is_masked_as_its_whole_would_be_wherever_it_is_cut(
+    parts: list[bytes], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b"".join(parts)
+    with monkeypatch.context() as small:
+        small.setattr(masking, "STEP", 32)
+        small.setattr(masking, "LEFT", 16)
+        small.setattr(masking, "RIGHT", 200)
+        masker = Masker(find)
+        given_out = b"".join(masker.stream(pieces(data, size)))
+    hidden = masked(data, merged(find(data)))
+    assert len(given_out) == len(data)
+    for was, whole, here in zip(data, hidden, given_out, strict=True):
+        # Where one begins inside of another a window may find both: never less than the whole would.
+        assert here == whole or (here == ord("*") and whole == was)
+    for start, end, _ in masker.findings:
+        assert set(given_out[start:end]) == {ord("*")}
+    assert masked(data, masker.findings) == given_out
+
+
+def test_a_secret_over_many_windows_is_masked_to_its_end() -> None:
+    secret = b"a1" * 1_000_000
+    data = b"before key=" + secret + b" after " + b"z" * 100_000
+    masker = Masker(find)
+    given_out = b"".join(masker.stream(pieces(data, 70_000)))
+    assert given_out == data.replace(secret, b"*" * len(secret))
+    assert masker.findings == [(11, 11 + len(secret), "Key")]
+
+
+def test_nothing_is_held_but_a_window() -> None:
+    held = 0
+    masker = Masker(find)
+    for _ in masker.stream(b"x" * 65_536 for _ in range(200)):
+        held = max(held, len(masker._held))  # pyright: ignore[reportPrivateUsage]
+    assert held < 3 * masking.STEP
+
+
+@given(st.text(), st.text(alphabet="abc019", min_size=1), st.text(alphabet=' "\\/\n\té😀', max_size=5))
+def test_in_json_a_secret_is_found_as_it_reads_and_masked_as_it_is_written(
+    before: str, secret: str, between: str
+) -> None:
+    text = f"{before} key={secret}{between}"
+    for ascii_only in (True, False):
+        line = json.dumps({"text": text, "other": [text, 1]}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        if b"\xed" in line:
+            continue
+        found = json_findings(line, find, never)
+        changed = masked(line, found)
+        assert len(changed) == len(line)
+        read = json.loads(changed)
+        assert len(found) >= 2
+        assert find(read["text"].encode()) == []
+        hidden = read["text"]
+        assert hidden == read["other"][0]
+        assert hidden.startswith(before[: before.find("key=")] if "key=" in before else before)
+
+
+def test_all_of_a_string_under_the_name_of_a_secret_is_masked_and_nothing_else() -> None:
+    line = json.dumps(
+        {"password": 'a"b', "note": "password", "list": ["password", "x"], "n": {"password": ""}}
+    ).encode()
+    changed = masked(line, json_findings(line, find, lambda name: name == "password"))
+    assert json.loads(changed) == {
+        "password": "****",
+        "note": "password",
+        "list": ["password", "x"],
+        "n": {"password": ""},
+    }

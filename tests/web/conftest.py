@@ -1,0 +1,75 @@
+"""A home for each test, and one browser for a module: a real one, headless, that must be left alone by the network."""
+
+import shutil
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Page
+
+_ARGUMENTS = [
+    "--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Generator[Browser]":
+    """For modules whose tests are not async: an event loop runs in this thread for as long as it is open."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("there is no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@dataclass  # without slots: Playwright notes on a handler's object that it has wrapped it
+class Watched:
+    """A page, and everything on it that must not happen."""
+
+    page: "Page"
+    context: "BrowserContext"
+    troubles: list[str] = field(default_factory=list[str])
+
+    def is_calm(self) -> None:
+        assert self.troubles == []
+
+    def dismiss(self, dialog: "Dialog") -> None:
+        self.troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def visit(self, address: str) -> None:
+        """Until everything that the page fetches by itself is there."""
+        self.page.goto(address, wait_until="networkidle")
+
+
+@pytest.fixture
+def watched(browser: "Browser") -> Generator[Watched]:
+    """A browser window of its own. Dialogs, errors, refused content and requests that leave the origin are noted."""
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    page = context.new_page()
+    made = Watched(page, context)
+    page.on("dialog", made.dismiss)
+    page.on("pageerror", lambda error: made.troubles.append(f"error: {error}"))
+    page.on("console", lambda said: made.troubles.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on("request", lambda request: _leaves(made, request.url))
+    yield made
+    context.close()
+
+
+def _leaves(made: Watched, url: str) -> None:
+    if not url.startswith(("http://127.0.0.1:", "http://localhost:", "blob:")):
+        made.troubles.append(f"left the origin: {url}")

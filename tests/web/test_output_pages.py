@@ -1,0 +1,456 @@
+"""What the output page and its scripts are answered: bounded, in the verbs' own words, and without a trace."""
+
+import asyncio
+import hashlib
+import html
+import json
+import re
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from holdall.bag import Holdall
+from holdall.values.facts import Facts
+from tests.requirements import requirement
+from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation
+from tests.web.support import client
+
+LINES = "".join(f"line {at} of many ü\n" for at in range(1, 5001))
+
+
+def made(home: Path, work: Callable[[Holdall], Coroutine[Any, Any, Any]]) -> tuple[str, Any]:
+    """The session's id, and what `work` gave."""
+
+    async def run() -> tuple[str, Any]:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            return bag.session.id, await work(bag)
+
+    return asyncio.run(run())
+
+
+def kept(home: Path, output: object, **about: Any) -> str:
+    """The address of one output."""
+    session, facts = made(home, lambda bag: bag.keep(output, **about))
+    return f"/s/{session}/o/{facts.handle}"
+
+
+def told(browser: TestClient, address: str, status: int = 200) -> dict[str, Any]:
+    answer = browser.get(address)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.text.isascii()
+    return answer.json()
+
+
+def text_of(runs: list[Any]) -> str:
+    return "".join(run if isinstance(run, str) else run[0] for run in runs)
+
+
+# The page
+
+
+def test_the_page_is_small_whatever_the_size_and_says_what_is_known(home: Path) -> None:
+    output = kept(home, LINES * 20, tool="crawl", arguments={"url": "http://x"}, call_id="c7")
+    with client(home) as browser:
+        page = browser.get(output)
+    assert page.status_code == 200
+    assert len(page.content) < 20_000
+    assert "line 4000 of many" not in page.text
+    for known in ("crawl", "100,000 lines", "c7", "http://x", hashlib.sha256((LINES * 20).encode()).hexdigest()):
+        assert known in page.text
+
+
+def test_what_comes_from_a_tool_is_text_on_the_page(home: Path) -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m"
+    output = kept(home, evil * 3000, tool=evil, arguments={"x": evil}, call_id=evil)
+    with client(home) as browser:
+        for part in ("", "/notice", "/quotes"):
+            page = browser.get(f"{output}{part}").text
+            assert "<script>alert" not in page
+            assert "<img" not in page
+            assert "\u202e" not in page
+            assert "\x1b" not in page
+
+
+def test_an_output_that_is_not_there_and_one_of_another_session_get_the_same_answer(home: Path) -> None:
+    session, _ = made(home, lambda bag: bag.keep("mine"))
+
+    async def other() -> str:
+        async with Holdall.open(home=str(home), session="other") as bag:
+            return (await bag.keep("theirs")).handle
+
+    foreign = asyncio.run(other())
+    with client(home) as browser:
+        for part in ("", "/raw", "/rows", "/notice", "/search?q=x"):
+            answers = [browser.get(f"/s/{session}/o/{handle}{part}") for handle in (foreign, "zzzz")]
+            assert [answer.status_code for answer in answers] == [404, 404]
+            assert answers[0].text.replace(foreign, "zzzz") == answers[1].text
+
+
+# Rows and places
+
+
+@requirement("viewer:pages")
+def test_rows_anywhere_are_the_lines_with_their_bytes(home: Path) -> None:
+    output = kept(home, LINES)
+    with client(home) as browser:
+        answer = told(browser, f"{output}/rows?by=lines&from=4321&count=2")
+    assert [(row["n"], text_of(row["t"])) for row in answer["rows"]] == [
+        (4321, "line 4321 of many ü"), (4322, "line 4322 of many ü"),
+    ]  # fmt: skip
+    start = answer["rows"][0]["at"]
+    assert LINES.encode()[start:].startswith(b"line 4321 ")
+    assert answer["total"]["lines"] == 5000
+    assert answer["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("rows?by=words", "rows are shown by lines, bytes, hex."),
+        ("rows?from=x", "from is a whole number, not 'x'."),
+        ("rows?count=1000", "a window has 1 to 400 rows of 1 to 512 bytes and starts at 0 or later."),
+        ("rows?from=-3", "from must be 0 or more, not -3."),
+        ("place?byte=1e9", "byte is a whole number, not '1e9'."),
+        ("tree?at=x", "at is a whole number, not 'x'."),
+    ],
+)
+def test_a_question_that_is_none_is_refused_in_words(home: Path, asked: str, why: str) -> None:
+    output = kept(home, LINES)
+    with client(home) as browser:
+        assert told(browser, f"{output}/{asked}", 400) == {"error": why}
+
+
+def test_a_place_knows_its_line_and_its_byte_and_where_the_end_is(home: Path) -> None:
+    output = kept(home, "one\ntwo\nthree")
+    with client(home) as browser:
+        places = [told(browser, f"{output}/place?{asked}") for asked in ("line=2", "byte=5", "line=99", "byte=99")]
+    assert places == [
+        {"line": 2, "begins": 4, "byte": 4, "past_end": False},
+        {"line": 2, "begins": 4, "byte": 5, "past_end": False},
+        {"line": 3, "begins": 8, "byte": 8, "past_end": True},
+        {"line": 3, "begins": 8, "byte": 12, "past_end": True},
+    ]
+
+
+def test_an_empty_output_has_a_page_no_rows_and_a_first_place(home: Path) -> None:
+    output = kept(home, "")
+    with client(home) as browser:
+        assert browser.get(output).status_code == 200
+        assert told(browser, f"{output}/rows")["rows"] == []
+        assert told(browser, f"{output}/place?byte=0")["line"] == 1
+        assert told(browser, f"{output}/seen")["shown"] == []
+        assert browser.get(f"{output}/raw").content == b""
+
+
+def test_damaged_bytes_are_never_shown_and_the_answer_says_so(home: Path) -> None:
+    session, facts = made(home, lambda bag: bag.keep(LINES))
+    file = home / f"session-{session}" / facts.file
+    data = bytearray(file.read_bytes())
+    data[10] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(data)
+    output = f"/s/{session}/o/{facts.handle}"
+    with client(home) as browser:
+        answer = told(browser, f"{output}/rows?from=1", 500)
+        assert "checksum mismatch in bytes 0 to" in answer["error"]
+        assert browser.get(output).status_code == 200
+
+
+# Search
+
+
+@requirement("viewer:search")
+def test_a_search_finds_every_match_with_its_exact_bytes(home: Path) -> None:
+    text = "x" * 300_000 + "ü NEEDLE ü" + "y" * 300_000
+    output = kept(home, text)
+    with client(home) as browser:
+        answer = told(browser, f"{output}/search?q=needle")
+        strict = told(browser, f"{output}/search?q=needle&case=1")
+    (match,) = answer["matches"]
+    assert text.encode()[match["at"] : match["end"]] == b"NEEDLE"
+    assert [text_of(runs) for runs in match["t"]][1] == "NEEDLE"
+    assert (answer["total"], strict["total"]) == (1, 0)
+
+
+@requirement("viewer:search")
+def test_many_matches_come_in_pages_that_go_on_where_the_last_one_ended(home: Path) -> None:
+    output = kept(home, LINES)
+    seen: list[int] = []
+    start: int | None = 0
+    with client(home) as browser:
+        while start is not None:
+            answer = told(browser, f"{output}/search?q=many&start={start}")
+            assert answer["total"] == 5000
+            seen += [match["at"] for match in answer["matches"]]
+            start = answer["next"]
+    assert len(seen) == len(set(seen)) == 5000
+
+
+def test_a_pattern_that_cannot_be_run_is_refused_in_greps_own_words(home: Path) -> None:
+    session, facts = made(home, lambda bag: bag.keep(LINES))
+
+    async def refused() -> str:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            try:
+                await bag.grep(facts.handle, "(", bounded=False)
+            except Exception as error:
+                return str(error)
+        return ""
+
+    words = asyncio.run(refused())
+    with client(home) as browser:
+        assert told(browser, f"/s/{session}/o/{facts.handle}/search?q=(&pattern=1", 400) == {"error": words}
+        assert told(browser, f"/s/{session}/o/{facts.handle}/search?q=(")["total"] == 0
+
+
+def test_a_match_beside_bytes_that_are_no_text_shows_them_as_escapes(home: Path) -> None:
+    output = kept(home, b"\xff\xfe\x1b[31mneedle\xff\x00\n")
+    with client(home) as browser:
+        (match,) = told(browser, f"{output}/search?q=needle")["matches"]
+    assert [text_of(runs) for runs in match["t"]] == ["\\xff\\xfe\\e[31m", "needle", "\\xff\\0"]
+
+
+# JSON, tables, SQL
+
+
+def test_a_tree_is_opened_by_bytes(home: Path) -> None:
+    text = json.dumps({"a": [1, {"deep": "value"}], "b": None})
+    output = kept(home, text)
+    with client(home) as browser:
+        (root,) = told(browser, f"{output}/tree")["children"]
+        first, second = told(browser, f"{output}/tree?at={root['at']}")["children"]
+        inner = told(browser, f"{output}/tree?at={first['at']}")["children"]
+    assert (first["plain"], second["plain"], second["kind"]) == ("a", "b", "word")
+    assert text[inner[1]["at"] : inner[1]["end"]] == '{"deep": "value"}'
+
+
+def test_csv_comes_as_cells(home: Path) -> None:
+    output = kept(home, "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(500)))
+    with client(home) as browser:
+        page = browser.get(output).text
+        answer = told(browser, f"{output}/table?from=400&count=1")
+    assert 'data-view="table"' in page
+    assert [text_of(name) for name in answer["columns"]] == ["id", "name"]
+    assert [text_of(cell["t"]) for cell in answer["rows"][0]["cells"]] == ["398", "n, 398"]
+
+
+def test_sql_answers_a_table_and_refuses_in_its_own_words(home: Path) -> None:
+    output = kept(home, "id,name\n" + "".join(f"{at},name {at}\n" for at in range(2000)))
+    with client(home) as browser:
+        answer = told(browser, f"{output}/query?sql=select count(*) c, max(id) m from t")
+        many = told(browser, f"{output}/query?sql=from t")
+        wrong = told(browser, f"{output}/query?sql=select nothing from t", 400)
+        written = told(browser, f"{output}/query?sql=delete from t", 400)
+    assert [[text_of(cell["t"]) for cell in row] for row in answer["rows"]] == [["2000", "1999"]]
+    assert (many["shown"], many["total"], many["more"]) == (500, 2000, True)
+    assert "Columns of t: id" in wrong["error"]
+    assert written["error"]
+
+
+def test_a_path_answers_values_with_their_places(home: Path) -> None:
+    text = json.dumps({"items": [{"name": "a"}, {"name": "b"}]})
+    output = kept(home, text)
+    with client(home) as browser:
+        answer = told(browser, f"{output}/query?sql=$.items[*].name")
+    assert [text[start:end] for start, end in answer["places"]] == ['"a"', '"b"']
+
+
+# As the model saw it
+
+
+@requirement("viewer:same-notice")
+def test_the_notice_is_the_very_text_from_the_transcript_where_there_is_one(home: Path) -> None:
+    async def agent(bag: Holdall) -> tuple[str, str]:
+        taken = await bag.take(LINES, tool="crawl", call_id="c1")
+        line = {"role": "tool", "call_id": "c1", "name": "crawl", "text": taken.content, "is_error": False}
+        other = {"role": "tool", "call_id": "c2", "name": "crawl", "text": "another", "is_error": False}
+        bag.append_transcript(b"".join(json.dumps(one).encode() + b"\n" for one in (other, line)))
+        return taken.artifact.handle, taken.content  # pyright: ignore
+
+    session, (handle, notice) = made(home, agent)
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{handle}/notice").text
+    assert "The exact text that the model was given" in page
+    assert _unescaped(page).count(notice) == 1
+    assert "rebuilt" not in page
+
+
+@requirement("viewer:same-notice")
+def test_a_notice_that_was_not_kept_is_built_again_and_says_so(home: Path) -> None:
+    async def agent(bag: Holdall) -> tuple[str, str]:
+        taken = await bag.take(LINES, tool="crawl", call_id="c1")
+        return taken.artifact.handle, taken.content  # pyright: ignore
+
+    session, (handle, notice) = made(home, agent)
+    with client(home) as browser:
+        page = _unescaped(browser.get(f"/s/{session}/o/{handle}/notice").text)
+    assert ">rebuilt</span>" in page
+    first = notice.partition(f"<{handle}:")[0]  # up to the fence, whose tag is new each time
+    assert len(first) > 40
+    assert first in page
+
+
+def test_what_took_the_notices_place_later_is_shown_after_it(home: Path) -> None:
+    async def agent(bag: Holdall) -> Facts:
+        line = {"role": "tool", "call_id": "c1", "name": "x", "is_error": False}
+        lines = [line | {"text": "first words"}, {"again": True}, line | {"text": "later words"}]
+        bag.append_transcript(b"".join(json.dumps(one).encode() + b"\n" for one in lines))
+        return await bag.keep(LINES, call_id="c1")
+
+    session, facts = made(home, agent)
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{facts.handle}/notice").text
+    assert page.index("first words") < page.index("Later, in its place") < page.index("later words")
+
+
+def test_an_output_that_fits_has_no_notice_and_says_so(home: Path) -> None:
+    output = kept(home, "short")
+    with client(home) as browser:
+        assert "a model gets it whole" in browser.get(f"{output}/notice").text
+
+
+# What a model has quoted
+
+
+def _story(home: Path) -> tuple[Told, str]:
+    story = asyncio.run(investigation(home))
+    return story, f"/s/{story.session}/o/{story.handles[0]}"
+
+
+def test_a_quote_is_a_link_to_its_bytes_and_one_that_is_nowhere_is_marked(home: Path) -> None:
+    _, output = _story(home)
+    with client(home) as browser:
+        page = browser.get(f"{output}/quotes").text
+        data = browser.get(f"{output}/raw").content
+    verified, unverified = page.split("<figure")[1:]
+    link = re.search(r'href="([^"?]*)\?byte=(\d+)&amp;to=(\d+)"', verified)
+    assert link is not None
+    assert link[1] == output
+    assert REAL_QUOTE.encode() in data[int(link[2]) : int(link[3])]
+    assert int(link[3]) - int(link[2]) < 100
+    assert REAL_QUOTE in verified
+    assert ">verified<" in verified
+    assert FALSE_QUOTE in unverified
+    assert ">unverified<" in unverified
+    assert "href" not in unverified
+    assert "which disk?" in page
+
+
+@requirement("ledger:in-viewer")
+def test_rows_that_the_model_has_seen_are_marked_and_others_are_not(home: Path) -> None:
+    _, output = _story(home)
+    with client(home) as browser:
+        (match,) = told(browser, f"{output}/search?q=E1234")["matches"]
+        rows = told(browser, f"{output}/rows?by=lines&from={match['line'] - 1}&count=3")["rows"]
+        seen = told(browser, f"{output}/seen")
+    assert [row.get("seen") for row in rows] == ["searched", "all", "searched"]
+    assert NEEDLE.strip() in text_of(rows[1]["t"])
+    assert 0 < seen["share"] < 0.05
+    assert seen["shown"]
+
+
+# Download
+
+
+@pytest.mark.parametrize(
+    ("asked", "span", "status"),
+    [
+        (None, (0, 5000), 200), ("bytes=0-9", (0, 10), 206), ("bytes=4990-", (4990, 5000), 206),
+        ("bytes=-5", (4995, 5000), 206), ("bytes=10-99999", (10, 5000), 206), ("bytes=-99999", (0, 5000), 206),
+        ("bytes=5-2", (0, 5000), 200), ("bytes=1-2,5-6", (0, 5000), 200), ("lines=1-2", (0, 5000), 200),
+    ],
+)  # fmt: skip
+def test_a_download_is_the_bytes_or_the_range_of_them(
+    home: Path, asked: str | None, span: tuple[int, int], status: int
+) -> None:
+    data = bytes(at % 256 for at in range(5000))
+    output = kept(home, data)
+    with client(home) as browser:
+        answer = browser.get(f"{output}/raw", headers={"range": asked} if asked else {})
+    assert (answer.status_code, answer.content) == (status, data[slice(*span)])
+    assert answer.headers["content-length"] == str(span[1] - span[0])
+    if status == 206:
+        assert answer.headers["content-range"] == f"bytes {span[0]}-{span[1] - 1}/5000"
+
+
+def test_a_range_past_the_end_says_where_the_end_is(home: Path) -> None:
+    output = kept(home, "x" * 50)
+    with client(home) as browser:
+        answer = browser.get(f"{output}/raw", headers={"range": "bytes=50-"})
+    assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */50")
+
+
+def test_a_download_is_never_something_that_a_browser_would_show(home: Path) -> None:
+    output = kept(home, "<!doctype html><html><script>alert(1)</script></html>", tool='"; evil.exe')
+    with client(home) as browser:
+        for answer in (browser.get(f"{output}/raw"), browser.head(f"{output}/raw")):
+            handle = output.rpartition("/")[2]
+            assert answer.headers["content-disposition"] == f'attachment; filename="{handle}.txt"'
+            assert answer.headers["content-type"] == "application/octet-stream"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["content-length"] == "53"
+        assert browser.head(f"{output}/raw").content == b""
+
+
+# Following, and leaving no trace
+
+
+@requirement("viewer:tail")
+def test_a_change_is_told_when_it_comes_and_the_end_too(home: Path) -> None:
+    async def work() -> None:
+        async with Holdall.open(home=str(home), session="s") as bag:
+            writer = await bag.begin(tool="slow")
+            address = f"/s/{bag.session.id}/o/{writer.handle}"
+            writer.write(b"one\n")
+            with client(home) as browser:
+                first = await asyncio.to_thread(told, browser, f"{address}/changes?bytes=0")
+                assert (first["total"]["bytes"], first["state"]) == (4, "running")
+                asked = threading.Event()
+
+                def wait() -> dict[str, Any]:
+                    asked.set()
+                    return told(browser, f"{address}/changes?bytes=4")
+
+                waiting = asyncio.ensure_future(asyncio.to_thread(wait))
+                await asyncio.to_thread(asked.wait, 10)
+                writer.write(b"two\n")
+                second = await asyncio.wait_for(waiting, 15)
+                assert (second["total"], second["state"]) == ({"bytes": 8, "chars": 8, "lines": 2}, "running")
+                ending = asyncio.ensure_future(asyncio.to_thread(told, browser, f"{address}/changes?bytes=8"))
+                await asyncio.to_thread(writer.finish, "failed", error="it broke", exit_code=3)
+                last = await asyncio.wait_for(ending, 15)
+                assert (last["state"], last["error"], last["exit_code"]) == ("failed", "it broke", 3)
+
+    asyncio.run(work())
+
+
+def test_looking_at_everything_leaves_no_trace_in_the_store(home: Path) -> None:
+    _, output = _story(home)
+    before = _contents(home)
+    with client(home) as browser:
+        for part in (
+            "", "/notice", "/quotes", "/raw", "/rows?from=1", "/rows?by=hex", "/place?line=3", "/search?q=ERROR", "/seen",
+            "/changes?bytes=0", "/tree", "/table", "/query?sql=from t limit 1",
+        ):  # fmt: skip
+            assert browser.get(f"{output}{part}").status_code == 200, part
+    assert _contents(home) == before
+
+
+def test_nothing_but_a_get_is_answered(home: Path) -> None:
+    output = kept(home, LINES)
+    with client(home) as browser:
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            assert browser.request(method, f"{output}/query?sql=from t").status_code == 405
+
+
+def _contents(home: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+
+
+def _unescaped(page: str) -> str:
+    return html.unescape(page)

@@ -1,0 +1,258 @@
+"""A session's page: the report and what it rests on, turn by turn what happened, every output and what was seen."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.bag import Holdall
+from holdall.policy.ledger import Coverage
+from holdall.values.events import Event
+from holdall.values.spans import Span
+from holdall.web.charts import context_chart, coverage_bar
+from holdall.web.report import Proof, linked
+from holdall.web.timeline_rows import Quote
+from tests.requirements import requirement
+from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
+from tests.web.support import client
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_report_stands_first_and_leads_to_what_it_rests_on(home: Path) -> None:
+    told = await investigation(home)
+    (handle,) = told.handles
+    with client(home) as browser:
+        page = browser.get(f"/s/{told.session}").text
+    assert page.index("Why do the requests fail?") < page.index("The disk is full") < page.index("Timeline")
+    assert re.search(rf'<a href="/s/{told.session}/o/{handle}"[^>]*>{handle}</a>\.', page), "a handle in its text"
+    start, end = _place_of_needle()
+    assert f'<a href="/s/{told.session}/o/{handle}?byte={start}&amp;to={end}" title="a verified quote">' in page
+    assert "<0.1 % seen" in page.replace("&lt;", "<")
+
+
+async def test_an_extraction_shows_its_quotes_with_their_bytes_and_whether_they_are_there(home: Path) -> None:
+    told = await investigation(home)
+    with client(home) as browser:
+        page = browser.get(f"/s/{told.session}").text
+    start, end = _place_of_needle()
+    verified = page.index(f"{NEEDLE.strip()}</q>")
+    assert page.rindex('<span class="pill is-good">verified</span>', 0, verified) > 0
+    assert f"bytes {start:,}–{end:,}" in page
+    unproved = page.index(FALSE_QUOTE)
+    assert page.rindex('<span class="pill is-bad">not verified</span>', 0, unproved) > verified
+    assert "which disk?" in page
+    assert "1 of 2 quotes verified" in page
+
+
+async def test_every_operation_is_there_and_leads_somewhere(home: Path) -> None:
+    told = await investigation(home)
+    (handle,) = told.handles
+    with client(home) as browser:
+        page = browser.get(f"/s/{told.session}").text
+        rows = page[page.index('<ol class="timeline">') : page.index("Sub-agents")]
+        assert [rows.count(f"op is-{kind}") for kind in ("turn", "model", "tool", "extraction", "agent")] == [
+            3,
+            4,
+            2,
+            1,
+            1,
+        ]
+        links = re.findall(r'href="([^"]+)"', rows)
+        assert any(link.startswith(f"/s/{told.session}/o/{handle}?byte=") for link in links), (
+            "a fetch leads to its bytes"
+        )
+        child = next(link for link in links if re.fullmatch(r"/s/[0-9a-f-]{36}", link))
+        assert "helper-1" in browser.get(child).text
+        answers = {link: browser.get(link.replace("&amp;", "&")).status_code for link in set(links)}
+    assert set(answers.values()) == {200}, answers
+    assert "path=/var/log/app.log" in rows
+    assert "in the context" in rows
+
+
+async def test_the_calls_of_a_turn_begin_when_the_model_has_asked_for_them(home: Path) -> None:
+    """They are logged when all have ended: without care a quick one would be drawn at the end of the slow one."""
+    now = 1000.0
+    async with Holdall.open(home=str(home), session="s", clock=lambda: now) as bag:
+        bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+        now = 1001.0
+        bag.journal.record("asked", seconds=1.0, purpose="turn", model="m", input_tokens=1, output_tokens=1, why="")
+        now = 1009.0
+        bag.journal.record("called", tool="quick", call_id="q", seconds=0.5, outcome="inline", is_error=False, chars=1)
+        bag.journal.record("called", tool="slow", call_id="s", seconds=8.0, outcome="inline", is_error=False, chars=1)
+        bag.journal.flush()
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+    bars = re.findall(r'lane-bar" x="([\d.]+)" y="0" width="([\d.]+)"', page)
+    model, quick, slow = [(float(x), float(width)) for x, width in bars]
+    assert quick[0] == slow[0] == pytest.approx(model[0] + model[1], abs=1)
+    assert quick[1] < slow[1]
+
+
+@requirement("ledger:in-viewer")
+async def test_what_was_shown_scanned_and_searched_of_an_output_is_marked_on_its_bar(home: Path) -> None:
+    told = await investigation(home)
+    with client(home) as browser:
+        page = browser.get(f"/s/{told.session}").text
+    bar = page[page.index('class="coverage"') :].partition("</svg>")[0]
+    shown = [float(x) for x in re.findall(r'is-shown" x="([\d.]+)"', bar)]
+    start, _ = _place_of_needle()
+    assert any(abs(x - start / len(LOG) * 1000) < 5 for x in shown), "the line that grep has shown"
+    assert re.search(r'is-searched" x="0(\.0)?" y="0" width="1000(\.0)?"', bar)
+    assert "shown to the model" in page
+
+
+async def test_a_session_without_turns_is_a_list_of_its_outputs(home: Path) -> None:
+    told = await plain(home, "plain", [("fetch", "a\n" * 10), ("", "b")])
+    with client(home) as browser:
+        page = browser.get(f"/s/{told.session}").text
+    assert "Timeline" not in page
+    assert "Report" not in page
+    for handle in told.handles:
+        assert f'href="/s/{told.session}/o/{handle}"' in page
+
+
+async def test_long_lists_come_in_pages(home: Path) -> None:
+    told = await plain(home, "many", [("t", f"{number}") for number in range(203)])
+    with client(home) as browser:
+        first = browser.get(f"/s/{told.session}").text
+        second = browser.get(f"/s/{told.session}?outputs=200").text
+        wrong = [browser.get(f"/s/{told.session}?outputs={text}").status_code for text in ("-1", "x", "9" * 30)]
+    assert first.count("<tr>") == 201
+    assert second.count("<tr>") == 4
+    assert "outputs=200" in first
+    assert wrong == [400] * 3
+
+
+@pytest.mark.parametrize("path", ["/s/nothing", "/s/00000000-0000-4000-8000-000000000000", "/s/%2e%2e", "/s/a/b/c"])
+async def test_a_session_that_is_not_there_is_not_found_and_not_made(home: Path, path: str) -> None:
+    with client(home) as browser:
+        assert browser.get(path).status_code == 404
+        assert browser.get(f"{path}/live").status_code == 404
+        assert "No session yet" in browser.get("/").text
+
+
+# While it runs
+
+
+async def test_a_running_session_asks_for_what_is_new_and_an_ended_one_does_not(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="runs") as bag:
+        with bag.lease("a test"), client(home) as browser:
+            bag.journal.record("turn", number=1, final=False, tokens=10, why="")
+            bag.journal.flush()
+            page = browser.get(f"/s/{bag.session.id}").text
+            polled = re.search(r'hx-get="([^"]+)" hx-trigger="every 1s"', page)
+            assert polled is not None
+            address = polled[1].replace("&amp;", "&")
+            assert browser.get(address).status_code == 204, "nothing has changed"
+            bag.journal.record("called", tool="new_tool", call_id="c", seconds=0.1, outcome="inline", chars=1)
+            bag.journal.record("asked", seconds=0.1, purpose="turn", model="m", input_tokens=1, output_tokens=1, why="")
+            answer = browser.get(address)
+            assert answer.status_code == 200
+            assert "new_tool" in answer.text
+            assert "every 1s" in answer.text
+            assert "<html" not in answer.text
+            bag.journal.record("reported", status="success", synthetic=False, why="", chars=0, turns=1, seen={})
+        with client(home) as browser:
+            ended = browser.get(address)
+    assert ended.status_code == 200
+    assert "every 1s" not in ended.text
+    assert "success" in ended.text
+
+
+# Whatever the log holds
+
+
+async def test_a_log_of_nonsense_is_a_page_all_the_same(home: Path) -> None:
+    async with Holdall.open(home=str(home), session="odd") as bag:
+        session = bag.session.id
+    nonsense = ["NaN", "Infinity", "-1e300", '"x"', "null", "[]", "{}", "true", "1e308"]
+    lines: list[str] = ["not json", "[]", '{"event":"turn"}']
+    for value in nonsense:
+        data = ",".join(f'"{name}":{value}' for name in
+                        ("tokens", "cost", "input_tokens", "turns", "seen", "status", "why", "quotes", "bytes", "number"))  # fmt: skip
+        for kind in (
+            "turn",
+            "asked",
+            "called",
+            "kept",
+            "ended",
+            "retrieved",
+            "extracted",
+            "spawned",
+            "joined",
+            "reported",
+        ):
+            lines.append(f'{{"at":{value},"event":"{kind}","handle":"k3f9","seconds":{value},{data}}}')
+            lines.append(f'{{"at":5,"event":"{kind}","handle":"k3f9","tool":"t",{data}}}')
+    (home / f"session-{session}" / "events.ndjson").write_text("\n".join(lines) + "\n")
+    (home / f"session-{session}" / "transcript.ndjson").write_text('{"role":"assistant","text":1,"calls":[{}]}\n[1]\n')
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}")
+        assert browser.get("/sessions/rows").status_code == 200
+    assert page.status_code == 200
+    svg = "".join(re.findall(r'(?:x|y|width|points)="([^"]*)"', page.text))
+    assert "nan" not in svg
+    assert "inf" not in svg
+
+
+# The charts and the links, as functions
+
+
+def test_the_context_without_holdall_is_what_was_kept_out_of_it_and_not_fetched_back() -> None:
+    events = [
+        Event(1.0, "turn", data={"number": 1, "tokens": 100}),
+        Event(2.0, "kept", "a", data={"tokens": 5000, "content_tokens": 400, "replaced": True}),
+        Event(2.0, "kept", "b", data={"tokens": 50, "content_tokens": 50, "replaced": False}),
+        Event(3.0, "turn", data={"number": 2, "tokens": 500}),
+        Event(4.0, "retrieved", "a", data={"tokens": 90}),
+        Event(4.0, "ended", "c", data={"tokens": 1000}),
+        Event(5.0, "turn", data={"number": 3, "tokens": 600}),
+    ]
+    chart = context_chart(events)
+    assert chart is not None
+    assert [(turn.tokens, turn.without) for turn in chart.turns] == [(100, 100), (500, 5100), (600, 6110)]
+    assert context_chart(events[:3]) is None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 3000)), max_size=60), st.integers(1, 12_000)
+)  # fmt: skip
+def test_a_coverage_bar_stays_in_its_lane_and_marks_what_was_shown(spans: list[tuple[int, int]], total: int) -> None:
+    coverage = Coverage()
+    for start, length in spans:
+        coverage.ranges["shown"].add(Span(start, start + length))
+    bar = coverage_bar(coverage, total)
+    assert len(bar.shown) <= 400
+    end = 0.0
+    for x, width in bar.shown:
+        assert x >= end - 0.02
+        assert width > 0
+        end = x + width
+        assert end <= 1000.02
+    for start, length in spans:
+        if length and start < total:
+            middle = (start + min(start + length, total)) / 2 / total * 1000
+            assert any(x - 2 <= middle <= x + width + 2 for x, width in bar.shown)
+
+
+@given(st.text(max_size=200), st.lists(st.text(min_size=1, max_size=30), max_size=6))
+def test_the_pieces_of_a_report_are_the_report(text: str, handles: list[str]) -> None:
+    proofs = [Proof(Quote("h", 0, 5, "exact"), text[10:60], "/x"), Proof(Quote("h", 0, 5, "none"), text[:40], "/y")]
+    pieces = linked(text, "s", handles, proofs)
+    assert "".join(piece.text for piece in pieces) == text
+    assert not any(piece.href == "/y" for piece in pieces), "what is not verified leads nowhere"
+
+
+def test_a_part_of_a_quoted_line_leads_to_the_line() -> None:
+    line = "2026-11-15 11:41:07 ERROR E1234 disk /dev/sda3 is full"
+    pieces = linked(f"It says {REAL_QUOTE}!", "s", [], [Proof(Quote("h", 7, 60, "loose"), line, "/here")])
+    assert [(piece.text, piece.href) for piece in pieces] == [("It says ", ""), (REAL_QUOTE, "/here"), ("!", "")]
+
+
+def _place_of_needle() -> tuple[int, int]:
+    """The bytes that the quote was proved to stand in: its whole line."""
+    return 199_997, 200_000 + len(NEEDLE.rstrip())

@@ -1,0 +1,144 @@
+"""`holdall view` as a process: its address, its end, what it says where it cannot begin, how many it serves."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdall.web.serving import MOST_CONNECTIONS
+from tests.cli.program import PROGRAM, Program
+from tests.requirements import requirement
+from tests.web.support import Viewer, viewer
+
+
+def _get(at: Viewer, path: str = "/", **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", at.port, timeout=30)
+    try:
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("GET", path, headers={"Authorization": f"Bearer {at.token}", **told})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@requirement("cli:view")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_its_address_serves_and_ends_cleanly(home: Path, number: int) -> None:
+    with viewer(home) as at:
+        assert at.line().startswith(f"looking at {home}")
+        assert _get(at)[0] == 200
+        assert at.end(number) == 0
+        assert at.said.empty(), "nothing else is said"
+    with contextlib.closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", at.port))
+
+
+def test_each_start_has_a_token_of_its_own_that_cannot_be_guessed(home: Path) -> None:
+    with viewer(home) as one, viewer(home) as other:
+        assert one.token != other.token
+        assert len(one.token) >= 43
+        assert _get(one, Authorization=f"Bearer {other.token}")[0] == 401
+
+
+def test_it_listens_on_loopback_only(home: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.com"):
+        ran = Program(home)("view", "--no-open", "--host", host)
+        assert (ran.code, ran.out) == (2, b"")
+        assert "listens on this machine only" in ran.err
+
+
+def test_a_port_that_is_taken_is_named(home: Path) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        ran = Program(home)("view", "--no-open", "--port", str(port))
+    assert ran.code == 2
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("missing", ["starlette", "jinja2", "uvicorn"])
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(home: Path, missing: str, tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "sitecustomize.py").write_text(f"import sys\nsys.modules[{missing!r}] = None\n")
+    ran = Program(home)("view", "--no-open", env={"PYTHONPATH": str(blocked)})
+    assert ran.code == 2
+    assert "pip install 'holdall[view]'" in ran.err
+    assert missing in ran.err
+
+
+def test_nothing_of_it_needs_mcp() -> None:
+    code = "import sys; sys.modules['mcp'] = None; import holdall.web.serving; print('fine')"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout == "fine\n", ran.stderr
+
+
+def test_a_browser_is_opened_at_a_ticket_for_one_use(home: Path, tmp_path: Path) -> None:
+    """The arguments of a program can be read by every user of the machine: they do not hold the token."""
+    pipe = tmp_path / "opened"
+    os.mkfifo(pipe)
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > "{pipe}"\n')
+    browser.chmod(browser.stat().st_mode | stat.S_IXUSR)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
+    process = subprocess.Popen(
+        [PROGRAM, "view", "--home", str(home)], stdout=subprocess.PIPE, text=True,
+        env=environment | {"BROWSER": f"{browser} %s"}, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        at = Viewer(process, process.stdout.readline().strip())
+        opened = pipe.read_text()
+        assert opened.startswith(f"{at.base}/?token=")
+        assert at.token not in opened
+        path = opened.removeprefix(at.base)
+        assert _get(at, path, Authorization="")[0] == 303
+        assert _get(at, path, Authorization="")[0] == 401
+        process.stdout.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_web_012_idle_connections_do_not_keep_others_out(home: Path) -> None:
+    """Far more than there is room for; also some that have begun to speak and do not go on."""
+    with viewer(home) as at, contextlib.ExitStack() as held:
+        for number in range(MOST_CONNECTIONS * 5):
+            try:
+                one = held.enter_context(socket.create_connection(("127.0.0.1", at.port), timeout=30))
+                if number % 2:
+                    one.sendall(b"GET / HTTP/1.1\r\nHost: 127")
+            except (ConnectionError, TimeoutError):  # it was turned away already
+                continue
+            if number % 100 == 0:
+                assert _get(at)[0] == 200
+        assert _get(at)[0] == 200
+        assert _descriptors(at) <= MOST_CONNECTIONS + 40
+
+
+def _descriptors(at: Viewer) -> int:
+    folder = f"/proc/{at.process.pid}/fd"
+    return len(os.listdir(folder)) if os.path.isdir(folder) else 0
+
+
+def test_web_012_a_web_socket_from_another_origin_is_refused(home: Path) -> None:
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+               "Sec-WebSocket-Key": "x3JJHMbDL1EzLkh9GBhXDw=="}  # fmt: skip
+    with viewer(home) as at:
+        assert _get(at, "/", Origin="http://evil.example", **upgrade)[0] == 403
+        assert _get(at, "/", Origin=at.base, **upgrade)[0] == 200, "and from ours it is a page like any other"
+
+
+def test_web_013_what_it_says_of_a_refusal_is_one_escaped_line(home: Path) -> None:
+    with viewer(home) as at:
+        at.line()
+        _get(at, "/%0a2026-01-01%20INFO%20admin%20login%20ok%1b%5b31m", Authorization="Bearer no")
+        assert at.line().startswith("holdall: refused GET /\\n2026-01-01 INFO admin login ok\\x1b[31m: ")
