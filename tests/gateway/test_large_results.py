@@ -49,7 +49,7 @@ async def test_a_large_text_is_kept_byte_for_byte_and_the_rest_of_its_result_sta
         assert await stored(client, half) == whole + "\ufffd"
 
 
-async def test_a_large_text_that_fits_or_may_not_be_kept_is_shown(tmp_path: Path) -> None:
+async def test_a_large_text_that_fits_is_shown_as_it_came(tmp_path: Path) -> None:
     limits = [f"max_inline_{unit}=100000000" for unit in ("bytes", "lines", "tokens")]
     shown = [word for limit in limits for word in ("--set", limit)]
     async with wire(gateway(tmp_path, before=shown, server=odd(tmp_path))) as client:

@@ -1,6 +1,7 @@
 """The pipe to a client: what is too much is refused aloud, and a client that does not read costs no memory."""
 
 import asyncio
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -32,10 +33,8 @@ def ends() -> Iterator[tuple[int, int, int, int]]:
     found = (source, to_it, from_it, target)
     yield found
     for descriptor in found:
-        try:
+        with contextlib.suppress(OSError):  # closed by the test
             os.close(descriptor)
-        except OSError:
-            pass  # closed by the test
 
 
 def served(source: int, target: int) -> tuple[StdioClient, Client]:

@@ -50,7 +50,9 @@ def test_a_bare_number_in_json_stays_one(text: bytes) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
-        st.sampled_from([b"key=secret1", b" ", b"\n", b"key=", b"plain text ", b"x" * 50, b"key=a", b"key=,", b"12"])
+        st.sampled_from(
+            [b"key=secret1 ", b"key=a\n", b"key=12,", b" ", b"\n", b"key=,", b"plain text ", b"x" * 50 + b" "]
+        )
     ),
     size=st.integers(1, 60),
 )
@@ -64,14 +66,9 @@ def test_a_stream_is_masked_as_its_whole_would_be_wherever_it_is_cut(
         small.setattr(masking, "RIGHT", 200)
         masker = Masker(find)
         given_out = b"".join(masker.stream(pieces(data, size)))
-    hidden = masked(data, merged(find(data)))
-    assert len(given_out) == len(data)
-    for was, whole, here in zip(data, hidden, given_out, strict=True):
-        # Where one begins inside of another a window may find both: never less than the whole would.
-        assert here == whole or (here == ord("*") and whole == was)
-    for start, end, _ in masker.findings:
-        assert set(given_out[start:end]) == {ord("*")}
-    assert masked(data, masker.findings) == given_out
+    expected = merged(find(data))
+    assert given_out == masked(data, expected)
+    assert masker.findings == expected
 
 
 def test_a_secret_over_many_windows_is_masked_to_its_end() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from holdall.bag import Holdall
 from holdall.blocking import Holdall as BlockingHoldall
+from holdall.values.settings import Settings
 from tests.requirements import requirement
 from tests.web.conftest import Watched
 from tests.web.stories import REAL_QUOTE, investigation
@@ -77,6 +78,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     outputs = {
         "many": _many_lines(), "long": _long_line(), "large": _large(), "hostile": HOSTILE * 200,
         "small": "".join(f"line {at}\n" for at in range(1, 301)),
+        "odd": "äöü\x1b[31m😀\u202eend\n\nlast",
+        "mixed": "".join(f"line {at}\n" + "x" * 5000 * (at == 9) + "\n" * (at == 9) for at in range(1, 3000)),
         "csv": "id,name\n" + "".join(f'{at},"n, {at}"\n' for at in range(20_000)),
         "json": json.dumps({"meta": {"page": 1}, "items": [{"n": at} for at in range(3000)], "last": "end"}),
     }  # fmt: skip
@@ -87,7 +90,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
             kept = {name: await bag.keep(made, tool=tool.get(name, name)) for name, made in outputs.items()}
             return {name: f"/s/{bag.session.id}/o/{facts.handle}" for name, facts in kept.items()}
 
-    addresses = in_thread(keep)
+    async def lose() -> str:
+        async with Holdall.open(home=str(home), session="gone", settings=Settings(retention="session")) as bag:
+            facts = await bag.keep("gone soon\n" * 1000, tool="gone")
+            return f"/s/{bag.session.id}/o/{facts.handle}"
+
+    addresses = in_thread(keep) | {"gone": in_thread(lose)}
     story = in_thread(lambda: investigation(home))
     with viewer(home) as running:
         yield Site(running, home, addresses | {"story": f"/s/{story.session}/o/{story.handles[0]}"})
@@ -125,9 +133,9 @@ def test_web_011_an_output_of_any_shape_is_there_at_once_and_its_end_too(
     site: Site, watched: Watched, name: str, last: str
 ) -> None:
     page = watched.page
-    page.goto(site.address("small"))
-    rows(page).first.locator(".text").wait_for()
-    got = _bytes_received(page)
+    watched.visit(site.address("csv"))  # with its notice: what every page needs is loaded now
+    page.locator("#panel-notice .model-text").wait_for()
+    got, before = _bytes_received(page), _memory(site.viewer.process.pid)
     started = time.perf_counter()
     page.goto(site.address(name))
     rows(page).first.locator(".text").wait_for()
@@ -139,8 +147,17 @@ def test_web_011_an_output_of_any_shape_is_there_at_once_and_its_end_too(
     shown(page, re.escape(last) if name == "long" else last)
     assert rows(page).count() < 150
     assert sum(got) < 1_000_000
+    assert page.evaluate("() => performance.memory.usedJSHeapSize") < 60_000_000
+    assert _memory(site.viewer.process.pid) - before < 60_000_000
     assert painted < (1.0 if FULL else 3.0)  # two workers share the cores; alone, `./dev test browser` holds the second
     watched.is_calm()
+
+
+def _memory(pid: int) -> int:
+    """What a process holds; 0 where nobody tells."""
+    status = Path(f"/proc/{pid}/status")
+    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) * 1024 if found else 0
 
 
 def _bytes_received(page: "Page") -> list[int]:
@@ -233,6 +250,9 @@ def test_matches_are_listed_and_stepped_through_both_ways(site: Site, watched: W
     [
         ("small", "?line=250", "line 250↵?"), ("small", "?byte=8&to=12", "ine "), ("many", "?line=650000", "row 650000↵?"),
         ("long", "?byte=15000000&to=15000004", ".{4}"), ("small", "?byte=999999", "↵"), ("small", "?line=99999", "line 300↵?"),
+        ("odd", "?byte=2&to=4", "ö"), ("odd", "?byte=3&to=4", "ö?"), ("odd", "?byte=6&to=7", re.escape("\\e")),
+        ("odd", "?byte=11&to=15", "😀"), ("odd", "?byte=15&to=18", re.escape("\\u202e")), ("odd", "?line=2", "↵"),
+        ("odd", "?line=3", "last"), ("odd", "?byte=x&to=y", "ä?"), ("odd", "?byte=0&to=99", "äöü"),
     ],
 )  # fmt: skip
 def test_a_deep_link_lands_on_its_bytes_with_the_focus(
@@ -254,6 +274,35 @@ def _is_in_sight(page: "Page", one: "Locator") -> bool:
     assert around is not None
     inside = around["y"] - 1 <= box["y"] and box["y"] + box["height"] <= around["y"] + around["height"] + 1
     return inside and around["x"] <= box["x"] < around["x"] + around["width"]
+
+
+def test_a_long_line_among_short_ones_goes_on_by_bytes(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("mixed"))
+    more = page.locator("button.more").first
+    more.wait_for()
+    assert _is_in_sight(page, more)
+    assert more.inner_text() == "… 4.0 kB more of this line"
+    gutter = page.locator("[data-part=text] .gutter").first
+    place_before = gutter.bounding_box()
+    page.locator("[data-part=text]").evaluate("box => { box.scrollLeft = 3000 }")
+    assert gutter.bounding_box() == place_before
+    more.click()
+    settled(page, "^bytes 1,")
+    assert page.locator("input[value=bytes]").is_checked()
+    go(page, "L12")
+    page.locator("mark.landed").first.wait_for()
+    assert "".join(page.locator("mark.landed").all_inner_texts()) == "line 11↵"  # the long one is a line, too
+    watched.is_calm()
+
+
+def test_an_output_that_is_gone_says_so(site: Site, watched: Watched) -> None:
+    page = watched.page
+    watched.visit(site.address("gone"))
+    assert "expired" in page.locator(".output-gone").inner_text()
+    page.locator("#panel-notice .is-wrong").wait_for()
+    assert not page.locator("[data-part=search]").is_visible()
+    watched.is_calm()
 
 
 def test_a_quotes_link_lands_on_the_bytes_that_it_stands_at(site: Site, watched: Watched) -> None:

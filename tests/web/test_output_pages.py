@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from holdall.bag import Holdall
 from holdall.values.facts import Facts
+from holdall.values.settings import Settings
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation
 from tests.web.support import client
@@ -89,6 +90,24 @@ def test_an_output_that_is_not_there_and_one_of_another_session_get_the_same_ans
             answers = [browser.get(f"/s/{session}/o/{handle}{part}") for handle in (foreign, "zzzz")]
             assert [answer.status_code for answer in answers] == [404, 404]
             assert answers[0].text.replace(foreign, "zzzz") == answers[1].text
+
+
+def test_the_page_of_an_output_that_expired_says_so_and_offers_nothing(home: Path) -> None:
+    async def keep() -> Facts:
+        settings = Settings(retention="session")
+        async with Holdall.open(home=str(home), session="s", settings=settings) as bag:
+            return await bag.keep(LINES, tool="crawl")
+
+    facts = asyncio.run(keep())
+    output = f"/s/{facts.session}/o/{facts.handle}"
+    with client(home) as browser:
+        page = browser.get(output)
+        assert page.status_code == 200
+        assert f"output {facts.handle} expired" in page.text
+        assert "/raw" not in page.text
+        assert 'data-view="sql"' not in page.text
+        assert "expired" in told(browser, f"{output}/rows?from=1", 500)["error"]
+        assert browser.get(f"{output}/raw").status_code == 500
 
 
 # Rows and places

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.web.output_table import Columns, cell_of, columns_of, table_rows
+from holdall.web.output_table import MOST_COLUMNS, Columns, cell_of, columns_of, table_rows
 from tests.support import reader_of
 
 _CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=12)
@@ -67,3 +67,13 @@ def test_a_long_cell_says_how_much_is_left() -> None:
     assert cell_of(None) == {"t": ["NULL"], "k": "null"}
     assert cell_of(1.5) == {"t": ["1.5"], "k": "number"}
     assert cell_of({"a": "\x1b"}) == {"t": ['{"a": "\\u001b"}'], "k": "text"}
+
+
+def test_of_very_many_columns_the_first_are_shown() -> None:
+    names = ",".join(f"c{at}" for at in range(1000))
+    reader = reader_of(f"{names}\n{names}\n{names}\n".encode())
+    columns = columns_of(reader)
+    assert columns is not None
+    assert len(columns.names) == 1000
+    (row, _) = table_rows(reader, columns, 2, 10)
+    assert _texts(row) == [f"c{at}" for at in range(MOST_COLUMNS)]

@@ -87,7 +87,7 @@ async def test_the_calls_of_a_turn_begin_when_the_model_has_asked_for_them(home:
     with client(home) as browser:
         page = browser.get(f"/s/{session}").text
     bars = re.findall(r'lane-bar" x="([\d.]+)" y="0" width="([\d.]+)"', page)
-    model, quick, slow = [(float(x), float(width)) for x, width in bars]
+    _, model, quick, slow = [(float(x), float(width)) for x, width in bars]
     assert quick[0] == slow[0] == pytest.approx(model[0] + model[1], abs=1)
     assert quick[1] < slow[1]
 

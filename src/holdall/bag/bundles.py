@@ -106,10 +106,7 @@ async def import_bundle(
             quota = Quota(settings.quota_bytes, settings.session_quota_bytes)
             used = _used(where, settings) if quota.store_bytes is not None else 0
             with contextlib.closing(Root(where, time.time)) as root:
-                return read_bundle(
-                    root, read, name=name, quota=quota, used_bytes=used, listed=listed, progress=tick,
-                    tokenizer=tokenizer_named(settings.tokenizer),
-                )  # fmt: skip
+                return read_bundle(root, read, name=name, quota=quota, used_bytes=used, listed=listed, progress=tick)
 
     return await _in_a_thread(work, progress)
 

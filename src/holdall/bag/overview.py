@@ -23,6 +23,7 @@ from holdall.values.facts import Facts
 
 _MOST_TOOLS = 6  # named in a summary
 _MOST_DEEP = 8  # agents of agents; a session that claims to be its own ancestor ends there too
+_FEW = 4  # sessions that are looked at before others get their turn
 _BATCH = 32  # sessions that are open at the same time
 
 
@@ -77,7 +78,7 @@ class Overview:
         self._unreadable: dict[str, str] = {}  # stamps of folders that hold no session which can be read
         self._lock = threading.RLock()
 
-    def page(self, *, search: str = "", start: int = 0, count: int = 50, seconds: float = 0.03) -> Listed:
+    def page(self, *, search: str = "", start: int = 0, count: int = 50, seconds: float = 0.02) -> Listed:
         """Those whose name holds `search`. What is not known yet is looked at for as long as `seconds` allow."""
         with self._lock:
             stamps = self._cache.stamps()
@@ -88,20 +89,21 @@ class Overview:
             deadline = time.monotonic() + seconds
             return Listed(tuple(self._fresh(shown, stamps, deadline)), len(matching), start)
 
-    def totals(self, *, seconds: float = 0.05) -> tuple[Summary, int]:
-        """All sessions added up, as far as that goes in this time, and how many are not among them yet."""
-        with self._lock:
-            stamps = self._cache.stamps()
-            deadline = time.monotonic() + seconds
-            every = list(self._fresh(self._identified(stamps), stamps, deadline))
-        total = Summary("", "", 0.0, is_known=True)
-        for one in every:
-            total = replace(
-                total, outputs=total.outputs + one.outputs, bytes=total.bytes + one.bytes, cost=total.cost + one.cost,
-                tokens_kept_out=total.tokens_kept_out + one.tokens_kept_out, running=total.running + one.is_running,
-                model_tokens=total.model_tokens + one.model_tokens,
-            )  # fmt: skip
-        return total, sum(not one.is_known for one in every)
+    def totals(self, *, seconds: float = 0.4) -> tuple[Summary, int]:
+        """All sessions added up, as far as that goes in this time, and how many are not among them yet.
+
+        A few at a time: whoever wants a page meanwhile does not wait for all of them.
+        """
+        deadline, looked_at = time.monotonic() + seconds, set[str]()
+        while True:
+            with self._lock:
+                stamps = self._cache.stamps()
+                every = self._identified(stamps)
+                stale = [one for one in every if one.id not in looked_at and self._is_stale(one, stamps)]
+                if not stale or time.monotonic() > deadline:
+                    return _sum(every), sum(not one.is_known for one in every)
+                self._fresh(stale[:_FEW], stamps, deadline)
+                looked_at |= {one.id for one in stale[:_FEW]}
 
     def one(self, session: str) -> Summary | None:
         with self._lock:
@@ -146,7 +148,7 @@ class Overview:
     def _fresh(self, sessions: Iterable[Summary], stamps: Mapping[str, Stamp], deadline: float) -> list[Summary]:
         """The same, those that have changed looked at again, until the deadline."""
         known, found = self._rows(), list(sessions)
-        stale = [at for at, one in enumerate(found) if known[one.id][0] != stamps[one.id].text or one.is_running]
+        stale = [at for at, one in enumerate(found) if self._is_stale(one, stamps)]
         for first in range(0, len(stale), _BATCH):
             if time.monotonic() > deadline:
                 break
@@ -155,6 +157,9 @@ class Overview:
             if one.is_open and known[one.id][0] == stamps[one.id].text:
                 found[at] = replace(one, is_led=self._cache.is_led(one.id))
         return found
+
+    def _is_stale(self, one: Summary, stamps: Mapping[str, Stamp]) -> bool:
+        return self._rows()[one.id][0] != stamps[one.id].text or one.is_running
 
     def _look_again(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
         known = self._rows()
@@ -182,6 +187,17 @@ class Overview:
                     values["tools"] = tuple(values["tools"])
                     self._known[id] = (stamp, Summary(**values))
         return self._known
+
+
+def _sum(sessions: Iterable[Summary]) -> Summary:
+    total = Summary("", "", 0.0, is_known=True)
+    for one in sessions:
+        total = replace(
+            total, outputs=total.outputs + one.outputs, bytes=total.bytes + one.bytes, cost=total.cost + one.cost,
+            tokens_kept_out=total.tokens_kept_out + one.tokens_kept_out, running=total.running + one.is_running,
+            model_tokens=total.model_tokens + one.model_tokens,
+        )  # fmt: skip
+    return total
 
 
 def _families(sessions: Mapping[str, Summary]) -> list[Summary]:

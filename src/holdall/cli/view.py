@@ -7,14 +7,10 @@ import webbrowser
 from holdall.cli import show as screen
 from holdall.cli.options import configuration
 from holdall.text.escape import for_people
-from holdall.values.errors import MissingExtra
+from holdall.web.serving import Ready, serve
 
 
 async def view(host: str, port: int, home: str | None, *, browser: bool) -> int:
-    try:
-        from holdall.web.serving import Ready, serve
-    except ModuleNotFoundError as problem:
-        raise MissingExtra(problem.name or "starlette", "view", "holdall view") from problem
     found = configuration(home)
     _log()
     opening: list[asyncio.Task[bool]] = []

@@ -13,7 +13,7 @@ from holdall.gateway.messages import Message, RequestId, meta_of, table
 from holdall.upstream.sdk import SUBSCRIPTION_ID_META_KEY
 
 _MOST_STREAMS = 100
-_MOST_BYTES = 8 * 1024 * 1024
+_MOST_BYTES = 2 * 1024 * 1024
 _MOST_READ = 200  # events that were read and are still there, of a stream that goes on
 RETRY_MILLISECONDS = 1000
 
@@ -102,8 +102,11 @@ class Finished:
     def keep(self, stream: Stream) -> None:
         self._streams[stream.name] = stream
         self._streams.move_to_end(stream.name)
-        while len(self._streams) > _MOST_STREAMS or sum(one.size for one in self._streams.values()) > _MOST_BYTES:
-            self._streams.popitem(last=False)
+        size = sum(one.size for one in self._streams.values())
+        while len(self._streams) > 1 and (len(self._streams) > _MOST_STREAMS or size > _MOST_BYTES):
+            size -= self._streams.popitem(last=False)[1].size
+        if size > _MOST_BYTES and stream.readers:  # it is being read; one that nobody reads may be all there is of it
+            del self._streams[stream.name]
 
     def get(self, name: str) -> Stream | None:
         return self._streams.get(name)

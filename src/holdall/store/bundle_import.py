@@ -20,7 +20,6 @@ from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.root import Root
 from holdall.store.sessions import PREFIX, Sessions, check_name
 from holdall.text.numbers import size
-from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.bundles import Bundle, Imported
 from holdall.values.errors import BundleRefused, SessionExists, StoreFull, WrongUse
 
@@ -35,7 +34,6 @@ def import_bundle(
     name: str | None = None,
     quota: Quota | None = None,
     used_bytes: int = 0,
-    tokenizer: Tokenizer | None = None,
     listed: Callable[[Bundle], None] | None = None,
     progress: Progress | None = None,
 ) -> Imported:
@@ -58,7 +56,7 @@ def import_bundle(
         with publishing.staging(root.descriptor, root.sessions) as staged:
             renamed = {one.id: info.id for one, info in zip(bundle.sessions, infos, strict=True)} if new_ids else {}
             incoming = _Incoming(reader, bundle, infos, Sessions(staged.folder, lambda: 0.0), renamed)
-            incoming.take(tokenizer or Estimate(), progress)
+            incoming.take(progress)
             publishing.publish(staged, root.sessions, infos)
     return Imported(bundle, tuple(names), tuple(info.id for info in infos), new_ids)
 
@@ -96,9 +94,9 @@ class _Incoming:
         self._staged = staged
         self._renamed = renamed
 
-    def take(self, tokenizer: Tokenizer, progress: Progress | None) -> None:
+    def take(self, progress: Progress | None) -> None:
         place = 0
-        session = self._open(place, tokenizer, progress, 0)
+        session = self._open(place, progress, 0)
         try:
             while (entry := self._reader.next_entry()) is not None:
                 while entry.session > place and place + 1 < len(self._infos):
@@ -106,7 +104,7 @@ class _Incoming:
                     place += 1
                     done = session.done
                     session.close()
-                    session = self._open(place, tokenizer, progress, done)
+                    session = self._open(place, progress, done)
                 if entry.session != place:
                     raise BundleRefused(f"this bundle is damaged: {entry.name} stands outside of its session.")
                 session.take(entry, self._reader)
@@ -114,15 +112,15 @@ class _Incoming:
             while place + 1 < len(self._infos):
                 place += 1
                 session.close()
-                session = self._open(place, tokenizer, progress, session.done)
+                session = self._open(place, progress, session.done)
                 session.finish()
         finally:
             session.close()
 
-    def _open(self, place: int, tokenizer: Tokenizer, progress: Progress | None, done: int) -> IncomingSession:
+    def _open(self, place: int, progress: Progress | None, done: int) -> IncomingSession:
         folder = self._staged.restore(self._infos[place])
         told = self._bundle.sessions[place]
-        return IncomingSession(folder, told, self._infos[place], self._renamed, tokenizer, progress, done)
+        return IncomingSession(folder, told, self._infos[place], self._renamed, progress, done)
 
 
 def _infos(bundle: Bundle, names: Sequence[str], root: Root) -> tuple[list[SessionInfo], bool]:

@@ -10,7 +10,7 @@ store next. Before that nobody sees any of them, and what a killed process left 
 import contextlib
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from holdall.policy.retention import Retention
@@ -40,12 +40,15 @@ def staging(root: int, sessions: Sessions) -> Generator[Staging]:
     name = STAGING + new_tag(16)
     with sessions.naming() as names:  # so that nobody takes a folder for abandoned that is just being made
         if not _is_there(JOURNAL, names):
-            _remove_abandoned(root)
-        folder = disk.make_folder(name, inside=root)
+            for _ in _abandoned(root, remove=True):
+                pass
+        folder = -1
         try:
+            folder = disk.make_folder(name, inside=root)
             held = disk.create(_HELD, inside=folder)
         except BaseException:
-            os.close(folder)
+            if folder >= 0:
+                os.close(folder)
             with contextlib.suppress(OSError):
                 os.rmdir(name, dir_fd=root)
             raise
@@ -65,13 +68,14 @@ def publish(staged: Staging, sessions: Sessions, infos: Sequence[SessionInfo]) -
                 raise SessionExists(taken(info.name))
             if _is_there(PREFIX + info.id, staged.root):
                 raise StoreFault(f"{PREFIX}{info.id} came into the store meanwhile. Import the bundle again.")
-        _write_journal(names, staged.name, infos)
         try:
+            _write_journal(names, staged.name, infos)
             _carry_out(staged.root, staged.folder, sessions, infos)
             os.fsync(names)
         except OSError:
             _take_back(staged, sessions, infos)
-            os.unlink(JOURNAL, dir_fd=names)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(JOURNAL, dir_fd=names)
             raise
         with contextlib.suppress(OSError):  # all is done: whoever finds it finds nothing left to do
             os.unlink(JOURNAL, dir_fd=names)
@@ -164,22 +168,54 @@ def _is_there(name: str, inside: int) -> bool:
     return True
 
 
-def _remove_abandoned(root: int) -> None:
-    """What killed imports left. One that still runs holds its folder; one that is being published is in the journal."""
+def left_over(home: str, *, remove: bool) -> list[tuple[str, int]]:
+    """What killed imports left in the data folder, and how many bytes; with `remove` it goes."""
+    root = disk.open_folder(home)
+    sessions = Sessions(root, lambda: 0.0)
+    try:
+        if not any(name.startswith(STAGING) for name in disk.names_in(root)):
+            return []
+        with sessions.naming() as names:
+            return [] if _is_there(JOURNAL, names) else list(_abandoned(root, remove=remove))
+    finally:
+        sessions.close()
+        os.close(root)
+
+
+def _abandoned(root: int, *, remove: bool) -> Iterator[tuple[str, int]]:
+    """Whoever still imports holds its folder. The caller holds the names, so that nobody makes one meanwhile."""
     for name in disk.names_in(root):
         if not name.startswith(STAGING):
             continue
         with contextlib.suppress(OSError, StoreFault):
             folder = disk.open_folder(name, inside=root)
             try:
-                in_use = _is_in_use(folder)
+                size = -1 if _is_in_use(folder) else _size(folder)
             except BaseException:
                 os.close(folder)
                 raise
-            if in_use:
-                os.close(folder)
-            else:
+            if size >= 0 and remove:
                 _remove(root, folder, name)
+            else:
+                os.close(folder)
+            if size >= 0:
+                yield name, size
+
+
+def _size(folder: int) -> int:
+    total = 0
+    for name in disk.names_in(folder):
+        with contextlib.suppress(OSError):
+            try:
+                inner = disk.open_folder(name, inside=folder)
+            except StoreFault:  # no folder
+                total += os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+                continue
+            try:
+                total += _size(inner)
+            finally:
+                os.close(inner)
+    return total
 
 
 def _is_in_use(folder: int) -> bool:

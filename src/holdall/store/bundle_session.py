@@ -18,7 +18,7 @@ from holdall.store.folder import TERMINAL
 from holdall.store.ingest import Beside
 from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.remembered import FOLDER as ANSWERS
-from holdall.text.tokens import Tokenizer
+from holdall.text.tokens import Estimate
 from holdall.values.blocks import BlockTable
 from holdall.values.bundles import BundledSession
 from holdall.values.errors import BundleRefused
@@ -42,7 +42,6 @@ class IncomingSession:
         told: BundledSession,
         info: SessionInfo,
         renamed: dict[str, str],
-        tokenizer: Tokenizer,
         progress: Progress | None,
         done: int,
     ) -> None:
@@ -51,7 +50,6 @@ class IncomingSession:
         self._told = told
         self._info = info
         self._renamed = renamed
-        self._tokenizer = tokenizer
         self._progress = progress
         self._names: set[str] = set()
         self._ids: set[str] = set()
@@ -108,7 +106,7 @@ class IncomingSession:
         self._check_named()
         self._count("files", 1, entry)
         self._count("stored_bytes", entry.length, entry)
-        measurer = Measurer(self._tokenizer)
+        measurer = Measurer(Estimate())  # how many tokens it has is not compared: whoever kept it counted
 
         def measured() -> Iterator[bytes]:
             for chunk in reader.chunks(entry):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdall.policy.measure import checksum
-from holdall.store import disk
+from holdall.store import bundle_publish, disk
 from holdall.store.directory import DirectoryStore
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.protocol import OutputStore, Progress, SessionInfo
@@ -96,6 +96,9 @@ def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
                 leftovers.append(f"{session.name}/{name}")
                 freed += size
     for name, size in _strays(store, now, dry_run=dry_run):
+        leftovers.append(name)
+        freed += size
+    for name, size in bundle_publish.left_over(store.home, remove=not dry_run):
         leftovers.append(name)
         freed += size
     return Sweep(tuple(expired), tuple(leftovers), freed, dry_run)

@@ -91,7 +91,7 @@ class Masker:
     def _window(self, until: int, window_end: int, *, is_end: bool) -> bytes:
         window = self._held[: window_end - self._base] if window_end - self._base < len(self._held) else self._held
         found = [(a + self._base, b + self._base, kind) for a, b, kind in self._find(window)]
-        fresh = [one for one in found if self._done <= one[0] < until or one[0] < self._done < one[1]]
+        fresh = [one for one in found if self._done <= one[0] < until]
         known = [self._followed(one, window_end) for one in self._pending]
         all_of_it = merged([*known, *fresh])
         self._numbers |= {a for a, b, _ in fresh if is_bare_number(window, a - self._base, b - self._base)}

@@ -4,3 +4,13 @@
 asks the bag, and nothing behind it. Everything that comes from a tool is text: no template marks anything as safe, and
 `guard` lets no script or style run that is not a file of ours. It needs the extra `view`.
 """
+
+from holdall.values.errors import MissingExtra
+
+try:
+    import jinja2
+    import starlette
+    import uvicorn
+except ModuleNotFoundError as problem:
+    raise MissingExtra(problem.name or "starlette", "view", "the viewer") from problem
+del jinja2, starlette, uvicorn  # asked for here, once for all of the modules beside

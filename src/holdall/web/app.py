@@ -4,23 +4,19 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
 from holdall.text.escape import one_line
-from holdall.values.errors import HoldallError, MissingExtra, NothingFound, StoreFault, UnknownHandle
+from holdall.values.errors import HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.settings import Settings
 from holdall.web import output_pages, pages_sessions, pages_timeline
-from holdall.web.house import House, house_of, render
-
-try:
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-except ModuleNotFoundError as problem:
-    raise MissingExtra("starlette", "view", "the viewer") from problem
-
 from holdall.web.guard import Door, Guard, hosts_of
+from holdall.web.house import House, house_of, render
 
 _LOG = logging.getLogger("holdall.web")
 

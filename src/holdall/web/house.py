@@ -12,21 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
 from holdall.bag import Holdall
 from holdall.bag.overview import Overview
 from holdall.bag.viewing import open_to_look
 from holdall.text.escape import for_people
-from holdall.values.errors import MissingExtra
 from holdall.values.settings import Settings
 from holdall.web import figures
-
-try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse
-except ModuleNotFoundError as problem:
-    raise MissingExtra(problem.name or "starlette", "view", "the viewer") from problem
 
 _HERE = Path(__file__).parent
 _MOST_OPEN = 8  # sessions at once; each holds a few descriptors
@@ -81,6 +77,13 @@ class House:
             if entry.failed and self._open.get(id) is entry:  # the next request tries again
                 del self._open[id]
             await self._close_some()
+
+    def prepare(self) -> None:
+        """What the first page would have to wait for: the templates, and the names of all sessions. It blocks."""
+        templates = cast("Environment", self._templates)
+        for name in templates.list_templates(["html"]):
+            templates.get_template(name)
+        self.overview.page(seconds=-1.0)
 
     async def close(self) -> None:
         while self._open:

@@ -17,7 +17,7 @@ from holdall.values.facts import Facts
 from holdall.values.spans import Span, Totals
 from holdall.web.output_rows import By, Reader, window
 from holdall.web.output_seen import mark_of, seen_of
-from holdall.web.output_table import answer_of, columns_of, table_rows
+from holdall.web.output_table import MOST_COLUMNS, answer_of, columns_of, table_rows
 from holdall.web.output_text import runs_of
 from holdall.web.output_tree import Place, children_of, records_of, root_of
 from holdall.wire.tool import Ask
@@ -87,19 +87,18 @@ async def changes(bag: Holdall, handle: str, known: int) -> dict[str, Any]:
         finally:
             watch.close()
     facts, coverage = await bag.show(handle), await bag.coverage(handle)
-    so_far = await bag.on(handle, _so_far)
-    return so_far | {
-        "error": facts.error, "exit_code": facts.exit_code, "seen": seen_of(coverage, so_far["total"]["bytes"]),
+    known_now = await bag.on(handle, _so_far)
+    return known_now | {
+        "error": facts.error, "exit_code": facts.exit_code, "seen": seen_of(coverage, known_now["total"]["bytes"]),
     }  # fmt: skip
 
 
-async def totals(bag: Holdall, facts: Facts) -> Totals:
-    """Of a running output, so far; of one that is gone or damaged, what is known of it."""
+async def totals(bag: Holdall, facts: Facts) -> tuple[Totals, str]:
+    """Of a running output, so far; of one that cannot be opened, what is known of it, and why that is."""
     try:
-        return await _totals(bag, facts.handle)
-    except HoldallError:
-        measure = facts.measure
-        return Totals(measure.bytes, measure.chars, measure.lines)
+        return await so_far(bag, facts.handle), ""
+    except HoldallError as problem:
+        return Totals(facts.measure.bytes, facts.measure.chars, facts.measure.lines), str(problem)
 
 
 async def views(bag: Holdall, facts: Facts) -> list[str]:
@@ -117,7 +116,7 @@ async def views(bag: Holdall, facts: Facts) -> list[str]:
 
 
 async def seen(bag: Holdall, handle: str) -> dict[str, Any]:
-    return seen_of(await bag.coverage(handle), (await _totals(bag, handle)).bytes)
+    return seen_of(await bag.coverage(handle), (await so_far(bag, handle)).bytes)
 
 
 async def tree(bag: Holdall, handle: str, at: int | None, after: Place | None, seconds: float) -> dict[str, Any]:
@@ -139,11 +138,11 @@ async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, 
     def look(reader: Reader) -> dict[str, Any]:
         columns = columns_of(reader)
         if columns is None:
-            return {"rows": [], "columns": [], **_so_far(reader)}
+            return {"rows": [], "columns": [], "of_columns": 0, **_so_far(reader)}
         found = table_rows(reader, columns, first, count)
         shown = [row | _marked(mark_of(coverage, Span(row["at"], max(row["at"] + 1, row["end"] - 1)))) for row in found]
-        names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names]
-        return {"rows": shown, "columns": names, **_so_far(reader)}
+        names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names[:MOST_COLUMNS]]
+        return {"rows": shown, "columns": names, "of_columns": len(columns.names), **_so_far(reader)}
 
     return await bag.on(handle, look)
 
@@ -195,10 +194,10 @@ def _so_far(reader: Reader) -> dict[str, Any]:
 async def _is_quiet(bag: Holdall, handle: str, known: int) -> bool:
     """Whether it still runs and has written nothing since."""
     running = (await bag.show(handle)).state in _RUNNING
-    return running and (await _totals(bag, handle)).bytes <= known
+    return running and (await so_far(bag, handle)).bytes <= known
 
 
-async def _totals(bag: Holdall, handle: str) -> Totals:
+async def so_far(bag: Holdall, handle: str) -> Totals:
     def look(reader: Reader) -> Totals:
         return reader.totals
 

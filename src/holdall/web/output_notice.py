@@ -22,7 +22,7 @@ class Notice:
     """`kept`: from the transcript. `rebuilt`: as it would be now. `whole`: the output fits, and is shown as it is."""
 
     text: str
-    how: Literal["kept", "rebuilt", "whole", "missing"]
+    how: Literal["kept", "rebuilt", "whole", "running", "missing"]
     later: str = ""  # what stands in its place since messages were replaced
     left: int = 0  # characters that are not on the page
 
@@ -34,8 +34,10 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
         if told:
             last = told[-1] if told[-1] != told[0] else ""
             return Notice(told[0][:_LONGEST], "kept", last[:_LONGEST], max(0, len(told[0]) - _LONGEST))
+    if facts.state in ("running", "queued"):
+        return Notice("", "running")
     try:
-        if facts.state not in ("running", "queued") and await bag.fits(facts.handle):
+        if await bag.fits(facts.handle):
             return Notice("", "whole")
         return Notice(await bag.notice(facts.handle), "rebuilt")
     except HoldallError as problem:

@@ -25,7 +25,7 @@ from holdall.web.output_quotes import questions_about
 from holdall.web.output_rows import WAYS, By
 from holdall.web.output_tree import Place
 
-_LONG_LINES = 300  # bytes of an average line from which on an output is shown by bytes
+_LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS = 2.0, 30.0
 _ENDINGS = {
     "json": "json",
@@ -44,11 +44,12 @@ async def page(request: Request) -> Response:
     async with house_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
         coverage = await bag.coverage(facts.handle)
-        total = await asking.totals(bag, facts)
+        total, gone = await asking.totals(bag, facts)
         return render(
-            request, "output.html", session=bag.session, facts=facts, total=total, by=_best_way(facts, total),
-            seen=coverage.share(total.bytes), retrievals=coverage.retrievals, views=await asking.views(bag, facts),
-            base=f"/s/{bag.session.id}/o/{facts.handle}", arguments=_written(facts.origin.arguments),
+            request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
+            by=_best_way(facts, total), seen=coverage.share(total.bytes), retrievals=coverage.retrievals,
+            views=[] if gone else await asking.views(bag, facts), base=f"/s/{bag.session.id}/o/{facts.handle}",
+            arguments=_written(facts.origin.arguments),
         )  # fmt: skip
 
 
@@ -69,7 +70,7 @@ async def raw(request: Request) -> Response:
     """The bytes exactly as they are kept, never as something that a browser would show."""
     async with house_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
-        size = (await asking.totals(bag, facts)).bytes
+        size = (await asking.so_far(bag, facts.handle)).bytes
     name = f"{facts.handle}.{_ENDINGS.get(facts.measure.kind, 'txt')}"
     headers = {"content-disposition": f'attachment; filename="{name}"', "accept-ranges": "bytes"}
     try:

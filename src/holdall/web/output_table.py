@@ -2,7 +2,8 @@
 
 CSV is cut at line ends, so that any part of it costs the same. A quoted field that goes on over several lines is put
 together from lines before the window; where that fails, or a line has another number of columns than the first one, it
-is marked and shown as it stands. `query` reads the whole and knows better. A long cell says how much of it is left.
+is marked and shown as it stands. `query` reads the whole and knows better. A long cell says how much of it is left, and
+a table with very many columns how many there are.
 """
 
 import csv
@@ -20,6 +21,7 @@ _BACK = 32  # lines before a window in which a quoted field may have begun
 _LINE_BYTES = 16 * 1024
 _CELL = 300  # characters
 _SAMPLE = 50
+MOST_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def table_rows(reader: Reader, columns: Columns, first: int, count: int) -> list
             if offset:
                 row["goes_on"] = True
             elif len(fields) == len(columns.names):
-                row["cells"] = [cell_of(field) for field in fields]
+                row["cells"] = [cell_of(field) for field in fields[:MOST_COLUMNS]]
             else:
                 row["odd"] = cell_of(texts[len(rows)])
             rows.append(row)

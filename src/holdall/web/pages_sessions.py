@@ -20,7 +20,7 @@ _LONGEST_SEARCH = 200
 
 async def sessions(request: Request) -> Response:
     """What is not known yet of a session is fetched by the page itself, once it is shown."""
-    listed, search = await _listed(request, seconds=0.03)
+    listed, search = await _listed(request, seconds=0.02)
     return render(request, "sessions.html", **_values(listed, search))
 
 

@@ -1,6 +1,7 @@
 """The viewer from its start to its end: bound to this machine, so many connections and no more, over with a signal."""
 
 import asyncio
+import os
 import secrets
 import signal
 import socket
@@ -9,16 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-from holdall.values.errors import MissingExtra, WrongUse
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from holdall.values.errors import WrongUse
 from holdall.values.settings import Settings
 from holdall.web.app import create_app
 from holdall.web.guard import Door, is_loopback
-
-try:
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-except ModuleNotFoundError as problem:
-    raise MissingExtra(problem.name or "uvicorn", "view", "the viewer") from problem
+from holdall.web.house import House
 
 MOST_CONNECTIONS = 100  # a browser opens six for each window
 
@@ -39,6 +38,7 @@ async def serve(
     port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     app = create_app(home, token, host, port, settings=settings)
+    await asyncio.to_thread(cast("House", app.state.house).prepare)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", http=Connection, server_header=False,
         timeout_graceful_shutdown=1, timeout_keep_alive=30,
@@ -68,7 +68,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else "a port is a number up to 65535"
+        why = os.strerror(problem.errno or 0) if isinstance(problem, OSError) else "a port is a number up to 65535"
         raise WrongUse(f"cannot listen on {host}:{port}: {why}. Without --port a free one is taken.") from problem
 
 

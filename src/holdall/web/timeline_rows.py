@@ -14,11 +14,13 @@ from holdall.text.numbers import grouped, plural, roughly, size
 from holdall.values.chat import Message, Said
 from holdall.values.events import Event
 from holdall.values.handles import is_uuid
+from holdall.values.spans import Span
 from holdall.web.figures import money, number, whole
 
 SCALE = 1000.0
 _LEAST = 3.0  # or a short call could not be seen
 _PREVIEW = 160
+_END_OF_LINE = 2  # bytes
 _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
 
 
@@ -39,7 +41,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation. `x` and `width` are on the scale; `behind` is the width of what went on in the background."""
+    """One operation. `x` and `width` are on the scale: of time, and for a turn of the tokens that it began with.
+
+    `behind` is the width of what went on in the background.
+    """
 
     id: str
     depth: int
@@ -85,7 +90,7 @@ class Known:
                 ended[event.handle] = number(event.seconds)
                 kept.setdefault(event.handle, event.data)
             elif event.kind == "retrieved" and (spans := event.spans("shown")):
-                first = min(spans, key=lambda span: span.start)
+                first = _first_stretch(sorted(spans, key=lambda span: span.start))
                 key = (event.handle, str(event.data.get("name", "")))
                 shown.setdefault(key, []).append((event.at, first.start, first.end))
         calls = [call for one in messages if isinstance(one, Said) for call in one.calls]
@@ -95,7 +100,8 @@ class Known:
 def rows_of(root: Operation, known: Known, *, now: float) -> list[Row]:
     """Depth first, in the order of the log. `now` ends what still runs."""
     total = max(number(root.seconds), 0.001)
-    return list(_below(root, known, _Place(number(root.at), total, now), 0))
+    most = max((whole(one.data.get("tokens")) for one in root.children if one.kind == "turn"), default=0)
+    return list(_below(root, known, _Place(number(root.at), total, now, max(1, most)), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +109,13 @@ class _Place:
     start: float
     total: float
     now: float
+    most: int  # tokens that any turn began with
 
     def x(self, at: float) -> float:
         return round(min(SCALE - _LEAST, max(0.0, (at - self.start) / self.total * SCALE)), 2)
+
+    def share(self, tokens: int) -> float:
+        return round(min(SCALE, max(_LEAST, tokens / self.most * SCALE)), 2)
 
     def width(self, at: float, seconds: float) -> float:
         room = SCALE - self.x(at)
@@ -131,7 +141,8 @@ def _row(one: Operation, known: Known, place: _Place, depth: int, id: str, at: f
     behind = known.ended.get(handle, 0.0) if data.get("outcome") == "running" else 0.0
     return Row(
         id, depth, one.kind, one.name, max(0.0, at - place.start), max(seconds, behind),
-        place.x(at), place.width(at, seconds),
+        0.0 if one.kind == "turn" else place.x(at),
+        place.share(whole(data.get("tokens"))) if one.kind == "turn" else place.width(at, seconds),
         behind=place.width(at, behind) if behind > seconds else 0.0,
         href=_href(one, known, handle), detail=_detail(one, known, handle),
         preview=known.arguments.get(str(data.get("call_id", "")), str(data.get("question", ""))),
@@ -149,6 +160,16 @@ def _href(one: Operation, known: Known, handle: str) -> str:
     looks = known.shown.get((handle, one.name), ()) if one.data.get("outcome") == "answer" else ()
     first = [look for look in looks if one.at - 0.01 <= look[0] <= one.at + one.seconds + 0.05]
     return output_address(known.session, handle, *(first[0][1:] if first else ()))
+
+
+def _first_stretch(spans: Sequence[Span]) -> Span:
+    """What was shown first, with what follows it directly: lines of an answer have only their ends between them."""
+    start, end = spans[0].start, spans[0].end
+    for span in spans[1:]:
+        if span.start > end + _END_OF_LINE:
+            break
+        end = max(end, span.end)
+    return Span(start, end)
 
 
 def output_address(session: str, handle: str, *span: int) -> str:

@@ -18,6 +18,7 @@ const followButton = one("follow");
 let total = { bytes: Number(page.dataset.bytes), lines: Number(page.dataset.lines), chars: 0 };
 let isRunning = page.dataset.state === "running" || page.dataset.state === "queued";
 let isFollowing = false;
+const isGone = page.dataset.gone !== undefined; // expired, or removed by hand
 
 const say = (words, isWrong = false) => {
   status.textContent = words;
@@ -90,7 +91,7 @@ const text = new TextView(one("text"), api, {
 function tellPlace() {
   const { scroller } = text;
   if (!total.bytes) {
-    place.textContent = isRunning ? "nothing written yet" : "empty";
+    place.textContent = isRunning ? "nothing written yet" : isGone ? "" : "empty";
     return;
   }
   const first = Math.min(scroller.total, Math.floor(scroller.top) + 1);
@@ -208,7 +209,7 @@ const follow = new Follow(api, {
     const badge = one("state");
     badge.textContent = answer.state;
     badge.dataset.state = answer.state;
-    say(answer.error ? `It has ended: ${answer.state}, ${answer.error}` : `It has ended: ${answer.state}.`);
+    say(answer.error ? `It has ended: ${answer.state}, ${answer.error}` : `It has ended: ${answer.state}. Load the page again for its facts.`);
   },
   failed: (error) => say(`It is not followed any more: ${error.message}`, true),
 });
@@ -283,7 +284,20 @@ function act(event, what) {
 
 // Begin: where the address says, else at the start; a running output at its end.
 
+// What stands beside the rows comes after them; htmx listens from when the document is there.
+function besides() {
+  const tell = () => document.body.dispatchEvent(new Event("rows"));
+  if (document.readyState === "complete") tell();
+  else addEventListener("load", tell, { once: true });
+}
+
 async function begin() {
+  if (isGone) {
+    for (const form of [jump, one("search"), one("text-tools")]) form.hidden = true;
+    one("copy").hidden = true;
+    besides();
+    return;
+  }
   const asked = new URLSearchParams(location.search);
   if (isNarrow()) chooseTab(sideTab("output"));
   text.show(page.dataset.by, total);
@@ -292,7 +306,7 @@ async function begin() {
     one("search-field").value = asked.get("q");
     await search.start();
   } else if (asked.has("byte")) {
-    await land(Number(asked.get("byte")) || 0, asked.has("to") ? Number(asked.get("to")) : undefined);
+    await land(Number(asked.get("byte")) || 0, Number(asked.get("to")) || undefined);
   } else if (asked.has("line")) {
     await jumpTo(`L${Math.max(1, parseInt(asked.get("line"), 10) || 1)}`);
   } else if (isRunning) {
@@ -300,12 +314,12 @@ async function begin() {
   }
   followButton.hidden = !isRunning;
   await text.scroller.row(Math.floor(text.scroller.top));
-  document.body.dispatchEvent(new Event("rows")); // what stands beside it can come now
+  besides();
   if (isRunning) follow.run(total.bytes);
   strip.show(await api.ask("seen"));
 }
 
 begin().catch((error) => {
   say(error.message, true);
-  document.body.dispatchEvent(new Event("rows"));
+  besides();
 });

@@ -116,7 +116,8 @@ export class Search {
     let wanted = this.current + by;
     if (wanted >= this.matches.length && this.next !== null) await this.load();
     if (wanted >= this.matches.length) wanted = 0;
-    if (wanted < 0) wanted = this.matches.length - 1;
+    if (wanted < 0 && this.next !== null) wanted = 0; // the last one is not known yet
+    else if (wanted < 0) wanted = this.matches.length - 1;
     await this.go(wanted);
   }
 

@@ -30,8 +30,8 @@ export class Strip {
 
   show(seen) {
     this.seen.replaceChildren();
-    for (const [from, steps, level] of seen.searched) rect(this.seen, from, steps, `searched level-${level}`, 6, 4);
-    for (const [from, steps, level] of seen.shown) rect(this.seen, from, steps, `shown level-${level}`, 0, 6);
+    for (const [from, steps, level] of seen.searched) rect(this.seen, from, steps, `searched level-${level}`, 4, 3);
+    for (const [from, steps, level] of seen.shown) rect(this.seen, from, steps, `shown level-${level}`, 0, 4);
     const share = seen.share >= 1 ? "all" : `${(seen.share * 100).toFixed(seen.share < 0.1 ? 2 : 1)} %`;
     this.svg.setAttribute("aria-label", `The model has seen ${share} of this output`);
   }
@@ -39,7 +39,7 @@ export class Strip {
   showMatches(matches, total) {
     this.ticks.replaceChildren();
     const step = Math.max(1, Math.ceil(matches.length / MOST_TICKS));
-    for (let at = 0; at < matches.length; at += step) rect(this.ticks, (matches[at].at / total) * this.steps - 0.75, 1.5, "tick");
+    for (let at = 0; at < matches.length; at += step) rect(this.ticks, (matches[at].at / total) * this.steps - 0.75, 1.5, "tick", 7, 3);
   }
 
   showSight(from, to) {

@@ -59,6 +59,8 @@ export class TableView {
     const row = make("div", "row");
     row.setAttribute("role", "row");
     row.append(make("span", "gutter", "line"), ...cells);
+    const hidden = answer.of_columns - this.columns.length;
+    if (hidden > 0) row.append(make("span", "cell cell-note", `… ${grouped(hidden)} more columns: SQL has them`));
     this.head.replaceChildren(row);
   }
 

@@ -1,0 +1,208 @@
+"""An import that is killed, or meets a full disk, at every step it takes: all of the bundle is there, or none of it."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.store import upkeep
+from holdall.store.bundle_file import open_bundle
+from holdall.store.bundle_import import import_bundle
+from holdall.store.bundle_publish import JOURNAL, STAGING
+from holdall.store.directory import DirectoryStore
+from holdall.store.root import Root
+from tests.faults.conftest import FIRED
+from tests.faults.harness import KILLED, ended, share, started
+from tests.faults.hooks import NEEDS_SPACE, Mode
+from tests.requirements import requirement
+from tests.store.bundles import everything, exported
+from tests.store.support import keep, tree
+
+pytestmark = pytest.mark.faults
+
+Import = Callable[..., dict[str, Any]]
+NAMES = {"s1", "s1/a-1", "s1/a-1/b-2"}
+
+
+@pytest.fixture(scope="module")
+def importer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Import]:
+    """Imports a bundle in a process of its own, disturbed at one step."""
+    report = tmp_path_factory.mktemp("importer") / "report"
+    process = started("tests.faults.importer", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    stdin, stdout = process.stdin, process.stdout
+
+    def run(home: Path, bundle: Path, number: int = 0, mode: Mode = "before") -> dict[str, Any]:
+        task = {"home": str(home), "bundle": str(bundle), "number": number, "mode": mode, "report": str(report)}
+        stdin.write(json.dumps(task) + "\n")
+        stdin.flush()
+        return json.loads(stdout.readline())
+
+    yield run
+    ended(process)
+
+
+@pytest.fixture
+def made(scratch: Path) -> tuple[Path, dict[str, Any]]:
+    """A bundle of three sessions, and what is in them."""
+    with closing(DirectoryStore(str(scratch / "made"))) as store:
+        session = store.open_session("s1")
+        below = store.open_session("s1/a-1", parent=session.id)
+        keep(store, session, "one\ntwo\n", call_id="c1")
+        keep(store, session, "in a terminal\n", terminal=True)
+        store.append_transcript(session, b'{"role":"user","text":"hello"}\n')
+        keep(store, below, "of the agent below\n")
+        store.append_events(store.open_session("s1/a-1/b-2", parent=below.id), b'{"at":1.0,"event":"turn"}\n')
+        (scratch / "bundle").write_bytes(exported(store, session))
+        return scratch / "bundle", everything(store)
+
+
+def filled(home: Path) -> dict[str, Any]:
+    """A store that somebody uses; what is in it."""
+    with closing(DirectoryStore(str(home))) as store:
+        keep(store, store.open_session("mine"), "of somebody who was here before\n")
+        return everything(store)
+
+
+def complaints(home: Path, bundle: Path, before: dict[str, Any], whole: dict[str, Any]) -> list[str]:
+    """What is wrong with a store in which an import was disturbed; then the import is tried again."""
+    found: list[str] = []
+    with closing(DirectoryStore(str(home))) as store:
+        now = everything(store)
+        if now not in (before, before | whole):
+            found.append(f"there are {sorted(now)}, and neither all of the bundle nor none of it is there")
+        found += [one.problem for one in upkeep.verify(store) if one.problem]
+    if now == before:
+        with open_bundle(str(bundle)) as read, closing(Root(str(home), lambda: 0.0)) as root:
+            import_bundle(root, read)
+    with closing(DirectoryStore(str(home))) as store:
+        if everything(store) != before | whole:
+            found.append("the next import does not restore it")
+        found += [f"{name} has no claim" for name in NAMES if not (store.find_session(name))]
+        keep(store, store.open_session("mine"), "and it goes on\n")
+    left = [path.name for path in home.iterdir() if path.name.startswith(STAGING)]
+    if now == before:  # an import removes what an earlier one left
+        found += [f"{name} is left over" for name in left]
+    if (home / "names" / JOURNAL).exists():
+        found.append("the journal is still there")
+    return found
+
+
+@requirement("bundle:all-or-nothing")
+@pytest.mark.parametrize("mode", ["before", "partial", "after"])
+def test_an_import_killed_at_any_step_leaves_all_of_the_bundle_or_none_of_it(
+    mode: Mode,
+    importer: Import,
+    made: tuple[Path, dict[str, Any]],
+    scratch: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    bundle, whole = made
+    filled(scratch / "0")
+    steps = importer(scratch / "0", bundle)["steps"]
+    assert set(steps) >= {"write", "fsync", "rename", "link", "unlink", "mkdir", "open"} - {"link"}
+    every = share(range(1, len(steps) + 1), 2 if mode == "before" else 7)
+    numbers = [number for number in every if mode != "partial" or steps[number - 1] == "write"]
+    found: list[str] = []
+    for number in numbers:
+        home = scratch / str(number)
+        before = filled(home)
+        assert importer(home, bundle, number, mode)["status"] == KILLED
+        found += [f"killed {mode} step {number} ({steps[number - 1]}): {one}"
+                  for one in complaints(home, bundle, before, whole)]  # fmt: skip
+        shutil.rmtree(home)
+    record_property(FIRED, f"{len(numbers)} of {len(steps)} steps")
+    assert not found, "\n".join(found)
+
+
+@requirement("bundle:all-or-nothing", "store:disk-full")
+def test_a_full_disk_at_any_step_refuses_the_whole_bundle(
+    importer: Import,
+    made: tuple[Path, dict[str, Any]],
+    scratch: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    bundle, whole = made
+    filled(scratch / "0")
+    steps = importer(scratch / "0", bundle)["steps"]
+    able = [number for number, step in enumerate(steps, start=1) if step in NEEDS_SPACE]
+    numbers = share(able, 3)
+    found: list[str] = []
+    absorbed: list[str] = []
+    for number in numbers:
+        home = scratch / str(number)
+        before = filled(home)
+        files = _files(home)
+        said = importer(home, bundle, number, "full once")
+        where = f"full at step {number} ({steps[number - 1]})"
+        if said.get("refused", "StoreFull") != "StoreFull" or said["status"]:
+            found.append(f"{where}: {said}")
+        if "refused" not in said:
+            absorbed.append(steps[number - 1])
+        elif _files(home) != files:
+            found.append(f"{where}: the store is not as it was before")
+        found += [f"{where}: {one}" for one in complaints(home, bundle, before, whole)]
+        shutil.rmtree(home)
+    record_property(FIRED, f"{len(numbers)} of {len(steps)} steps")
+    assert not found, "\n".join(found)
+    assert set(absorbed) <= {"mkdir"}, "only folders that are there already"
+
+
+def test_what_a_killed_import_left_is_gone_after_the_next_one_and_one_that_runs_is_left_alone(
+    importer: Import, made: tuple[Path, dict[str, Any]], scratch: Path
+) -> None:
+    bundle, _ = made
+    home, second = scratch / "home", scratch / "second"
+    filled(home)
+    with closing(DirectoryStore(str(scratch / "more"))) as store:
+        session = store.open_session("another")
+        keep(store, session, "something else\n")
+        second.write_bytes(exported(store, session))
+    steps = importer(scratch / "0", bundle)["steps"]
+    assert importer(home, bundle, len(steps) // 3, "before")["status"] == KILLED
+    (left,) = home.glob(f"{STAGING}*")
+    with open_bundle(str(bundle)) as read, closing(Root(str(home), lambda: 0.0)) as root:
+        seen: list[list[Path]] = []
+
+        def import_another(_: int) -> None:
+            """In the middle of the first import a second one comes, and goes."""
+            if not seen:
+                seen.append(list(home.glob(f"{STAGING}*")))
+                with open_bundle(str(second)) as again, closing(Root(str(home), lambda: 0.0)) as other:
+                    import_bundle(other, again)
+
+        import_bundle(root, read, progress=import_another)
+    assert left not in seen[0]
+    assert len(seen[0]) == 1
+    assert list(home.glob(f"{STAGING}*")) == []
+    with closing(DirectoryStore(str(home))) as store:
+        assert {one.name for one in store.sessions()} >= NAMES | {"another", "mine"}
+
+
+def test_gc_removes_what_a_killed_import_left(
+    importer: Import, made: tuple[Path, dict[str, Any]], scratch: Path
+) -> None:
+    bundle, _ = made
+    home = scratch / "home"
+    before = filled(home)
+    steps = importer(scratch / "0", bundle)["steps"]
+    assert importer(home, bundle, len(steps) // 3, "before")["status"] == KILLED
+    (left,) = home.glob(f"{STAGING}*")
+    with closing(DirectoryStore(str(home))) as store:
+        told = upkeep.sweep(store, dry_run=True)
+        assert told.leftovers == (left.name,)
+        assert told.freed_bytes > 0
+        assert left.exists()
+        assert upkeep.sweep(store).leftovers == (left.name,)
+        assert not left.exists()
+        assert everything(store) == before
+
+
+def _files(home: Path) -> dict[str, tuple[int, bytes]]:
+    return {name: one for name, one in tree(home).items() if "index.sqlite" not in name}
