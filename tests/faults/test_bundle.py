@@ -17,8 +17,9 @@ from holdall.store.bundle_publish import JOURNAL, STAGING
 from holdall.store.directory import DirectoryStore
 from holdall.store.root import Root
 from tests.faults.conftest import FIRED
-from tests.faults.harness import KILLED, ended, share, started
+from tests.faults.harness import KILLED, ended, events_in, share, started
 from tests.faults.hooks import NEEDS_SPACE, Mode
+from tests.faults.power import Kind, cuts, write_to
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported
 from tests.store.support import keep, tree
@@ -38,8 +39,9 @@ def importer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Import]:
     assert process.stdout is not None
     stdin, stdout = process.stdin, process.stdout
 
-    def run(home: Path, bundle: Path, number: int = 0, mode: Mode = "before") -> dict[str, Any]:
-        task = {"home": str(home), "bundle": str(bundle), "number": number, "mode": mode, "report": str(report)}
+    def run(home: Path, bundle: Path, number: int = 0, mode: Mode = "before", record: str = "") -> dict[str, Any]:
+        task = {"home": str(home), "bundle": str(bundle), "number": number, "mode": mode, "report": str(report),
+                "record": record}  # fmt: skip
         stdin.write(json.dumps(task) + "\n")
         stdin.flush()
         return json.loads(stdout.readline())
@@ -183,6 +185,39 @@ def test_what_a_killed_import_left_is_gone_after_the_next_one_and_one_that_runs_
     assert list(home.glob(f"{STAGING}*")) == []
     with closing(DirectoryStore(str(home))) as store:
         assert {one.name for one in store.sessions()} >= NAMES | {"another", "mine"}
+
+
+@requirement("bundle:all-or-nothing")
+@pytest.mark.parametrize("kind", ["lazy", "eager"])
+def test_a_power_cut_after_any_step_leaves_all_of_the_bundle_or_none_of_it(
+    kind: Kind,
+    importer: Import,
+    made: tuple[Path, dict[str, Any]],
+    scratch: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    bundle, whole = made
+    base = scratch / "base"
+    base.mkdir()
+    assert importer(base / "home", bundle, record=str(scratch / "steps"))["status"] == 0
+    found: list[str] = []
+    disks = list(cuts(base.stat().st_ino, events_in((scratch / "steps").read_bytes()), kind))
+    seen: list[bool] = []
+    for number, (picture, _) in enumerate(disks):
+        disk = scratch / f"disk {number}"
+        write_to(disk, picture)
+        if (disk / "home").exists():
+            with closing(DirectoryStore(str(disk / "home"))) as store:
+                now = everything(store)
+                seen.append(bool(now))
+                found += [] if now in ({}, whole) else [f"cut {number}: there are {sorted(now)}"]
+                found += [f"cut {number}: {one.problem}" for one in upkeep.verify(store) if one.problem]
+        shutil.rmtree(disk)
+    record_property(FIRED, f"{len(disks)} disks")
+    assert not found, "\n".join(found)
+    assert seen == sorted(seen), "what was there once stays"
+    assert seen[-1], "once the import has returned, it is there"
+    assert not seen[0]
 
 
 def test_gc_removes_what_a_killed_import_left(

@@ -1,0 +1,132 @@
+"""Bundles through the library: paths and streams, settings, another try, and an end that comes early."""
+
+import asyncio
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from holdall.bag import Holdall
+from holdall.bag.bundles import contents_of, export_session, import_bundle
+from holdall.store.directory import DirectoryStore
+from holdall.values.bundles import Bundle
+from holdall.values.errors import BundleRefused, QuotaReached, WrongUse
+from holdall.values.settings import Settings
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> str:
+    """A data folder with the session `s1` in it."""
+    where = str(tmp_path / "home")
+    async with Holdall.open(home=where, session="s1") as bag:
+        await bag.keep("line\n" * 50_000, tool="fetch", call_id="c1")
+        await bag.grep("c1", "line", limit=1)
+    return where
+
+
+@requirement("bundle:one-file", "bundle:import-resolves")
+async def test_there_and_back_with_what_the_model_has_seen(home: str, tmp_path: Path) -> None:
+    done = await export_session("s1", str(tmp_path / "b"), home=home)
+    assert done.written == (tmp_path / "b").stat().st_size
+    assert (await contents_of(str(tmp_path / "b"))) == done.bundle
+    there = str(tmp_path / "there")
+    restored = await import_bundle(str(tmp_path / "b"), home=there)
+    assert restored.names == ("s1",)
+    async with Holdall.open(home=home, session="s1") as here, Holdall.open(home=there, session="s1") as copy:
+        (facts,) = await here.outputs()
+        assert await copy.outputs() == [facts]
+        assert (await copy.coverage("c1")).to_json(1) == (await here.coverage("c1")).to_json(1)
+        assert copy.history()[: len(here.history())] == here.history()
+        assert (await copy.read("c1", lines=(49_999, 50_000))).text == "line\nline\n"
+
+
+async def test_through_streams_and_by_id(home: str, tmp_path: Path) -> None:
+    written = io.BytesIO()
+    done = await export_session("s1", written, home=home)
+    again = io.BytesIO()
+    await export_session(done.bundle.sessions[0].id, again, home=home)
+    assert again.getvalue() == written.getvalue()
+    written.seek(0)
+    assert (await import_bundle(written, home=str(tmp_path / "there"), name="copy")).names == ("copy",)
+
+
+async def test_what_is_in_it_and_how_far_it_is_are_told_in_time(home: str, tmp_path: Path) -> None:
+    told: list[object] = []
+
+    def listed(bundle: Bundle) -> None:
+        told.append(bundle.outputs)
+        assert not (tmp_path / "b").exists()
+
+    await export_session("s1", str(tmp_path / "b"), home=home, listed=listed, progress=told.append)
+    assert told[0] == 1
+    assert told[-1] == 250_000
+    told.clear()
+
+    def named(bundle: Bundle) -> None:
+        told.append(bundle.name)
+
+    await import_bundle(str(tmp_path / "b"), home=str(tmp_path / "there"), listed=named, progress=told.append)
+    assert told[0] == "s1"
+    assert told[-1] == 250_000
+
+
+async def test_a_session_that_changes_meanwhile_is_exported_as_it_is_then(home: str, tmp_path: Path) -> None:
+    store = DirectoryStore(home)
+    session = store.open_session("s1")
+
+    def expire(_: Bundle) -> None:
+        store.expire(session, store.resolve(session, "c1"), "for a test")
+
+    try:
+        done = await export_session("s1", str(tmp_path / "b"), home=home, listed=expire)
+    finally:
+        store.close()
+    assert (done.bundle.outputs, done.bundle.expired) == (0, 1)
+    restored = await import_bundle(str(tmp_path / "b"), home=str(tmp_path / "there"))
+    assert restored.bundle == done.bundle
+
+
+async def test_whoever_waits_no_longer_leaves_nothing_behind(home: str, tmp_path: Path) -> None:
+    folder = tmp_path / "target"
+    folder.mkdir()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def listed(_: Bundle) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    export = asyncio.ensure_future(export_session("s1", str(folder / "b"), home=home, listed=listed))
+    await asyncio.to_thread(begun.wait, 60)
+    export.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await export
+    go_on.set()
+    async with asyncio.timeout(60):
+        await asyncio.to_thread(_until_empty, folder)
+
+
+async def test_the_quota_of_the_settings_counts(home: str, tmp_path: Path) -> None:
+    await export_session("s1", str(tmp_path / "b"), home=home)
+    for settings in (Settings(quota_bytes=300_000), Settings(session_quota_bytes=200_000)):
+        with pytest.raises(QuotaReached):
+            await import_bundle(str(tmp_path / "b"), home=home, name="copy", settings=settings)
+    await import_bundle(str(tmp_path / "b"), home=home, name="copy", settings=Settings(quota_bytes=600_000))
+
+
+async def test_nothing_is_made_where_there_is_nothing(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="nothing to export"):
+        await export_session("s1", str(tmp_path / "b"), home=str(tmp_path / "home"))
+    (tmp_path / "b").write_bytes(b"no bundle")
+    with pytest.raises(BundleRefused):
+        await contents_of(str(tmp_path / "b"))
+    assert os.listdir(tmp_path) == ["b"]
+
+
+def _until_empty(folder: Path) -> None:
+    while os.listdir(folder):
+        pass
