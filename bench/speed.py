@@ -20,6 +20,7 @@ from bench.jobs import (
     startup,
     turns,
     viewer,
+    viewer_output,
 )
 from bench.lab import Lab
 from bench.result import Curve, Measured, Row
@@ -41,6 +42,7 @@ JOBS: Mapping[str, Job] = {
     "startup": startup.startup,
     "gateway": gateway.gateway,
     "viewer": viewer.viewer,
+    "output": viewer_output.output,
     "bundle": bundle.bundle,
     "extra": reading.extra,
 }

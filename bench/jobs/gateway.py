@@ -26,77 +26,73 @@ _REPEATED = 5
 
 async def gateway(lab: Lab) -> Measured:
     full = lab.sizes.rounds > 1
-    return Measured([*await _small(lab), *await _large(lab, 30 * MB if full else 2 * MB), *await _at_once(lab)])
-
-
-async def _small(lab: Lab) -> list[Row]:
-    """What one small call costs more."""
     with lab.scratch() as home:
         async with _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through:
+            rows = await _small(lab, direct, through)
+            rows += await _large(lab, direct, through, 30 * MB if full else 2 * MB)
+    return Measured([*rows, *await _at_once(lab, _UPSTREAMS if full else 2)])
 
-            async def calls(client: Client) -> None:
-                for number in range(_CALLS):
-                    if await _text(client, "echo", {"text": str(number)}) != str(number):
-                        raise AssertionError("another call's answer")
 
-            found = await compare(
-                {"direct": timed(lambda: calls(direct)), "through": timed(lambda: calls(through))},
-                rounds=lab.sizes.rounds, patience=lab.patience,
-            )  # fmt: skip
+async def _small(lab: Lab, direct: Client, through: Client) -> list[Row]:
+    """What one small call costs more."""
+
+    async def calls(client: Client) -> None:
+        for number in range(_CALLS):
+            if await _text(client, "echo", {"text": str(number)}) != str(number):
+                raise AssertionError("another call's answer")
+
+    contestants = {"direct": timed(lambda: calls(direct)), "through": timed(lambda: calls(through))}
+    found = await compare(contestants, rounds=lab.sizes.rounds, patience=lab.patience)
     direct_one, through_one = found.median("direct") / _CALLS, found.median("through") / _CALLS
     case, gate = "a small call, added to the direct one", Gate(2e-3, "figure")
     row = Row("gateway", case, through_one - direct_one, "ms", gate=gate, others=found.others)
     return [row, Row("gateway", "the same, all of it", through_one, "ms", direct_one, others=found.others)]
 
 
-async def _large(lab: Lab, size: int) -> list[Row]:
+async def _large(lab: Lab, direct: Client, through: Client, size: int) -> list[Row]:
     """A large result: how long until it is answered for, and how far the gateway's memory grows."""
+    pid = _parent(int(await _text(through, "pid", {})))  # the server's, which the gateway has started
+
+    async def straight() -> None:
+        if len(await _text(direct, "large", {"bytes": size})) != size:
+            raise AssertionError("it came in part")
+
+    async def kept() -> None:
+        notice = await _text(through, "large", {"bytes": size})
+        if len(notice) > 10_000 or "handle" not in notice:
+            raise AssertionError("it was not kept")
+
+    await _text(through, "large", {"bytes": 200_000})  # what any large result needs is there now
+    before = _memory(pid, "VmRSS")
     grown: list[int] = []
-    with lab.scratch() as home:
-        async with _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through:
-            pid = _parent(int(await _text(through, "pid", {})))  # the server's, which the gateway has started
-
-            async def straight() -> None:
-                if len(await _text(direct, "large", {"bytes": size})) != size:
-                    raise AssertionError("it came in part")
-
-            async def kept() -> None:
-                notice = await _text(through, "large", {"bytes": size})
-                if len(notice) > 10_000 or "handle" not in notice:
-                    raise AssertionError("it was not kept")
-
-            await _text(through, "large", {"bytes": 200_000})  # what any large result needs is there now
-            before = _memory(pid, "VmRSS")
-            for _ in range(_REPEATED):
-                _forget_highest(pid)
-                await kept()
-                grown.append(_memory(pid, "VmHWM") - before)
-            found = await compare(
-                {"direct": timed(straight), "through": timed(kept)}, rounds=lab.sizes.rounds, patience=lab.patience
-            )
-    name = f"a result of {size / MB:.0f} MB"
+    for _ in range(_REPEATED):
+        _forget_highest(pid)
+        await kept()
+        grown.append(_memory(pid, "VmHWM") - before)
+    contestants = {"direct": timed(straight), "through": timed(kept)}
+    found = await compare(contestants, rounds=lab.sizes.rounds, patience=lab.patience)
+    name, floor = f"a result of {size / MB:.0f} MB", found.median("direct")
     return [
-        Row("gateway", f"{name}, kept", found.median("through"), "s", found.median("direct"), Gate(1.5),
-            others=found.others),
+        Row("gateway", f"{name}, kept", found.median("through"), "s", floor, Gate(1.5), others=found.others),
         Row("gateway", f"{name}, memory, highest of {_REPEATED}", max(grown), "bytes", size, Gate(3.0)),
-    ]  # fmt: skip
+    ]
 
 
-async def _at_once(lab: Lab) -> list[Row]:
+async def _at_once(lab: Lab, servers_at_once: int) -> list[Row]:
     """Many calls over several servers: each gets an answer, and its own."""
-    names = [f"s{number}" for number in range(_UPSTREAMS)]
+    names = [f"s{number}" for number in range(servers_at_once)]
     with lab.scratch() as home:
         servers = {name: {"command": _SERVER[0], "args": [*_SERVER[1:], name]} for name in names}
         config = home / "mcp.json"
         config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
         async with _client(_through(home, config=config)) as through:
-            asked = [(names[number % _UPSTREAMS], f"call {number}") for number in range(_AT_ONCE)]
+            asked = [(names[number % servers_at_once], f"call {number}") for number in range(_AT_ONCE)]
             calls = (_text(through, f"{name}__who", {"text": text}) for name, text in asked)
             found = await asyncio.gather(*calls, return_exceptions=True)
     lost = sum(isinstance(answer, BaseException) for answer in found)
     right = [f"{name} {text}" for name, text in asked]
     crossed = sum(isinstance(ours, str) and ours != wanted for ours, wanted in zip(found, right, strict=True))
-    case = f"{_AT_ONCE} calls at once over {_UPSTREAMS} servers, answered each by its own"
+    case = f"{_AT_ONCE} calls at once over {servers_at_once} servers, answered each by its own"
     answered = _AT_ONCE - lost - crossed
     gate = Gate(1.0, side="least")
     more = {"lost": float(lost), "crossed": float(crossed)}

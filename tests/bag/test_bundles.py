@@ -2,8 +2,10 @@
 
 import asyncio
 import io
+import json
 import os
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,37 @@ async def test_there_and_back_with_what_the_model_has_seen(home: str, tmp_path: 
         assert (await copy.coverage("c1")).to_json(1) == (await here.coverage("c1")).to_json(1)
         assert copy.history()[: len(here.history())] == here.history()
         assert (await copy.read("c1", lines=(49_999, 50_000))).text == "line\nline\n"
+
+
+@requirement("bundle:import-resolves")
+async def test_every_verb_answers_the_same_in_the_copy(home: str, tmp_path: Path) -> None:
+    records = json.dumps([{"id": number, "name": f"naïve {number}"} for number in range(3000)])
+    async with Holdall.open(home=home, session="s1") as bag:
+        await bag.keep(records, tool="export", call_id="c2")
+        await bag.keep(bytes(range(256)) * 1000, tool="binary", call_id="c3")
+        await bag.keep("x" * 300_000 + " needle " + "y" * 300_000, tool="line", call_id="c4")
+    await export_session("s1", str(tmp_path / "b"), home=home)
+    await import_bundle(str(tmp_path / "b"), home=str(tmp_path / "there"), name="copy")
+    async with (
+        Holdall.open(home=home, session="s1") as here,
+        Holdall.open(home=str(tmp_path / "there"), session="copy") as copy,
+    ):
+        for ours, theirs in zip(_asked(here), _asked(copy), strict=True):
+            assert await ours() == await theirs()
+
+
+def _asked(bag: Holdall) -> list[Callable[[], Awaitable[object]]]:
+    return [
+        lambda: bag.read("c1", lines=(40_000, 40_020)),
+        lambda: bag.read("c3", bytes=(70_000, 70_100)),
+        lambda: bag.read("c4", chars=(299_990, 300_020)),
+        lambda: bag.tail("c2"),
+        lambda: bag.grep("c2", "naïve 2[0-9]{3}", limit=5),
+        lambda: bag.grep("c4", "needle"),
+        lambda: bag.slice("c4", anchor="needle", window=40),
+        lambda: bag.query("c2", "select count(*) from t where id > 7"),
+        lambda: bag.query("c2", path="$[7].name"),
+    ]
 
 
 async def test_through_streams_and_by_id(home: str, tmp_path: Path) -> None:

@@ -37,18 +37,12 @@ def files(folder: Path) -> dict[str, str]:
 def test_every_verb_answers_the_same_on_another_machine(holdall: Program, elsewhere: Program, tmp_path: Path) -> None:
     log = holdall.put(LOG, "-s", "build", "--call-id", "c1")
     data = holdall.put(json.dumps([{"id": n, "on": n % 3 == 0} for n in range(5000)]).encode(), "-s", "build")
-    holdall("grep", log, "request 7", "-s", "build")
     bundle = str(tmp_path / "build.holdall")
     made = holdall("export", "build", "-o", bundle)
     assert made.code == 0, made.err
     restored = elsewhere("import", bundle)
     assert (restored.code, restored.text) == (0, "build\n"), restored.err
-    questions = [
-        ("read", log, "--lines", "100:120"), ("read", log, "--bytes", "70000:70100"), ("tail", log, "-n", "3"),
-        ("grep", log, "took [0-9]+ms", "-m", "3"), ("grep", "c1", "request (\\d)", "--group"), ("cat", log),
-        ("slice", log, "--anchor", "request 777 ", "--window", "40"), ("query", data, "select count(*) from t where id > 7"),
-        ("query", data, "--path", "$[7].id"), ("show", log, "--json"),
-    ]  # fmt: skip
+    questions = [("cat", log), ("grep", "c1", "request (\\d)", "--group"), ("query", data, "--path", "$[7].id")]
     for question in questions:
         here, there = holdall(*question, "-s", "build"), elsewhere(*question, "-s", "build")
         assert (here.code, here.out) == (there.code, there.out), question

@@ -81,13 +81,10 @@ class Overview:
     def page(self, *, search: str = "", start: int = 0, count: int = 50, seconds: float = 0.02) -> Listed:
         """Those whose name holds `search`. What is not known yet is looked at for as long as `seconds` allow."""
         with self._lock:
-            stamps = self._cache.stamps()
-            found = self._identified(stamps)
             wanted = search.casefold().strip()
-            matching = [one for one in found if wanted in one.name.casefold() or wanted == one.id]
-            shown = matching[start : start + count]
-            deadline = time.monotonic() + seconds
-            return Listed(tuple(self._fresh(shown, stamps, deadline)), len(matching), start)
+            matching = [one for one in self._identified() if wanted in one.name.casefold() or wanted == one.id]
+            shown = self._fresh(matching[start : start + count], time.monotonic() + seconds)
+            return Listed(tuple(shown), len(matching), start)
 
     def totals(self, *, seconds: float = 0.4) -> tuple[Summary, int]:
         """All sessions added up, as far as that goes in this time, and how many are not among them yet.
@@ -97,32 +94,29 @@ class Overview:
         deadline, looked_at = time.monotonic() + seconds, set[str]()
         while True:
             with self._lock:
-                stamps = self._cache.stamps()
-                every = self._identified(stamps)
+                every = self._identified()
+                stamps = self._cache.stamps(one.id for one in every)
                 stale = [one for one in every if one.id not in looked_at and self._is_stale(one, stamps)]
                 if not stale or time.monotonic() > deadline:
                     return _sum(every), sum(not one.is_known for one in every)
-                self._fresh(stale[:_FEW], stamps, deadline)
+                self._fresh(stale[:_FEW], deadline)
                 looked_at |= {one.id for one in stale[:_FEW]}
 
     def one(self, session: str) -> Summary | None:
         with self._lock:
-            stamps = self._cache.stamps()
-            known = [one for one in self._identified(stamps) if one.id == session]
-            return next(iter(self._fresh(known, stamps, float("inf"))), None)
+            known = [one for one in self._identified() if one.id == session]
+            return next(iter(self._fresh(known, float("inf"))), None)
 
     def stamp(self, session: str) -> str:
         """Changes whenever the session does; the ends of its agents and of its outputs are changes."""
         with self._lock:
-            found = self._cache.stamp(session)
+            found = self._cache.stamps([session]).get(session)
             return f"{found.text}:{self._cache.is_led(session):d}" if found is not None else ""
 
     def children(self, session: str) -> list[Summary]:
         """The sessions that agents of this one started, oldest first."""
         with self._lock:
-            stamps = self._cache.stamps()
-            own = [one for one in self._identified(stamps) if one.parent == session]
-            return self._fresh(own, stamps, float("inf"))
+            return self._fresh([one for one in self._identified() if one.parent == session], float("inf"))
 
     def close(self) -> None:
         with self._lock:
@@ -130,24 +124,32 @@ class Overview:
 
     # Inside
 
-    def _identified(self, stamps: Mapping[str, Stamp]) -> list[Summary]:
+    def _identified(self) -> list[Summary]:
         """Every session by name and time, newest first. Neither ever changes, so an old row is good for that."""
-        known = self._rows()
-        if missing := [id for id in stamps if id not in known and self._unreadable.get(id) != stamps[id].text]:
-            with contextlib.closing(ReadOnlyStore(self._home)) as store:
-                for info in store.sessions():
-                    known.setdefault(info.id, ("", Summary(info.id, info.name, info.created, info.parent)))
-            self._unreadable |= {id: stamps[id].text for id in missing if id not in known}
-            self._cache.save([(id, "", asdict(known[id][1])) for id in missing if id in known])
-        if gone := [id for id in known if id not in stamps]:
+        known, there = self._rows(), self._cache.sessions()
+        if unknown := self._cache.stamps(id for id in there if id not in known):
+            self._name(unknown)
+        if gone := [id for id in known if id not in there]:
             for id in gone:
                 del known[id]
             self._cache.forget(gone)
         return _families({id: one for id, (_, one) in known.items()})
 
-    def _fresh(self, sessions: Iterable[Summary], stamps: Mapping[str, Stamp], deadline: float) -> list[Summary]:
+    def _name(self, unknown: Mapping[str, Stamp]) -> None:
+        """Read who they are. A folder that holds no session is looked at again when it has changed."""
+        if all(self._unreadable.get(id) == stamp.text for id, stamp in unknown.items()):
+            return
+        known = self._rows()
+        with contextlib.closing(ReadOnlyStore(self._home)) as store:
+            for info in store.sessions():
+                known.setdefault(info.id, ("", Summary(info.id, info.name, info.created, info.parent)))
+        self._unreadable = {id: stamp.text for id, stamp in unknown.items() if id not in known}
+        self._cache.save([(id, "", asdict(known[id][1])) for id in unknown if id in known])
+
+    def _fresh(self, sessions: Sequence[Summary], deadline: float) -> list[Summary]:
         """The same, those that have changed looked at again, until the deadline."""
-        known, found = self._rows(), list(sessions)
+        known, stamps = self._rows(), self._cache.stamps(one.id for one in sessions)
+        found = [one for one in sessions if one.id in stamps]
         stale = [at for at, one in enumerate(found) if self._is_stale(one, stamps)]
         for first in range(0, len(stale), _BATCH):
             if time.monotonic() > deadline:
@@ -159,7 +161,8 @@ class Overview:
         return found
 
     def _is_stale(self, one: Summary, stamps: Mapping[str, Stamp]) -> bool:
-        return self._rows()[one.id][0] != stamps[one.id].text or one.is_running
+        """One that is gone is not: there is nothing to look at."""
+        return one.id in stamps and (self._rows()[one.id][0] != stamps[one.id].text or one.is_running)
 
     def _look_again(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
         known = self._rows()

@@ -7,10 +7,17 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING or sys.version_info < (3, 14):
+from holdall.values.errors import MissingExtra
+
+if TYPE_CHECKING:
     from backports import zstd
-else:
+elif sys.version_info >= (3, 14):
     zstd = importlib.import_module("compression.zstd")
+else:
+    try:
+        from backports import zstd
+    except ModuleNotFoundError as problem:
+        raise MissingExtra("backports.zstd", "bundle", "a session as one file") from problem
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 Broken = zstd.ZstdError

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from holdall.store import disk, events
@@ -44,30 +44,21 @@ class Summaries:
         self._home = os.path.abspath(home)
         self._file = CacheFile(os.path.join(self._home, NAME), version=_VERSION, tables=_TABLES, clear=_CLEAR)
 
-    def stamps(self) -> dict[str, Stamp]:
-        """Of every session there is, by its id."""
+    def sessions(self) -> set[str]:
+        """The ids of all that have a folder."""
+        with self._root() as root:
+            found = {name.removeprefix(PREFIX) for name in disk.names_in(root) if name.startswith(PREFIX)}
+        return {id for id in found if is_uuid(id)}
+
+    def stamps(self, sessions: Iterable[str]) -> dict[str, Stamp]:
+        """Of those that are still there, by their ids."""
         found: dict[str, Stamp] = {}
         now = time.time()
-        with disk.explained("listing the sessions", self._home):
-            root = disk.open_root(self._home)
-            try:
-                for name in disk.names_in(root):
-                    id = name.removeprefix(PREFIX)
-                    if name.startswith(PREFIX) and is_uuid(id):
-                        with contextlib.suppress(FileNotFoundError):
-                            found[id] = _stamp(name, root, now)
-            finally:
-                os.close(root)
+        with self._root() as root:
+            for id in sessions:
+                with contextlib.suppress(FileNotFoundError):
+                    found[id] = _stamp(PREFIX + id, root, now)
         return found
-
-    def stamp(self, session: str) -> Stamp | None:
-        root = disk.open_root(self._home)
-        try:
-            return _stamp(PREFIX + session, root, time.time())
-        except FileNotFoundError:
-            return None
-        finally:
-            os.close(root)
 
     def rows(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
         """Session to (stamp, summary) for every row that proves itself."""
@@ -118,6 +109,15 @@ class Summaries:
 
     def close(self) -> None:
         self._file.close()
+
+    @contextlib.contextmanager
+    def _root(self) -> Generator[int]:
+        with disk.explained("listing the sessions", self._home):
+            root = disk.open_root(self._home)
+            try:
+                yield root
+            finally:
+                os.close(root)
 
 
 def _stamp(name: str, root: int, now: float) -> Stamp:

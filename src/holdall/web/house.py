@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -131,8 +130,8 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Jinja hands every value to this that a template shows. `Markup` is what a template itself has made."""
-    return for_people(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Jinja hands every value to this that a template shows. What a template has made itself is markup, and says so."""
+    return for_people(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _static_files() -> dict[str, StaticFile]:

@@ -48,12 +48,12 @@ def _levels(ranges: Ranges, total: int) -> list[tuple[int, int, int]]:
     """The least that was shown is a mark, and only a step that was shown whole has the last level."""
     if not total:
         return []
-    filled = [0.0] * STRIP
+    filled = [0] * STRIP  # in bytes times STRIP: a step is `total` of these, and no fraction is lost
     for start, end in zip(ranges.starts[:], ranges.ends[:], strict=False):
-        low, high = start / total * STRIP, min(end, total) / total * STRIP
-        for step in range(int(low), min(STRIP, int(high) + 1)):
-            filled[step] += max(0.0, min(high, step + 1) - max(low, step))
-    return _runs([0 if part <= 0 else min(_LEVELS, 1 + int(part * (_LEVELS - 1) + 1e-9)) for part in filled])
+        low, high = start * STRIP, min(end, total) * STRIP
+        for step in range(low // total, min(STRIP, -(-high // total))):
+            filled[step] += min(high, (step + 1) * total) - max(low, step * total)
+    return _runs([0 if part <= 0 else 1 + part * (_LEVELS - 1) // total for part in filled])
 
 
 def _runs(levels: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -2,6 +2,7 @@
 
 import { Api, grouped, plural, size } from "./output_api.js";
 import { Follow } from "./output_follow.js";
+import { listenToKeys } from "./output_keys.js";
 import { Search } from "./output_search.js";
 import { Sql } from "./output_sql.js";
 import { Strip } from "./output_strip.js";
@@ -243,44 +244,14 @@ page.addEventListener("click", (event) => {
   land(Number(link.dataset.from), Number(link.dataset.to));
 });
 
-// Keys
-
-const typing = (where) => where.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName);
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && event.target === one("search-field")) one("text").focus();
-  if (typing(event.target) || document.querySelector("dialog[open]")) return;
-  if (event.key === "n") return act(event, () => search.step(1));
-  if (event.key === "N") return act(event, () => search.step(-1));
-  if (event.key === ":") return act(event, () => jump.elements.to.select());
-  if (event.target.closest("[role=tablist], button, a, summary, [data-own-keys]") && !/^(g|G|f|Page.*)$/.test(event.key)) return undefined;
-  if (page.querySelector('[data-view="text"]').getAttribute("aria-selected") !== "true") return undefined;
-  const page_ = Math.max(1, text.scroller.visible - 2);
-  const ways = {
-    ArrowDown: () => text.scroller.moveBy(1),
-    ArrowUp: () => moveUp(1),
-    PageDown: () => text.scroller.moveBy(page_),
-    PageUp: () => moveUp(page_),
-    " ": () => (event.shiftKey ? moveUp(page_) : text.scroller.moveBy(page_)),
-    Home: () => (setFollowing(false), text.scroller.moveTo(0)),
-    End: () => text.scroller.moveTo(Infinity),
-    g: () => (setFollowing(false), text.scroller.moveTo(0)),
-    G: () => text.scroller.moveTo(Infinity),
-    f: () => !followButton.hidden && setFollowing(!isFollowing),
-  };
-  return Object.hasOwn(ways, event.key) ? act(event, ways[event.key]) : undefined;
+listenToKeys({
+  page,
+  text,
+  search,
+  goToJump: () => jump.elements.to.select(),
+  stopFollowing: () => setFollowing(false),
+  toggleFollowing: () => !followButton.hidden && setFollowing(!isFollowing),
 });
-
-function moveUp(rows) {
-  setFollowing(false);
-  text.scroller.moveBy(-rows);
-}
-
-function act(event, what) {
-  event.preventDefault();
-  what();
-}
 
 // Begin: where the address says, else at the start; a running output at its end.
 

@@ -1,0 +1,43 @@
+// The keys of this page, beside those that every page has. Whatever has keys of its own keeps them.
+
+const isTyping = (where) => where.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(where.tagName);
+const EVERYWHERE = /^(g|G|f|Page.*)$/; // also where a button or a link has the focus
+
+export function listenToKeys({ page, text, search, goToJump, stopFollowing, toggleFollowing }) {
+  const { scroller } = text;
+  const up = (rows) => {
+    stopFollowing();
+    scroller.moveBy(-rows);
+  };
+  const start = () => {
+    stopFollowing();
+    scroller.moveTo(0);
+  };
+  const end = () => scroller.moveTo(Infinity);
+  const sheet = () => Math.max(1, scroller.visible - 2);
+  const always = { n: () => search.step(1), N: () => search.step(-1), ":": goToJump };
+  const inText = {
+    ArrowDown: () => scroller.moveBy(1),
+    ArrowUp: () => up(1),
+    PageDown: () => scroller.moveBy(sheet()),
+    PageUp: () => up(sheet()),
+    " ": (event) => (event.shiftKey ? up(sheet()) : scroller.moveBy(sheet())),
+    Home: start,
+    g: start,
+    End: end,
+    G: end,
+    f: toggleFollowing,
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && event.target.matches("[data-search]")) text.box.focus();
+    if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    const isText = page.querySelector('[data-view="text"]').getAttribute("aria-selected") === "true";
+    const isTaken = event.target.closest("[role=tablist], button, a, summary, [data-own-keys]") && !EVERYWHERE.test(event.key);
+    const keys = Object.hasOwn(always, event.key) ? always : isText && !isTaken ? inText : {};
+    if (!Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key](event);
+  });
+}
