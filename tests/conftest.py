@@ -1,6 +1,7 @@
 """What every test gets: one event loop, hypothesis with its files in `.dev/`, and no real language model."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,11 @@ if os.environ.get("HOLDALL_TEST_FULL"):
     settings.load_profile("full")
 else:
     settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+# A build server may have been started in the background of a shell, which then ignores Ctrl-C, and so would every process
+# that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Here and not in a fixture, so that every process that a test starts has it too.
 os.environ["HOLDALL_REAL_MODELS"] = "off"

@@ -20,6 +20,7 @@ from holdall.wire.tool import ToolSpec
 
 _MB = 1_000_000
 _TOOLS = 20
+_RUNS = 5
 _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}
 _LARGE = "2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n" * 650
 
@@ -46,18 +47,14 @@ class _Calling:
 async def turns(lab: Lab) -> Measured:
     many = 1000 if lab.sizes.rounds > 1 else 20
     rows: list[Row] = []
-    with lab.scratch() as folder:
-        processor, wall, _ = await _run(folder, many)
-        rows.append(
-            Row(
-                "turns",
-                f"one of {many:,} turns, 20 tools, one in five oversized",
-                processor,
-                "ms",
-                gate=Gate(2e-3, "figure"),
-            )
-        )
-        rows.append(Row("turns", "the same on the clock, disk included", wall, "ms"))
+    runs: list[tuple[float, float, float]] = []
+    for _ in range(_RUNS if lab.sizes.rounds > 1 else 1):
+        with lab.scratch() as folder:
+            runs.append(await _run(folder, many))
+    processor, wall, _ = min(runs)  # what others do on the machine only adds to it
+    case = f"one of {many:,} turns, 20 tools, one in five oversized"
+    rows.append(Row("turns", case, processor, "ms", gate=Gate(2e-3, "figure")))
+    rows.append(Row("turns", "the same on the clock, disk included", wall, "ms"))
     with lab.scratch() as folder:
         longer = 10 * many
         _, _, grown = await _run(folder, longer)

@@ -213,7 +213,7 @@ Line 2002:
 Traceback (most recent call last):
 ValueError: no
 </k3f9:7d1a7d1a>
-ContextRef: {"id": "k3f9", "kind": "artifact", "hint": {"tool": "", "toolCallId": "", "size": {"bytes": 19045, "lines": 2054, "tokens": 9031}}}
+ContextRef: {"id": "k3f9", "kind": "artifact", "hint": {"tool": "", "toolCallId": "", "size": {"bytes": 19045, "lines": 2054, "tokens": 8996}}}
 If you need more detail: first use `context.tail(refId, 200)`, or `context.grep(refId, 'Error|Exception', ...)`.\
 """)
 

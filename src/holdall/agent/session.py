@@ -113,7 +113,7 @@ class AgentSession:
         self.transcript.save()
         if self.turn >= self._next_tree:  # ever less often: each is a fold over the whole log
             self.save_tree()
-            self._next_tree = self.turn * 8
+            self._next_tree = self.turn * 16
         last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
         return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 
@@ -238,9 +238,7 @@ class AgentSession:
     async def finished(self) -> Report:
         """The report with what it took, and how much of each output its model has seen."""
         report = self.report or Report("", "failure", synthetic=True)
-        shares: dict[str, float] = {}
-        for facts in list(self.bag.kept.values()):
-            shares[facts.handle] = (await self.bag.coverage(facts.handle)).share(facts.measure.bytes)
+        shares = await asyncio.to_thread(self.bag.seen)
         self.bag.journal.record(
             "reported", status=report.status, synthetic=report.synthetic, why=report.why, chars=len(report.text),
             turns=self.turn, seen=shares,

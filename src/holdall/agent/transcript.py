@@ -11,6 +11,7 @@ from typing import Any, cast
 from holdall.values.chat import Message, Returned, Said, System, ToolCall, User
 
 _AGAIN = {"again": True}
+_ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 
 
 class Transcript(list[Message]):
@@ -63,7 +64,7 @@ def _line(message: Message) -> bytes:
 
 
 def _dumped(flat: Mapping[str, Any]) -> bytes:
-    return json.dumps(flat, ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii") + b"\n"
+    return _ENCODE(flat).encode("ascii") + b"\n"
 
 
 def _message(flat: Mapping[str, Any]) -> Message | None:

@@ -25,6 +25,12 @@ class Agents(Fetching):
         """Every event of the session so far, by whichever process."""
         return self.journal.history()
 
+    def seen(self) -> dict[str, float]:
+        """Of each output that can be fetched, the share that was shown to the model."""
+        kept = dict(self.kept)
+        found = self.journal.coverages(kept)
+        return {handle: found[handle].share(facts.measure.bytes) for handle, facts in kept.items()}
+
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
         return Tree.of(self.session.name, self.history())

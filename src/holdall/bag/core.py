@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TypeVar
 
 from holdall.bag.journal import Journal
@@ -24,6 +25,7 @@ from holdall.wire.dialect import Dialect
 
 Answer = TypeVar("Answer")
 _NO_POLICY = ToolPolicy()
+_REMEMBERED_CHARS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Core:
         self.sql = SqlWorker()
         self._readers = Readers(parts.store, parts.session)
         self._closed = False
+        self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
@@ -58,11 +61,12 @@ class Core:
     async def on(self, handle: str, verb: Callable[[OutputReader], Answer]) -> Answer:
         """Run `verb` on an open output, in a thread."""
 
-        def work() -> Answer:
-            with self._readers.lease(handle) as reader:
-                return verb(reader)
+        return await asyncio.to_thread(self.at, handle, verb)
 
-        return await asyncio.to_thread(work)
+    def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
+        """The same in this thread. `facts` are those of an output that was kept a moment ago."""
+        with self._readers.lease(handle, facts) as reader:
+            return verb(reader)
 
     def policy_of(self, tool: str) -> ToolPolicy:
         return self.settings.tools.get(tool, _NO_POLICY)
@@ -86,7 +90,8 @@ class Core:
         return Bounds(self.settings.answer_max_bytes, self.settings.answer_max_tokens, self.tokenizer)
 
     def count(self, text: str) -> int:
-        return count_in_pieces(self.tokenizer, text)
+        """A notice is counted for the log, and again as a message of the conversation: the last ones are remembered."""
+        return self._counted(text) if len(text) <= _REMEMBERED_CHARS else count_in_pieces(self.tokenizer, text)
 
     async def close(self) -> None:
         """End the session: its retention rule is carried out, everything open is closed."""

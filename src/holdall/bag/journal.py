@@ -9,7 +9,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdall.policy.counters import Counters
@@ -25,6 +25,8 @@ Idle = Callable[[], bool]
 _MOST_WAITING = 256
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _CAN_WAIT = ("inline", "turn", "called")
+_SOON = 1.0  # seconds: calls of a model that come faster than this are written together
+_ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
 _Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output that was shown whole
 
@@ -40,6 +42,7 @@ class Journal:
         self._lock = threading.Lock()
         self._waiting: list[Event | _Whole] = []
         self._at = 0
+        self._wrote_at = 0.0
         self._ledger = Ledger()
         self._counters = Counters()
         self.watchers: dict[Watcher, Idle] = {}  # told of every event, unless they say that nobody listens to them
@@ -61,8 +64,10 @@ class Journal:
         with self._lock:
             self._fold(event)
             self._waiting.append(event)
-            if kind not in _CAN_WAIT or len(self._waiting) >= _MOST_WAITING:
+            hurries = kind not in _CAN_WAIT and (kind != "asked" or event.at - self._wrote_at >= _SOON)
+            if hurries or len(self._waiting) >= _MOST_WAITING:
                 self._write()
+                self._wrote_at = event.at
         for watcher in self.watchers:
             watcher(event)
         return event
@@ -84,6 +89,12 @@ class Journal:
         with self._lock:
             self._catch_up()
             return self._ledger.of(handle)
+
+    def coverages(self, handles: Iterable[str]) -> dict[str, Coverage]:
+        """The same of many."""
+        with self._lock:
+            self._catch_up()
+            return {handle: self._ledger.of(handle) for handle in handles}
 
     def counters(self) -> Counters:
         with self._lock:
@@ -137,17 +148,35 @@ def _line(event: "Event | _Whole", by: str) -> bytes:
             called = f'"call_id":"{call_id}",' if call_id else ""
             return f'{{"at":{at!r},"event":"inline",{named}{called}"by":"{by}","chars":{chars}}}\n'.encode()
         event = Event(at, "inline", tool=tool, call_id=call_id, by=by, data={"chars": chars})
-    return json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii") + b"\n"
+    return _ENCODE(event.to_json()).encode("ascii") + b"\n"
 
 
 def events_in(data: bytes) -> list[Event]:
     """The events of whole lines; a line that is none is passed over."""
     found: list[Event] = []
-    for line in data.split(b"\n"):
+    for flat in _objects_in([line for line in data.split(b"\n") if line]):
         try:
-            event = Event.from_json(json.loads(line)) if line else None
+            event = Event.from_json(flat)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
         if event is not None:
             found.append(event)
     return found
+
+
+def _objects_in(lines: list[bytes]) -> Iterable[Any]:
+    """What each line holds. All at once takes a third of the time, where every line is what it should be."""
+    try:
+        together: list[Any] = json.loads(b"[" + b",".join(lines) + b"]")
+        if len(together) == len(lines):
+            return together
+    except (ValueError, RecursionError):
+        pass
+    return map(_object_in, lines)
+
+
+def _object_in(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,8 +1,7 @@
 """Every byte of an output into the store, whatever its form; cancelled or not, what has come is kept."""
 
 import asyncio
-import functools
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from typing import cast
 
 from holdall.bag.core import Core
@@ -13,16 +12,28 @@ from holdall.values.facts import Facts, Origin
 
 
 async def keep(
-    core: Core, output: object, origin: Origin, *, notes: Sequence[str] = (), progress: Progress | None = None
+    core: Core,
+    output: object,
+    origin: Origin,
+    *,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
+    then: Callable[[Facts], object] | None = None,
 ) -> Facts:
-    """On return it is durable and has a handle."""
+    """On return it is durable and has a handle. `then` gets its facts in the thread that stored it."""
     pump: Pump | None = None
     if isinstance(output, AsyncIterable):
         pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
         output = iter(pump)
     source = Source(output)
-    store = functools.partial(core.store.put, notes=lambda: (*notes, *source.notes), progress=progress)
-    work = asyncio.ensure_future(asyncio.to_thread(store, core.session, source, origin))
+
+    def store() -> Facts:
+        facts = core.store.put(core.session, source, origin, notes=lambda: (*notes, *source.notes), progress=progress)
+        if then is not None:
+            then(facts)
+        return facts
+
+    work = asyncio.ensure_future(asyncio.to_thread(store))
     try:
         facts = await asyncio.shield(work)
     except asyncio.CancelledError:

@@ -1,10 +1,12 @@
 """What notices are built from: of one output, read once while it is open; of the session, what can be fetched."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from holdall.bag.core import Core
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
+from holdall.values.errors import StoreFault
 from holdall.values.facts import Facts
 from holdall.verbs.glimpse import glimpse
 from holdall.verbs.paragraphs import with_paragraphs
@@ -18,21 +20,29 @@ _MOST_LISTED = 20
 
 async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
     """`room` is what the notice may take, where that is less than notices may take anyway."""
+    return await core.on(facts.handle, partial(_look, core, room))
+
+
+def view_at_once(core: Core, facts: Facts, room: int | None) -> View | None:
+    """The same in this thread, of what was kept a moment ago; None where that failed: whoever asks again hears why."""
+    try:
+        return core.at(facts.handle, partial(_look, core, room), facts)
+    except (StoreFault, OSError):
+        return None
+
+
+def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     most = core.settings.notice_max_tokens
-
-    def look(reader: OutputReader) -> View:
-        view = glimpse(
-            reader,
-            new_tag,
-            outlined=core.dialect.outlined,
-            tokenizer=core.tokenizer,
-            most_tokens=most if room is None else min(most, room),
-            long_handle=core.dialect.long_handles,
-            extracts=core.models.configured,
-        )
-        return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
-
-    return await core.on(facts.handle, look)
+    view = glimpse(
+        reader,
+        new_tag,
+        outlined=core.dialect.outlined,
+        tokenizer=core.tokenizer,
+        most_tokens=most if room is None else min(most, room),
+        long_handle=core.dialect.long_handles,
+        extracts=core.models.configured,
+    )
+    return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
 
 
 def work_of(core: Core, running: Sequence[StillRunning], went_on: Collection[str], *, listed: bool) -> Work:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from holdall.bag.attachments import set_aside, set_structure_aside
 from holdall.bag.core import Core
 from holdall.bag.keeping import keep
-from holdall.bag.noticing import view_of
+from holdall.bag.noticing import view_at_once, view_of
 from holdall.bag.showing import shared_beginning
 from holdall.bag.streams import drained
 from holdall.bag.taking import Prepared, text_of, tokens_of, with_text
@@ -23,6 +23,7 @@ from holdall.wire.dialect import Cut
 from holdall.wire.dialects.cutting import clamped
 from holdall.wire.notes import blob_note
 from holdall.wire.parts import take_apart
+from holdall.wire.view import View
 
 _TRACEBACK_BYTES = 64 * 1024
 _TRIES = 6  # each is a little under the proportional share, so two or three are enough
@@ -45,14 +46,21 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total = await drained(prepared.source) if prepared.is_part else None
         return _unkept(core, prepared, fault, decision, room, total)
+    views: list[View | None] = []
+
+    def look(facts: Facts) -> None:
+        if core.dialect.shorten is None:
+            views.append(view_at_once(core, facts, notice_room))
+
     try:
         if prepared.fault is not None:
             raise prepared.fault
-        facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes)
+        facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes, then=look)
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
         return _unkept(core, prepared, fault, decision, room)
-    return await _noticed(core, prepared, facts, aside, decision, notice_room)
+    view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts, notice_room))
+    return await _noticed(core, prepared, facts, aside, decision, view)
 
 
 def quickly(core: Core, output: object, origin: Origin) -> Inline | None:
@@ -97,18 +105,18 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Ta
 
 
 async def _noticed(
-    core: Core, prepared: Prepared, facts: Facts, aside: tuple[Facts, ...], decision: Keep, room: int | None
+    core: Core, prepared: Prepared, facts: Facts, aside: tuple[Facts, ...], decision: Keep, view: View | None
 ) -> Taken:
     handle = core.handle_of(facts)
-    if core.dialect.shorten is not None:
+    if view is None:
         if prepared.text is None:
             content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
         else:
-            content = core.dialect.shorten(_cut(core, prepared, decision, None, handle=handle))
+            shorten = core.dialect.shorten or clamped
+            content = shorten(_cut(core, prepared, decision, None, handle=handle))
         text = text_of(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
-        view = await view_of(core, facts, room)
         text, shown = core.dialect.written(view)
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from holdall.store.live import RunningReader
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
+from holdall.values.facts import Facts
 
 _OPEN = 16
 
@@ -32,9 +33,9 @@ class Readers:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def lease(self, reference: str) -> Generator[OutputReader]:
-        """The output under a handle or call id, open for as long as the block lasts."""
-        entry = self._take(reference)
+    def lease(self, reference: str, facts: Facts | None = None) -> Generator[OutputReader]:
+        """The output under a handle or call id, open for as long as the block lasts. `facts` where they are new."""
+        entry = self._take(reference, facts)
         try:
             yield entry.reader
         finally:
@@ -49,7 +50,7 @@ class Readers:
                 self._tidy(entry)
             self._entries.clear()
 
-    def _take(self, reference: str) -> _Entry:
+    def _take(self, reference: str, facts: Facts | None = None) -> _Entry:
         with self._lock:
             known = self._entries.get(reference)
             if known is not None and known.stamp == self._store.stamp(known.reader.facts):
@@ -61,7 +62,7 @@ class Readers:
                     known.reader.refresh()
                     known.users += 1
                     return known
-        facts = self._store.resolve(self._session, reference)
+        facts = facts or self._store.resolve(self._session, reference)
         entry = _Entry(self._store.open(facts), self._store.stamp(facts), users=1)
         with self._lock:
             self._drop(reference)

@@ -8,6 +8,8 @@ import json
 import re
 from collections import Counter
 
+import stringzilla
+
 from holdall.values.facts import Kind
 
 SAMPLE = 64 * 1024  # bytes of the beginning that are looked at
@@ -15,7 +17,7 @@ TAIL = 1024  # bytes of the end that are looked at
 
 _HTML = re.compile(r"<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])", re.IGNORECASE | re.ASCII)
 _DIFF = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+|Index: )", re.MULTILINE | re.ASCII)
-_DIFF_MARKS = ("diff --git ", "+++ ", "@@ -", "Index: ")  # one of these is in whatever the pattern finds
+_DIFF_MARKS = (b"diff --git ", b"+++ ", b"@@ -", b"Index: ")  # one of these is in whatever the pattern finds
 _MARKDOWN = re.compile(
     # No run without a bound and none over newlines: blank lines or open brackets would make it quadratic.
     r"^(?:#{1,6} \S|[ \t]{0,16}[-*+] \S|[ \t]{0,16}\d{1,9}\. \S|```|\|.*\|[ \t]*$|> )"
@@ -54,7 +56,7 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
             return "json"
     if "<" in start[:4096] and _HTML.search(start[:4096]):
         return "html"
-    if _is_diff(text, lines):
+    if _is_diff(head, text, lines):
         return "diff"
     sample = lines[:200]
     stamped = sum(map(bool, map(_STAMP.match, sample))) * 3 >= len(sample)
@@ -70,8 +72,8 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
     return "text"
 
 
-def _is_diff(text: str, lines: list[str]) -> bool:
-    if not any(mark in text for mark in _DIFF_MARKS):
+def _is_diff(head: bytes, text: str, lines: list[str]) -> bool:
+    if not any(stringzilla.find(head, mark) >= 0 for mark in _DIFF_MARKS):
         return False
     return bool(_DIFF.search(text)) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines)
 

@@ -28,6 +28,7 @@ EventKind = Literal[
     "recovered",
 ]
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
+_KNOWN = frozenset[object](EVENT_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,19 @@ class Event:
     @staticmethod
     def from_json(flat: Mapping[str, Any]) -> "Event | None":
         """None for a kind that this version does not know."""
-        if flat.get("event") not in EVENT_KINDS:
+        if flat.get("event") not in _KNOWN:
             return None
-        own = ("at", "event", "handle", "tool", "call_id", "seconds", "by")
+        data = dict(flat)
+        take = data.pop
         return Event(
-            at=float(flat["at"]),
-            kind=cast("EventKind", flat["event"]),
-            handle=str(flat.get("handle", "")),
-            tool=str(flat.get("tool", "")),
-            call_id=str(flat.get("call_id", "")),
-            seconds=float(flat.get("seconds", 0.0)),
-            by=str(flat.get("by", "")),
-            data={name: value for name, value in flat.items() if name not in own},
+            float(take("at")),
+            cast("EventKind", take("event")),
+            str(take("handle", "")),
+            str(take("tool", "")),
+            str(take("call_id", "")),
+            float(take("seconds", 0.0)),
+            str(take("by", "")),
+            data,
         )
 
     def spans(self, name: str) -> tuple[Span, ...]:

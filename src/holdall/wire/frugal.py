@@ -71,11 +71,17 @@ def _remembered(text: str) -> int:
 
 
 def _at_most(text: str) -> int:
-    parts = Counter(_PART.findall(text))
-    common = sum(times for part, times in parts.items() if len(part) > _SHORT and part.lower() in _COMMON)
+    parts, others = Counter(_PART.findall(text)), Counter(_OTHERS.findall(text))
+    common = sum([times for part, times in parts.items() if len(part) > _SHORT and part.lower() in _COMMON])
     strange = common < _FEW * parts.total()
-    found = sum(times * _word(part, strange) for part, times in parts.items())
-    found += sum(times * _other(piece) for piece, times in Counter(_OTHERS.findall(text)).items())
+    known, seen = _known_word, _known_other  # what is long is not remembered
+    found = sum(
+        [
+            times * (known(part, strange) if len(part) <= _LONG else _word(part, strange))
+            for part, times in parts.items()
+        ]
+    )
+    found += sum([times * (seen(piece) if len(piece) <= _LONG else _other(piece)) for piece, times in others.items()])
     return ceil(found * _SPARE)
 
 
@@ -107,3 +113,6 @@ def _word(part: str, strange: bool) -> float:
     if strange or len(part) > _LONG:
         return max(1.0, len(part) / 1.9)
     return 1.0 + max(0.0, (len(part) - 7) / 5)
+
+
+_known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=1024)(_other)

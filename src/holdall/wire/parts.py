@@ -99,6 +99,8 @@ def take_apart(result: object) -> Parts | None:
 
 def structured_of(result: object) -> object:
     """The structured twin of a result's text, or None."""
+    if isinstance(result, str | bytes):
+        return None
     return field(result, "structuredContent", "structured_content") if _path(result) is not None else None
 
 

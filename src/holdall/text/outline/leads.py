@@ -15,7 +15,7 @@ from holdall.text.outline.lines import Lines
 from holdall.text.outline.model import Lead
 from holdall.text.outline.shapes import ANY, Shape, Shapes, places
 
-_TRIED_ON = 96 * 1024  # bytes of the sample
+_TRIED_ON = 24 * 1024  # bytes of the sample
 _OF_ERRORS = 4.0  # how much more a pattern is worth that is about errors
 _GRAVE = ("FATAL", "CRITICAL", "ERROR")
 _SHAPES = 5  # frequent ones, and as many that speak of errors
