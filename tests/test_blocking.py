@@ -19,6 +19,7 @@ from tests.requirements import requirement
 INSIDE = {
     "fetch",
     "on",
+    "at",
     "policy_of",
     "limits",
     "handle_of",

@@ -219,6 +219,7 @@ class Holdall:
     append_transcript = _at_once(bag.Holdall.append_transcript)
     transcript = _at_once(bag.Holdall.transcript)
     history = _at_once(bag.Holdall.history)
+    seen = _at_once(bag.Holdall.seen)
     tree = _at_once(bag.Holdall.tree)
     save_tree = _at_once(bag.Holdall.save_tree)
 

@@ -67,7 +67,7 @@ Next: context_query(handle="k3f9", at="$.items", sql="select status, count(*) fr
 
 def test_the_notice_of_a_map_names_a_key_of_it() -> None:
     assert notice_of(SHAPES["json, a member a line"]) == snapshot("""\
-The tool returned 55,055 bytes · 3,208 lines · ~18.1k tokens (openapi). Too large to show; all of it is kept.
+The tool returned 55,055 bytes · 3,208 lines · ~18.3k tokens (openapi). Too large to show; all of it is kept.
 handle: k3f9
 
 <k3f9:7d1a7d1a>

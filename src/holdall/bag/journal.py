@@ -1,10 +1,11 @@
 """The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
 
 An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does fails
-because of its log. That an output was shown whole is written with the next event too, at the latest at the close: a
-killed process loses at most a few of those, and nothing about an output that is kept.
+because of its log. What can wait (that an output was shown whole, a turn, a call) is written with the next event that
+cannot, or within a second: a killed process loses at most that, and nothing about an output that is kept.
 """
 
+import asyncio
 import json
 import logging
 import re
@@ -25,7 +26,7 @@ Idle = Callable[[], bool]
 _MOST_WAITING = 256
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _CAN_WAIT = ("inline", "turn", "called")
-_SOON = 1.0  # seconds: calls of a model that come faster than this are written together
+_SOON = 1.0  # seconds after which what waits is written by itself
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
 _Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output that was shown whole
@@ -43,6 +44,7 @@ class Journal:
         self._waiting: list[Event | _Whole] = []
         self._at = 0
         self._wrote_at = 0.0
+        self._due_in: asyncio.AbstractEventLoop | None = None  # the loop that will write what waits
         self._ledger = Ledger()
         self._counters = Counters()
         self.watchers: dict[Watcher, Idle] = {}  # told of every event, unless they say that nobody listens to them
@@ -65,7 +67,7 @@ class Journal:
             self._fold(event)
             self._waiting.append(event)
             hurries = kind not in _CAN_WAIT and (kind != "asked" or event.at - self._wrote_at >= _SOON)
-            if hurries or len(self._waiting) >= _MOST_WAITING:
+            if hurries or len(self._waiting) >= _MOST_WAITING or not self._will_be_written():
                 self._write()
                 self._wrote_at = event.at
         for watcher in self.watchers:
@@ -83,6 +85,8 @@ class Journal:
             self._waiting.append((self._clock(), tool, call_id, chars))
             if len(self._waiting) >= _MOST_WAITING:
                 self._write()
+            elif self._due_in is None:
+                self._will_be_written()
 
     def coverage(self, handle: str) -> Coverage:
         """What is known of one output now, from every process that works in this session."""
@@ -111,6 +115,21 @@ class Journal:
         """Write what waits."""
         with self._lock:
             self._write()
+
+    def _will_be_written(self) -> bool:
+        """Soon, by the loop that runs in this thread; False where there is none."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if self._due_in is not loop:
+            self._due_in = loop
+            loop.call_later(_SOON, self._due)
+        return True
+
+    def _due(self) -> None:
+        self._due_in = None
+        self.flush()
 
     def _write(self) -> None:
         if not self._waiting:
