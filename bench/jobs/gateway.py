@@ -10,13 +10,14 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from typing import TYPE_CHECKING
 
 from bench.lab import MB, Lab, holdall_command
 from bench.result import Gate, Measured, Row
 from bench.rounds import compare, timed
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 _SERVER = [sys.executable, str(Path(__file__).with_name("gateway_server.py"))]
 _CALLS = 50  # of a turn: one alone is shorter than what the machine does beside it
@@ -33,10 +34,10 @@ async def gateway(lab: Lab) -> Measured:
     return Measured([*rows, *await _at_once(lab, _UPSTREAMS if full else 2)])
 
 
-async def _small(lab: Lab, direct: Client, through: Client) -> list[Row]:
+async def _small(lab: Lab, direct: "Client", through: "Client") -> list[Row]:
     """What one small call costs more."""
 
-    async def calls(client: Client) -> None:
+    async def calls(client: "Client") -> None:
         for number in range(_CALLS):
             if await _text(client, "echo", {"text": str(number)}) != str(number):
                 raise AssertionError("another call's answer")
@@ -49,7 +50,7 @@ async def _small(lab: Lab, direct: Client, through: Client) -> list[Row]:
     return [row, Row("gateway", "the same, all of it", through_one, "ms", direct_one, others=found.others)]
 
 
-async def _large(lab: Lab, direct: Client, through: Client, size: int) -> list[Row]:
+async def _large(lab: Lab, direct: "Client", through: "Client", size: int) -> list[Row]:
     """A large result: how long until it is answered for, and how far the gateway's memory grows."""
     pid = _parent(int(await _text(through, "pid", {})))  # the server's, which the gateway has started
 
@@ -103,7 +104,11 @@ async def _at_once(lab: Lab, servers_at_once: int) -> list[Row]:
 
 
 @contextlib.asynccontextmanager
-async def _client(words: Sequence[str]) -> AsyncGenerator[Client]:
+async def _client(words: Sequence[str]) -> "AsyncGenerator[Client]":
+    # Here, and not above: it brings OpenTelemetry, and where that is at hand every event is told to it.
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     # As it is for whoever has no settings of their own.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
     params = StdioServerParameters(command=words[0], args=list(words[1:]), env=environment)
@@ -116,7 +121,7 @@ def _through(home: Path, server: Sequence[str] = (), *, config: Path | None = No
     return [*holdall_command(), "gateway", "--home", str(home / "home"), *stood_before]
 
 
-async def _text(client: Client, tool: str, arguments: Mapping[str, object]) -> str:
+async def _text(client: "Client", tool: str, arguments: Mapping[str, object]) -> str:
     result = await client.call_tool(tool, dict(arguments))
     if result.is_error:
         raise AssertionError(f"{tool} failed: {result.content}")
