@@ -144,15 +144,20 @@ async def wire(words: Sequence[str], **environment: str) -> AsyncGenerator[Wire]
     try:
         yield one
     finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                async with asyncio.timeout(10):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await end(process)
         one.reader.cancel()
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Asked first, and killed where it does not listen."""
+    if process.returncode is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(10):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
 
 
 @asynccontextmanager

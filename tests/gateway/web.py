@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +10,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.gateway.support import SOON
+from tests.gateway.support import SOON, end
 
 TOKEN = "a-token-of-at-least-16"
 
@@ -28,14 +27,7 @@ async def served(words: list[str], **environment: str) -> AsyncGenerator[tuple[s
             token = "" if "HOLDALL_GATEWAY_TOKEN" in environment else (await process.stderr.readline()).decode()
         yield url, process, token
     finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                async with asyncio.timeout(10):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+        await end(process)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdall.bag import Holdall
+from tests.requirements import requirement
 from tests.web.stories import Told, investigation, plain
 from tests.web.support import client
 
@@ -117,6 +118,7 @@ async def test_a_known_session_with_a_strange_handle_is_a_page_that_says_so(home
     _is_harmless(answer.text)
 
 
+@requirement("measure:escape-page")
 async def test_characters_that_hide_or_reorder_are_shown_as_escapes(home: Path) -> None:
     told = await plain(home, "visible", [(HIDDEN, "x")])
     with client(home) as browser:
