@@ -10,9 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.gateway.outside import REFERENCE
 from tests.gateway.support import SOON, gateway, plain
 from tests.gateway.web import TOKEN, client_at, served
 from tests.requirements import requirement
+from tests.upstream.support import http_server
 
 pytestmark = pytest.mark.anyio
 ORIGIN = "https://good.example"
@@ -69,10 +71,10 @@ class Events:
 
 
 @asynccontextmanager
-async def session(folder: Path, revision: str = "2025-11-25") -> AsyncGenerator[Session]:
-    words = gateway(folder, "--http", "127.0.0.1:0", server=plain())
+async def session(folder: Path, revision: str = "2025-11-25", *words: str) -> AsyncGenerator[Session]:
+    before = words or gateway(folder, "--http", "127.0.0.1:0", server=plain())
     async with (
-        served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _),
+        served(list(before), HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _),
         httpx2.AsyncClient(timeout=SOON) as http,
     ):
         info = {"name": "x", "version": "1"}
@@ -108,6 +110,32 @@ async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_there(tmp
         async with one.get(begun) as events:  # all of it once more, as often as a client has to
             found = [(await events.next())[1] for _ in range(3)]
             assert found == [None, question, answer]
+
+
+async def test_a_server_that_closes_its_stream_lets_the_client_go_too_until_it_asks_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    with http_server(tmp_path, program=REFERENCE) as (spec, _):
+        config = tmp_path / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"reference": {"type": "http", "url": spec.url}}}))
+        words = gateway(tmp_path, "--http", "127.0.0.1:0", "--config", str(config))
+        async with session(tmp_path, "2025-11-25", *words) as one:
+            async with one.call(1, "test_reconnection") as events:
+                begun, nothing = await events.next()
+                assert nothing is None
+                assert [line async for line in events] == []
+            async with one.get(begun) as events:
+                assert (await events.next())[1] is None
+                _, answer = await events.next()
+                assert answer is not None
+                assert answer["result"]["content"][0]["text"] == "Reconnection test completed"
+        async with (  # one that could not come back is not let go
+            session(tmp_path, "2025-06-18", *words) as one,
+            one.call(1, "test_reconnection") as events,
+        ):
+            _, answer = await events.next()
+            assert answer is not None
+            assert answer["result"]["content"][0]["text"] == "Reconnection test completed"
 
 
 async def test_what_belongs_to_no_call_waits_for_a_client_that_comes_back(tmp_path: Path) -> None:

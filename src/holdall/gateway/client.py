@@ -66,6 +66,8 @@ class Client:
         self._numbers = itertools.count(1)
         self._others: set[asyncio.Task[Any]] = set()
         self._closed = False
+        # Where the client can come back for an answer: lets it go for now, as the server of its request wants it.
+        self.pause: Callable[[RequestId], None] | None = None
 
     # From the client
 

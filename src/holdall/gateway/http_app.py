@@ -141,7 +141,7 @@ class HttpApp:
         stream, position = (session.stand(), 0) if last is None else self._resumed(session, last)
         try:
             exchange.watch()
-            await exchange.pump(stream, position, lasting=True, primed=session.primes)
+            await exchange.pump(stream, position, lasting=True, primed=session.primes, again=last is not None)
         finally:
             session.left(stream)
 

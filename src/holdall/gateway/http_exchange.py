@@ -90,11 +90,12 @@ class Exchange:
         return first
 
     async def pump(
-        self, stream: Stream, position: int = 0, *, lasting: bool = False, primed: bool = False
+        self, stream: Stream, position: int = 0, *, lasting: bool = False, primed: bool = False, again: bool = False
     ) -> Event | None:
-        """Messages as events until the answer, which is given, or until the end of the stream.
+        """Messages as events until the answer, which is given, until the end of the stream, or until its next pause.
 
         `lasting`: events have ids, by which a client that lost them can ask for them. `primed`: it gets one at once.
+        `again`: it comes back, from the pause that comes first, where one does.
         """
         self._begun = True
         await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self.extra]})
@@ -109,10 +110,13 @@ class Exchange:
                 except TimeoutError:
                     await self._more(b": ping\r\n\r\n")
                     continue
-                if event is None:
+                if event is None or not (event.data or again):
                     await self._more(b"", last=True)
                     return None
                 position += 1
+                if not event.data:
+                    continue
+                again = False
                 number = f"id: {event_id(stream, position)}\r\n".encode() if lasting else b""
                 await self._more(number + b"event: message\r\ndata: " + event.data + b"\r\n\r\n", last=event.answers)
                 if event.answers:

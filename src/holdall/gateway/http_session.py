@@ -30,6 +30,7 @@ class HttpSession:
     ) -> None:
         self.bag = bag
         self.front = Front(house, bag, self._send)
+        self.front.client.pause = self._pause
         self.shared = shared
         self._standing: Stream | None = None
         self._clock = clock
@@ -127,6 +128,12 @@ class HttpSession:
             stream.put(message)
         elif not self.shared:
             self._waiting.append(message)
+
+    def _pause(self, number: RequestId) -> None:
+        """Only who knows by which event to come back is let go."""
+        stream = self._streams.get(number)
+        if stream is not None and self.primes and not self.shared:
+            stream.pause()
 
     def _answer(self, message: Message, related: RequestId | None) -> None:
         stream = self._streams.pop(related, None) if related is not None else None

@@ -20,7 +20,10 @@ RETRY_MILLISECONDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One message as it is sent. `answers`: it is the answer, and the last; `code` is that of an error."""
+    """One message as it is sent. `answers`: it is the answer, and the last; `code` is that of an error.
+
+    One without data is none: here whoever reads is let go, to come back for the rest.
+    """
 
     data: bytes
     answers: bool
@@ -55,6 +58,11 @@ class Stream:
         while self._read - self._first > _MOST_READ:
             self.size -= len(self._events.popleft().data)
             self._first += 1
+        self._tell()
+
+    def pause(self) -> None:
+        """Let its reader go, to come back for what is still to come."""
+        self._events.append(Event(b"", answers=False))
         self._tell()
 
     def reaches_back_to(self, position: int) -> bool:

@@ -173,7 +173,11 @@ class Relay:
         async def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return await self._ask(connection.name, method, params, asked if asked.open else None)
 
-        return Callbacks(notify, ask)
+        def paused() -> None:
+            if asked.open and self._client.pause is not None:
+                self._client.pause(asked.id)
+
+        return Callbacks(notify, ask, paused)
 
     def _callbacks(self, server: str) -> Callbacks:
         async def notify(method: str, params: dict[str, Any]) -> None:

@@ -35,10 +35,14 @@ class Declined(Exception):
 @dataclass(frozen=True, slots=True)
 class Callbacks:
     """`notify` gets method and params of a notification; `ask` those of a request, and returns the result or raises
-    Declined. Params are as the server sent them. Without `ask` a server is told that there is nobody to ask."""
+    Declined. Params are as the server sent them. Without `ask` a server is told that there is nobody to ask.
+
+    `paused` is called when a server over HTTP closes the connection on which a call waits, before it has answered: it
+    is asked for the rest a little later."""
 
     notify: Notify | None = None
     ask: Ask | None = None
+    paused: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
