@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ async def gateway(lab: Lab) -> Measured:
         async with _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through:
             rows = await _small(lab, direct, through)
             rows += await _large(lab, direct, through, 30 * MB if full else 2 * MB)
+            rows.append(await _structured(direct, through, 150_000 if full else 15_000))
     return Measured([*rows, *await _at_once(lab, _UPSTREAMS if full else 2)])
 
 
@@ -64,19 +65,40 @@ async def _large(lab: Lab, direct: "Client", through: "Client", size: int) -> li
             raise AssertionError("it was not kept")
 
     await _text(through, "large", {"bytes": 200_000})  # what any large result needs is there now
-    before = _memory(pid, "VmRSS")
-    grown: list[int] = []
-    for _ in range(_REPEATED):
-        _forget_highest(pid)
-        await kept()
-        grown.append(_memory(pid, "VmHWM") - before)
+    grown = await _grown(pid, kept)
     contestants = {"direct": timed(straight), "through": timed(kept)}
     found = await compare(contestants, rounds=lab.sizes.rounds, patience=lab.patience)
     name, floor = f"a result of {size / MB:.0f} MB", found.median("direct")
     return [
         Row("gateway", f"{name}, kept", found.median("through"), "s", floor, Gate(1.5), others=found.others),
-        Row("gateway", f"{name}, memory, highest of {_REPEATED}", max(grown), "bytes", size, Gate(3.0)),
+        Row("gateway", f"{name}, memory, highest of {_REPEATED}", grown, "bytes", size, Gate(3.0)),
     ]
+
+
+async def _structured(direct: "Client", through: "Client", count: int) -> Row:
+    """The memory again, for data: structured content, and the same as a text beside it."""
+    whole = await direct.call_tool("rows", {"count": count})
+    size = len(getattr(whole.content[0], "text", "")) + len(json.dumps(whole.structured_content, separators=(",", ":")))
+
+    async def kept() -> None:
+        notice = await through.call_tool("rows", {"count": count})
+        if "handle" not in (notice.structured_content or {}):
+            raise AssertionError("it was not kept")
+
+    grown = await _grown(_parent(int(await _text(through, "pid", {}))), kept)
+    case = f"{size / MB:.0f} MB of structured content and its text, memory, highest of {_REPEATED}"
+    return Row("gateway", case, grown, "bytes", size, Gate(3.0))
+
+
+async def _grown(pid: int, work: Callable[[], Awaitable[None]]) -> int:
+    """How far the memory of a process rises above what it is now, whatever is done several times."""
+    before = _memory(pid, "VmRSS")
+    highest = 0
+    for _ in range(_REPEATED):
+        _forget_highest(pid)
+        await work()
+        highest = max(highest, _memory(pid, "VmHWM") - before)
+    return highest
 
 
 async def _at_once(lab: Lab, servers_at_once: int) -> list[Row]:

@@ -1,10 +1,11 @@
-"""The MCP server that stands behind the gateway in its benchmark: the protocol's own library, and four tools.
+"""The MCP server that stands behind the gateway in its benchmark: the protocol's own library, and five tools.
 
 python gateway_server.py [NAME]
 """
 
 import os
 import sys
+from typing import Any
 
 from mcp.server import MCPServer
 
@@ -35,6 +36,12 @@ def pid() -> str:
 def large(bytes: int) -> str:
     """Lines of a log, so many bytes."""
     return (LINE * (bytes // len(LINE) + 1))[:bytes]
+
+
+@server.tool()
+def rows(count: int) -> dict[str, Any]:
+    """So many records: as structured content, and once more as the text that the library makes of it."""
+    return {"rows": [{"id": number, "path": "/api/v2/orders", "status": 200, "ok": True} for number in range(count)]}
 
 
 if __name__ == "__main__":

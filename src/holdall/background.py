@@ -55,6 +55,11 @@ class Job:
                 self._ended.set_result(None)
         return self._ended
 
+    def forget(self) -> None:
+        """What it gave is kept by somebody else: it may be large, and a session may last for days."""
+        self.outcome = None
+        self.task = None
+
     def tell(self) -> None:
         """It has ended: wake whoever waits for it."""
         if self._ended is not None and not self._ended.done():

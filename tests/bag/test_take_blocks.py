@@ -1,6 +1,7 @@
 """take on what MCP servers and the model APIs return: blocks, envelopes, images, structured content."""
 
 import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import mcp.types as mcp
 import pytest
 
 from holdall import Inline, Kept, Unkept
+from holdall.values.large import LargeJson
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
 
@@ -125,6 +127,40 @@ async def test_structured_content_that_is_the_text_as_json_is_stored_once(tmp_pa
         assert isinstance(taken, Kept)
         assert taken.content["structuredContent"]["handle"] == taken.handle
         assert len(await bag.outputs()) == 1
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+async def test_structured_content_by_its_bytes_is_kept_as_it_came(tmp_path: Path, indent: int | None) -> None:
+    rows = {"rows": [{"n": n, "name": "é"} for n in range(5000)]}
+    raw = LargeJson(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
+    async with opened(tmp_path) as bag:
+        taken = await bag.take({"content": [text("ok")], "structuredContent": raw}, tool="t")
+        assert isinstance(taken, Kept)
+        assert taken.content["structuredContent"]["handle"] == taken.handle
+        assert b"".join([part async for part in bag.stream(taken.handle)]) == raw.data
+        twin = await bag.take({"content": [text(json.dumps(rows, indent=indent))], "structuredContent": raw}, tool="t")
+        assert isinstance(twin, Kept)
+        assert twin.content["structuredContent"]["handle"] == twin.handle
+        other = await bag.take({"content": [text(LOG)], "structuredContent": raw}, tool="t")
+        assert isinstance(other, Kept)
+        assert [one.handle for one in other.others] == [other.content["structuredContent"]["handle"]]
+        wrong = await bag.take({"content": [], "structuredContent": LargeJson(b'{"a": ' + b"no" * 50_000 + b"}")})
+        assert isinstance(wrong, Kept)
+        assert wrong.artifact.measure.bytes == 100_007
+    async with opened(tmp_path, max_inline_bytes=10**9, max_inline_tokens=10**9, max_inline_lines=10**9) as bag:
+        shown = await bag.take({"content": [text("ok")], "structuredContent": raw}, tool="t")
+        assert isinstance(shown, Inline)
+        assert shown.content == {"content": [text("ok")], "structuredContent": rows}
+
+
+async def test_where_nothing_can_be_stored_no_structured_content_slips_through(tmp_path: Path) -> None:
+    rows = {"rows": ["x" * 1000] * 100}
+    async with opened(tmp_path, session_quota_bytes=1000) as bag:
+        for structured in (rows, LargeJson(json.dumps(rows).encode())):
+            taken = await bag.take({"content": [text(LOG)], "structuredContent": structured})
+            assert isinstance(taken, Unkept)
+            assert "the quota of this session is 1.0 kB" in str(taken.content["structuredContent"])
+            assert len(str(taken.content["structuredContent"])) < 1000
 
 
 ENVELOPES: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {

@@ -16,6 +16,11 @@ def text_of(size: int) -> str:
     return LINE * (size // len(LINE.encode()) + 1)
 
 
+def rows_of(size: int) -> dict[str, Any]:
+    row = {"at": "2026-11-02", "worker": "\u2014 \U0001f600", "took": 12.5, "tags": ["a", "b"], "ok": True}
+    return {"rows": [row] * (size // len(json.dumps(row)) + 1)}
+
+
 def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     text = text_of(int(arguments.get("bytes", 100)))
     block = {"type": "text", "text": text, "annotations": {"audience": ["user"]}}
@@ -26,6 +31,10 @@ def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             return {"content": [block], "structuredContent": {"result": text}}
         case "other twin":
             return {"content": [block], "structuredContent": {"result": text + "and more"}}
+        case "data" | "data alone" | "data beside":
+            rows = rows_of(int(arguments["bytes"]))
+            said = {"data": json.dumps(rows, indent=1), "data alone": "", "data beside": text_of(2_000_000)}[name]
+            return {"content": [{"type": "text", "text": said}] if said else [], "structuredContent": rows}
         case "two":
             return {"content": [block, block]}
         case "error":

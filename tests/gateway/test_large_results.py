@@ -1,11 +1,14 @@
 """Large results in every form: kept whole whatever their characters, and never many times over in memory."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.gateway.odd_server import result as answered
+from tests.gateway.odd_server import rows_of
 from tests.gateway.odd_server import text_of as written
 from tests.gateway.support import HERE, Wire, gateway, text_of, wire
 from tests.gateway.test_keeping import handle_in
@@ -71,10 +74,41 @@ async def test_a_large_text_in_the_background_is_whole_under_its_handle(tmp_path
         assert "\U0001f600" in tail
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells how high memory has been")
-async def test_memory_stays_within_three_times_a_result_however_often_one_comes(tmp_path: Path) -> None:
-    size = 30_000_000
+async def test_large_structured_content_is_kept_whole_and_once(tmp_path: Path) -> None:
+    rows = rows_of(SIZE)
     async with wire(gateway(tmp_path, server=odd(tmp_path))) as client:
+        await client.greet()
+        twin = await client.call("data", bytes=SIZE)
+        assert json.loads(await stored(client, twin)) == rows
+        assert twin["structuredContent"]["handle"] == handle_in(text_of(twin))
+        alone = await client.call("data alone", bytes=SIZE)
+        found = await client.call(
+            "context_query", handle=alone["structuredContent"]["handle"], sql="select len(rows) as found from t"
+        )
+        assert str(len(rows["rows"])) in text_of(found)
+        beside = await client.call("data beside", bytes=SIZE)
+        assert await stored(client, beside) == written(2_000_000)
+        assert beside["structuredContent"]["handle"] != handle_in(text_of(beside))
+        needle = await client.call(
+            "context_grep", handle=beside["structuredContent"]["handle"], pattern="\u2014 \U0001f600"
+        )
+        assert f"{len(rows['rows']):,}" in text_of(needle)
+
+
+async def test_large_structured_content_that_fits_is_shown_as_it_came(tmp_path: Path) -> None:
+    limits = [f"max_inline_{unit}=100000000" for unit in ("bytes", "lines", "tokens")]
+    shown = [word for limit in limits for word in ("--set", limit)]
+    async with wire(gateway(tmp_path, before=shown, server=odd(tmp_path))) as client:
+        await client.greet()
+        assert await client.call("data alone", bytes=SIZE) == {"content": [], "structuredContent": rows_of(SIZE)}
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells how high memory has been")
+@pytest.mark.parametrize("tool", ["text", "data", "data alone", "data beside"])
+async def test_memory_stays_within_three_times_a_result_however_often_one_comes(tmp_path: Path, tool: str) -> None:
+    sent = len(json.dumps(answered(tool, {"bytes": 30_000_000}), ensure_ascii=False).encode())
+    waits = ["--set", "slow_after_seconds=600"]
+    async with wire(gateway(tmp_path, before=waits, server=odd(tmp_path))) as client:
         await client.greet()
         await client.call("text", bytes=200_000)  # what any large result needs is there now
         process = Path("/proc") / text_of(await client.call("parent"))
@@ -84,7 +118,7 @@ async def test_memory_stays_within_three_times_a_result_however_often_one_comes(
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
         before = memory("VmRSS")
-        for _ in range(4):
+        for _ in range(4 if tool == "text" else 2):
             (process / "clear_refs").write_text("5")
-            assert "handle: " in text_of(await client.call("text", bytes=size))
-            assert memory("VmHWM") - before < 3 * size
+            assert "handle" in str(await client.call(tool, bytes=30_000_000))
+            assert memory("VmHWM") - before < 3 * sent

@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.upstream.large import LargeText, only_text, parse, plain
+from holdall.upstream.codec import decode
+from holdall.upstream.large import only_text, parse, plain, without_structure
+from holdall.upstream.sdk import types
+from holdall.values.large import LargeJson, LargeText
 
 BODIES = st.text(
     st.one_of(
@@ -16,6 +19,74 @@ BODIES = st.text(
     ),
     max_size=60,
 )
+
+
+def in_result(value: object, **more: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "result": {**more, "structuredContent": value, "isError": False}}
+
+
+def test_large_structured_content_is_taken_out_by_its_bytes() -> None:
+    rows = {"rows": [{"n": n, "name": 'é\U0001f600 \\ "'} for n in range(50)]}
+    message = in_result(rows, content=[{"type": "text", "text": '{"structuredContent": 1}'}])
+    for line in (json.dumps(message), json.dumps(message, ensure_ascii=False, indent=1)):
+        rest = bytearray(line.encode())
+        found = without_structure(rest, large=100)
+        assert found is not None
+        assert found.value() == rows
+        assert "é\U0001f600".encode() in found.data
+        assert json.loads(rest) == in_result(None, content=message["result"]["content"])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        in_result({"a": "small"}),
+        in_result("x" * 200),
+        in_result({"result": "x" * 200}),  # as a text is repeated: it is one
+        {"structuredContent": ["x" * 200]},
+        {"result": {"content": [{"structuredContent": ["x" * 200]}]}},
+        {"result": {"text": '"structuredContent": ' + "x" * 200}},
+        [in_result(["x" * 200])],
+    ],
+)
+def test_what_is_not_large_structured_content_stays(message: object) -> None:
+    line = bytearray(json.dumps(message).encode())
+    before = bytes(line)
+    assert without_structure(line, large=100) is None
+    assert line == before
+
+
+def test_of_two_structures_none_is_taken_and_what_is_broken_is_left_to_json() -> None:
+    large = json.dumps(["x" * 200])
+    for text in (
+        f'{{"result":{{"structuredContent":{large},"structuredContent":{large}}}}}',
+        f'{{"result":{{"structuredContent":{large}',
+        f'{{"result":{{"structuredContent":{large}}}}} {{}}',
+    ):
+        line = bytearray(text.encode())
+        assert without_structure(line, large=100) is None
+        assert line == text.encode()
+
+
+def test_a_message_with_large_structured_content_is_what_json_reads() -> None:
+    rows = [{"n": n, "name": "worker é"} for n in range(60_000)]
+    text = "a line\n" * 200_000
+    for content in ([], [{"type": "text", "text": "60,000 rows"}], [{"type": "text", "text": text}]):
+        message = in_result({"rows": rows}, content=content)
+        large_in = set[str]()
+        [found] = decode(bytearray(json.dumps(message).encode()), large_in)
+        assert large_in == {"1"}
+        assert isinstance(found, types.JSONRPCResponse)
+        assert isinstance(found.result["structuredContent"], LargeJson)
+        assert plain(found.result) == message["result"]
+    two = f'{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{json.dumps(rows)}}},"result":5}}'
+    [refused] = decode(bytearray(two.encode()), set())
+    assert isinstance(refused, types.JSONRPCError)
+
+
+def test_what_turns_out_to_be_no_json_is_its_text() -> None:
+    assert LargeJson(b'{"a": nothing}').value() == '{"a": nothing}'
+    assert LargeJson(b'{"a": "\xff"}').value() == {"a": "\udcff"}
 
 
 def read(line: bytes, *, large: int = 8, piece: int = 16, most: int = 10_000) -> Any:

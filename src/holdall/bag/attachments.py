@@ -4,6 +4,7 @@ What is over it is stored by itself, and a note with its type, size and handle s
 it is, as the same object.
 """
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +14,10 @@ from holdall.bag.keeping import keep
 from holdall.policy.decide import Keep, decide
 from holdall.policy.limits import Limits
 from holdall.store.sources import json_text
+from holdall.text import json_same
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.facts import Facts, Origin
+from holdall.values.large import LargeJson
 from holdall.wire.blocks import payload_of, text_block, text_of
 from holdall.wire.clamp import with_structured_content
 from holdall.wire.notes import aside_note, blob_note, part_note, structured_gone, structured_note
@@ -46,17 +49,23 @@ async def set_structure_aside(
     structured = structured_of(parts.whole)
     if structured is None:
         return parts, ()
-    text = "".join(json_text(structured))
-    if not isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep):
-        return parts, ()
-    if twin is not None and _is_same(parts.text, structured):
+    if isinstance(structured, LargeJson) and not (limits.bytes is not None and len(structured.data) > limits.bytes):
+        structured = structured.value()
+        parts = replace(parts, whole=with_structured_content(parts.whole, structured))
+    if isinstance(structured, LargeJson):
+        text: str | bytes = structured.data
+    else:
+        text = "".join(json_text(structured))
+        if not isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep):
+            return parts, ()
+    if twin is not None and await asyncio.to_thread(_is_same, parts.text, structured):
         return replace(parts, whole=with_structured_content(parts.whole, structured_note(twin))), ()
     facts, why = await _stored(core, text, origin, (part_note("structured content"),))
     note = structured_note(facts) if facts else structured_gone(len(text), why)
     return replace(parts, whole=with_structured_content(parts.whole, note)), (facts,) if facts else ()
 
 
-async def flattened(core: Core, parts: Parts, origin: Origin) -> str:
+async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
 
     async def noted(media: str, data: bytes) -> str:
@@ -71,9 +80,11 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str:
             text = await noted(payload.media_type, payload.data) if payload else _json(block).decode()
         said.append(text)
     structured = structured_of(parts.whole)
-    if structured is not None and not _is_same(parts.text, structured):
-        text = "".join(json_text(structured))
-        said.append(await noted("structured content", text.encode("utf-8", "replace")) if said else text)
+    if structured is not None and not await asyncio.to_thread(_is_same, parts.text, structured):
+        data = structured.data if isinstance(structured, LargeJson) else _json(structured)
+        if not said:
+            return data
+        said.append(await noted("structured content", data))
     return "\n".join(said)
 
 
@@ -96,7 +107,11 @@ def _json(block: object) -> bytes:
 
 
 def _is_same(text: str | None, structured: object) -> bool:
+    if text is None:
+        return False
+    if isinstance(structured, LargeJson):
+        return json_same.is_same(text, structured.data)
     try:
-        return text is not None and json.loads(text) == structured
+        return json.loads(text) == structured
     except (ValueError, RecursionError):
         return False

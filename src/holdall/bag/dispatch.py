@@ -40,7 +40,7 @@ class Dispatched:
     job: Job
     handle: str = ""
     facts: Facts | None = None  # of a call in the background that has ended
-    last: str | None = None  # what it gave, where that is more than its text
+    last: str | bytes | None = None  # what it gave, where that is more than its text
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
     waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins anew
@@ -139,6 +139,8 @@ class Dispatching(Calling):
         if not isinstance(one.job.outcome, str | BaseException) and (parts := take_apart(one.job.outcome)) is not None:
             one.last = await flattened(self, parts, one.origin)
         facts = await asyncio.to_thread(self._finished, one, after("running", step))
+        one.last = None
+        one.job.forget()
         one.facts = facts or await self.show(one.handle)
         self.kept[one.handle] = one.facts
         measure = one.facts.measure

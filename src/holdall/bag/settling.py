@@ -45,7 +45,7 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     if policy.store == "never" or not core.dialect.stores:
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total = await drained(prepared.source) if prepared.is_part else None
-        return _unkept(core, prepared, fault, decision, room, total)
+        return await _unkept(core, prepared, fault, decision, room, total)
     views: list[View | None] = []
 
     def look(facts: Facts) -> None:
@@ -58,7 +58,7 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes, then=look)
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
-        return _unkept(core, prepared, fault, decision, room)
+        return await _unkept(core, prepared, fault, decision, room)
     view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts, notice_room))
     return await _noticed(core, prepared, facts, aside, decision, view)
 
@@ -132,7 +132,7 @@ async def _noticed(
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
 
 
-def _unkept(
+async def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
     prepared = with_text(prepared)
@@ -143,6 +143,12 @@ def _unkept(
         # Of a stream only the beginning is at hand: there are no two ends to show.
         shorten = clamped if prepared.is_part else core.dialect.shorten or clamped
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
+    if prepared.parts is not None:
+        parts = replace(prepared.parts, whole=content)
+        parts, aside = await set_structure_aside(core, parts, origin, prepared.limits, None)
+        content = parts.whole
+        for facts in aside:
+            _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
     core.journal.record(
         "unkept", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), why=str(fault),
         fault=type(fault).__name__, is_error=origin.is_error,

@@ -71,10 +71,16 @@ class ToolCall:
             self._untouched = large.plain(result)
             return ""
         if (text := large.only_text(result)) is not None:
-            self._original = result
+            self._remember(result)
             return text.data
-        self._original = result = large.plain(result)
+        result = large.plain_texts(result)
+        self._remember(result)
         return results.for_the_bag(result)
+
+    def _remember(self, result: dict[str, Any]) -> None:
+        """Only while somebody waits: a call in the background is kept by its session, and so would this be."""
+        if self._asked.open:
+            self._original = result
 
     def _completed(self, result: dict[str, Any]) -> dict[str, Any]:
         if not self._relay.caller.modern:

@@ -79,7 +79,7 @@ class Relay:
     ) -> dict[str, Any]:
         """The result of the same request at this server. Raises Refusal as the server does, and UpstreamFault.
 
-        In the result of a tool a large text may be a LargeText.
+        In the result of a tool a large text may be a LargeText, and structured content a LargeJson.
         """
         greeting = await connection.start()
         given = eras.towards_server(asked.params if params is None else params, modern=greeting.modern)

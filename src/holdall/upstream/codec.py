@@ -22,28 +22,47 @@ _Message = types.JSONRPCMessage
 def decode(line: bytearray, large_in: set[str] | None = None) -> list[_Message]:
     """No message where it is noise. The line is emptied on the way: two copies of 30 MB are enough.
 
-    The results in `large_in`, by their ids, may hold a LargeText where JSON has a text.
+    The results in `large_in`, by their ids, may hold a LargeText where JSON has a text, and a LargeJson for their
+    structured content.
     """
     head = bytes(line[:200])
     try:
-        value = large.parse(line) if large_in is not None and len(line) >= large.LARGE else None
-        if isinstance(value, dict) and "result" in value and large_in is not None:
-            large_in.add(str(cast("dict[str, Any]", value).get("id")))
-        elif value is not None:
-            value = large.plain(value)
+        if large_in is None or len(line) < large.LARGE:
+            value = _read(line)
         else:
-            text = line.decode("utf-8", "surrogateescape")
-            line.clear()
-            value = json.loads(text)
+            value = _read_large(line, large_in)
     except (ValueError, RecursionError):
         return _unreadable(head)
     # A list is a batch, which one revision of the protocol knows.
-    items = cast("list[object]", value) if isinstance(value, list) else [cast("object", value)]
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
     return [message for item in items if (message := _message(item)) is not None]
 
 
 def encode(message: _Message) -> bytes:
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+
+
+def _read(line: bytearray) -> object:
+    text = line.decode("utf-8", "surrogateescape")
+    line.clear()
+    return json.loads(text)
+
+
+def _read_large(line: bytearray, large_in: set[str]) -> object:
+    structure = large.without_structure(line)
+    texts = large.parse(line)
+    value = texts if texts is not None else _read(line)
+    if texts is None and structure is None:
+        return value
+    result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
+    if structure is not None:
+        if not isinstance(result, dict):
+            raise ValueError("a message with two results")
+        cast("dict[str, Any]", result)["structuredContent"] = structure
+    if result is None:
+        return large.plain(value)
+    large_in.add(str(cast("dict[str, Any]", value).get("id")))
+    return cast("object", value)
 
 
 def _unreadable(head: bytes) -> list[_Message]:

@@ -76,7 +76,8 @@ class Connection:
 
         `progress` gets the params of each such notification; `callbacks` get the others, and the requests, that the
         server sends for this call, where it can be told. `more` are further params of the request, `_meta` included.
-        With `takes_large` a text of more than a megabyte may be a LargeText in the result, which is its bytes.
+        With `takes_large` a text of more than a megabyte may be a LargeText in the result, and its structured content
+        a LargeJson, which are their bytes.
         Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamOverdue and
         UpstreamRefused, which are kinds of it.
         """

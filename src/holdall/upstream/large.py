@@ -1,15 +1,22 @@
-"""Large texts in a message, taken out of it as UTF-8 before the rest is read as JSON.
+"""What is large in a message, taken out of it by its bytes before the rest is read as JSON: texts, structured content.
 
-A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again. Taken out
-piece by piece it is never more than its own bytes. What is odd in any way, half of a surrogate pair for instance, is
-left to `json`. A text that comes twice, as structured content repeats it, is held once.
+A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again; as much JSON
+takes five times its size as objects. Taken out it is never more than its own bytes. What is odd in any way, half of a
+surrogate pair for instance, is left to `json`. A text that comes twice, as structured content repeats it, is held once.
 """
 
 import io
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
+
+from holdall.text.json_cursor import JsonFault
+from holdall.text.json_hits import Hit, SeveralValues
+from holdall.text.json_path import parse_path
+from holdall.text.json_same import readable
+from holdall.text.json_scan import Scan
+from holdall.values.large import LargeJson, LargeText
 
 LARGE = 1024 * 1024
 """Bytes of a string from which on it is taken out."""
@@ -21,20 +28,35 @@ _RUN = 64  # backslashes before a quote, at most
 _MARK = "holdall: large text "
 _HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair begins
 _READ = json.JSONDecoder().raw_decode
+_STRUCTURED = "structuredContent"
+_PLACE = parse_path(f"$.result.{_STRUCTURED}")
+_NAME = f'"{_STRUCTURED}"'.encode()
+_ONE_TEXT = re.compile(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text: it is taken out as one
 
 
 class _Odd(ValueError):
     """Not for this module."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LargeText:
-    """A text by its bytes, which are valid UTF-8."""
-
-    data: bytes
-
-    def __str__(self) -> str:
-        return self.data.decode()
+def without_structure(line: bytearray, *, large: int = LARGE) -> LargeJson | None:
+    """The structured content of the result in this line, where it is large; null stands in its place then."""
+    if _NAME not in line:
+        return None
+    scan = Scan(lambda at, size: bytes(line[at : at + size]), len(line), _PLACE)
+    try:
+        hits: list[Hit] = list(scan.hits())
+    except (JsonFault, SeveralValues):
+        return None
+    if len(hits) != 1 or hits[0].end - hits[0].start < large:
+        return None
+    start, end = hits[0].start, hits[0].end
+    if line[start] not in b"{[" or _ONE_TEXT.match(line, start, start + 100):
+        return None
+    data = bytes(memoryview(line)[start:end])
+    line[start:end] = b"null"
+    out = io.BytesIO()
+    out.writelines(readable(data))
+    return LargeJson(out.getvalue())
 
 
 def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int = LARGE) -> object | None:
@@ -72,9 +94,11 @@ def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int
 
 
 def plain(value: Any) -> Any:
-    """The same with a `str` for each large text; the same object where there is none."""
+    """The same as JSON has it, without anything taken out; the same object where nothing was."""
     if isinstance(value, LargeText):
         return str(value)
+    if isinstance(value, LargeJson):
+        return value.value()
     if isinstance(value, dict):
         table = cast("dict[str, Any]", value)
         new = {name: plain(one) for name, one in table.items()}
@@ -84,6 +108,11 @@ def plain(value: Any) -> Any:
         news = [plain(one) for one in items]
         return news if any(new is not one for new, one in zip(news, items, strict=True)) else items
     return value
+
+
+def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's result without large texts; structured content stays as it is."""
+    return {name: value if isinstance(value, LargeJson) else plain(value) for name, value in result.items()}
 
 
 def only_text(result: Mapping[str, Any]) -> LargeText | None:

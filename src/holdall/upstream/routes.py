@@ -116,7 +116,7 @@ class Call:
         self.seconds = seconds
         self.progress = progress
         self.callbacks = callbacks
-        self.takes_large = takes_large  # whether a LargeText is welcome in its result
+        self.takes_large = takes_large  # whether LargeText and LargeJson are welcome in its result
         self.mailbox = Mailbox()
         self.limit: asyncio.Timeout | None = None
         self.trouble: Trouble | None = None

@@ -33,7 +33,7 @@ class Channel(Protocol):
 
     @property
     def large(self) -> set[str]:
-        """The ids of those results that may hold a LargeText; whoever takes one removes it."""
+        """The ids of those results that may hold a LargeText or LargeJson; whoever takes one removes it."""
         ...
 
     @property
