@@ -49,17 +49,10 @@ def _read(line: bytearray) -> object:
 
 
 def _read_large(line: bytearray, large_in: set[str]) -> object:
-    structure = large.without_structure(line)
-    texts = large.parse(line)
-    value = texts if texts is not None else _read(line)
-    if texts is None and structure is None:
-        return value
-    result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
-    if structure is not None:
-        if not isinstance(result, dict):
-            raise ValueError("a message with two results")
-        cast("dict[str, Any]", result)["structuredContent"] = structure
-    if result is None:
+    value = large.taken_out(line)
+    if value is None:
+        return _read(line)
+    if not isinstance(value, dict) or "result" not in value:
         return large.plain(value)
     large_in.add(str(cast("dict[str, Any]", value).get("id")))
     return cast("object", value)

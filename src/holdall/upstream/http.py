@@ -2,20 +2,19 @@
 
 In the SDK a connection that is refused, or a notification that is never acknowledged, ends or blocks every request of
 the connection. Here the one request gets an error, and its call is told what happened; nobody waits for what needs no
-answer. There is no deadline: a request may take as long as its caller allows. Answers may be of any size. A server may
-close the stream of an answer and wants to be asked for the rest: the SDK does that, and the call hears of it.
+answer. There is no deadline: a request may take as long as its caller allows. Answers may be of any size.
 """
 
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
 from holdall.text.escape import one_line
-from holdall.upstream.routes import CURRENT, Call, Trouble
+from holdall.upstream.http_answer import watched
+from holdall.upstream.routes import CURRENT, Trouble
 from holdall.upstream.sdk import httpx2, streamable_http_client
 from holdall.upstream.spec import HttpServer, without_secrets
 
@@ -25,7 +24,6 @@ _TELL_SECONDS = 5.0  # a notification, or an answer of ours to the server
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _SESSION = "mcp-session-id"
-_STREAM = "text/event-stream"
 # The body of a message that is not a request, by the order in which the SDK writes its keys. Of these only the one
 # that opens the session has to be there before what follows it.
 _INITIALIZED = b'"notifications/initialized"'
@@ -43,7 +41,7 @@ class HttpChannel:
         self._client = _Client(spec)
         self.read: Any = None
         self.write: Any = None
-        self.large = set[str]()  # none: the SDK reads what comes this way
+        self.large = set[str]()  # none: what is large goes to its call by itself
 
     @property
     def pid(self) -> None:
@@ -130,9 +128,7 @@ class _Client(httpx2.AsyncClient):
             what = f"answered with HTTP {response.status_code} ({one_line(response.reason_phrase, 60)})"
             self._note(Trouble(what, response.status_code, gone))
         call = CURRENT.get()
-        if call is not None and response.headers.get("content-type", "").startswith(_STREAM):
-            response.stream = _Answer(response.stream, call)
-        return response
+        return watched(response, call) if call is not None and response.status_code == 200 else response
 
     def _failed(self, request: httpx2.Request, trouble: Trouble) -> httpx2.Response:
         if request.method == "POST":
@@ -146,23 +142,3 @@ class _Client(httpx2.AsyncClient):
 
     def _words(self, fault: Exception) -> str:
         return one_line(without_secrets(str(fault), self._spec), 120).rstrip(".") or type(fault).__name__
-
-
-class _Answer(httpx2.AsyncByteStream):
-    """The stream of an answer. Whoever has the answer reads no further: it ends only where there was none."""
-
-    def __init__(self, stream: Any, call: Call) -> None:
-        self._stream = stream
-        self._call = call
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        numbered = False  # else it cannot be gone on with
-        async for part in self._stream:
-            numbered = numbered or b"id:" in part
-            yield part
-        callbacks = self._call.callbacks
-        if numbered and callbacks is not None and callbacks.paused is not None:
-            callbacks.paused()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

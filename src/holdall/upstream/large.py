@@ -38,6 +38,26 @@ class _Odd(ValueError):
     """Not for this module."""
 
 
+def taken_out(line: bytearray) -> object | None:
+    """The message with what is large in it by its bytes; None where nothing is, and the line is as it was.
+
+    Raises ValueError and RecursionError as `json` does, where what is around it is no message.
+    """
+    structure = without_structure(line)
+    value = parse(line)
+    if structure is None:
+        return value
+    if value is None:
+        text = line.decode("utf-8", "surrogateescape")
+        line.clear()
+        value = json.loads(text)
+    result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
+    if not isinstance(result, dict):
+        raise ValueError("a message with two results")
+    cast("dict[str, Any]", result)[_STRUCTURED] = structure
+    return cast("object", value)
+
+
 def without_structure(line: bytearray, *, large: int = LARGE) -> LargeJson | None:
     """The structured content of the result in this line, where it is large; null stands in its place then."""
     if _NAME not in line:

@@ -168,9 +168,12 @@ class Session:
             # The SDK holds on to a message until the next one comes; this may be a large one.
             result = dict(found)
             found.clear()
-            if str(call.number) not in self.channel.large:
+            if call.large is not None:
+                result, call.large = call.large, None
+            elif str(call.number) in self.channel.large:
+                self.channel.large.discard(str(call.number))
+            else:
                 return result
-            self.channel.large.discard(str(call.number))
             return result if call.takes_large else plain(result)
         except asyncio.CancelledError:
             call.mailbox.close()
