@@ -12,6 +12,7 @@ from tests.gateway.odd_server import rows_of
 from tests.gateway.odd_server import text_of as written
 from tests.gateway.support import HERE, Wire, gateway, text_of, wire
 from tests.gateway.test_keeping import handle_in
+from tests.upstream.support import http_server
 
 pytestmark = pytest.mark.anyio
 SIZE = 3_000_000
@@ -103,22 +104,70 @@ async def test_large_structured_content_that_fits_is_shown_as_it_came(tmp_path: 
         assert await client.call("data alone", bytes=SIZE) == {"content": [], "structuredContent": rows_of(SIZE)}
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells how high memory has been")
+class Memory:
+    """How high the memory of a process has been above what it was."""
+
+    def __init__(self, pid: int | str) -> None:
+        self._process = Path("/proc") / str(pid)
+        self._before = self._told("VmRSS")
+
+    def begin(self) -> None:
+        (self._process / "clear_refs").write_text("5")
+
+    def grown(self) -> int:
+        return self._told("VmHWM") - self._before
+
+    def _told(self, name: str) -> int:
+        lines = (self._process / "status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+tells_memory = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="only Linux tells how high memory has been"
+)
+WAITS = ["--set", "slow_after_seconds=600"]
+
+
+@tells_memory
 @pytest.mark.parametrize("tool", ["text", "data", "data alone", "data beside"])
 async def test_memory_stays_within_three_times_a_result_however_often_one_comes(tmp_path: Path, tool: str) -> None:
-    sent = len(json.dumps(answered(tool, {"bytes": 30_000_000}), ensure_ascii=False).encode())
-    waits = ["--set", "slow_after_seconds=600"]
-    async with wire(gateway(tmp_path, before=waits, server=odd(tmp_path))) as client:
+    size = 30_000_000 if tool == "text" else 10_000_000
+    sent = len(json.dumps(answered(tool, {"bytes": size}), ensure_ascii=False).encode())
+    async with wire(gateway(tmp_path, before=WAITS, server=odd(tmp_path))) as client:
         await client.greet()
         await client.call("text", bytes=200_000)  # what any large result needs is there now
-        process = Path("/proc") / text_of(await client.call("parent"))
-
-        def memory(name: str) -> int:
-            lines = (process / "status").read_text().splitlines()
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-        before = memory("VmRSS")
+        memory = Memory(text_of(await client.call("parent")))
         for _ in range(4 if tool == "text" else 2):
-            (process / "clear_refs").write_text("5")
-            assert "handle" in str(await client.call(tool, bytes=30_000_000))
-            assert memory("VmHWM") - before < 3 * sent
+            memory.begin()
+            assert "handle" in str(await client.call(tool, bytes=size))
+            assert memory.grown() < 3 * sent
+
+
+@tells_memory
+async def test_memory_stays_within_three_times_a_result_over_http(tmp_path: Path) -> None:
+    with http_server(tmp_path) as (spec, _):
+        config = tmp_path / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"web": {"type": "http", "url": spec.url}}}))
+        async with wire(gateway(tmp_path, "--config", str(config), before=WAITS)) as client:
+            await client.greet()
+            await client.call("big", bytes=200_000)
+            memory = Memory(client.process.pid)
+            for _ in range(2):
+                memory.begin()
+                assert "handle: " in text_of(await client.call("big", bytes=30_000_000))
+                assert memory.grown() < 3 * 30_000_000
+
+
+@tells_memory
+async def test_what_calls_in_the_background_gave_is_let_go(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=odd(tmp_path))) as client:
+        await client.greet()
+        memory: Memory | None = None
+        for _ in range(6):
+            handle = handle_in(text_of(await client.call("text", bytes=10_000_000)))
+            assert "Ended" in text_of(await client.call("wait_for_tool_output", handle=handle))
+            memory = memory or Memory(client.process.pid)
+        assert memory is not None
+        memory.begin()
+        await client.call("parent")
+        assert memory.grown() < 25_000_000  # and not 50, which they have
