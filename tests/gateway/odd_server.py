@@ -35,6 +35,10 @@ def result(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
             rows = rows_of(int(arguments["bytes"]))
             said = {"data": json.dumps(rows, indent=1), "data alone": "", "data beside": text_of(2_000_000)}[name]
             return {"content": [{"type": "text", "text": said}] if said else [], "structuredContent": rows}
+        case "blocks":  # as some libraries write a list
+            rows = rows_of(int(arguments["bytes"]))["rows"]
+            blocks = [{"type": "text", "text": json.dumps(row, indent=2)} for row in rows]
+            return {"content": blocks, "structuredContent": {"result": rows}}
         case "two":
             return {"content": [block, block]}
         case "error":

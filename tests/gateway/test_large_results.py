@@ -87,6 +87,8 @@ async def test_large_structured_content_is_kept_whole_and_once(tmp_path: Path) -
             "context_query", handle=alone["structuredContent"]["handle"], sql="select len(rows) as found from t"
         )
         assert str(len(rows["rows"])) in text_of(found)
+        blocks = await client.call("blocks", bytes=SIZE)
+        assert await stored(client, blocks) == "\n".join(json.dumps(row, indent=2) for row in rows["rows"])
         beside = await client.call("data beside", bytes=SIZE)
         assert await stored(client, beside) == written(2_000_000)
         assert beside["structuredContent"]["handle"] != handle_in(text_of(beside))
