@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holdall.policy.ceiling import Ceiling, Forecast
     from holdall.policy.decide import Decision, Fits, Keep, decide
     from holdall.policy.limits import Limits
+    from holdall.policy.retention import Retention
+    from holdall.store.keeping import Quota
     from holdall.store.memory import MemoryStore
     from holdall.store.protocol import OutputStore
     from holdall.text.tokens import Tokenizer
@@ -87,6 +89,8 @@ _HOMES = {
     "holdall.policy.ceiling": ("Ceiling", "Forecast"),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
     "holdall.policy.limits": ("Limits",),
+    "holdall.policy.retention": ("Retention",),
+    "holdall.store.keeping": ("Quota",),
     "holdall.store.memory": ("MemoryStore",),
     "holdall.store.protocol": ("OutputStore",),
     "holdall.text.tokens": ("Tokenizer",),
@@ -169,10 +173,12 @@ __all__ = [
     "OutputStore",
     "Passage",
     "QueryMissing",
+    "Quota",
     "QuotaReached",
     "RealCallsOff",
     "Reply",
     "Request",
+    "Retention",
     "Returned",
     "Running",
     "Said",
