@@ -175,3 +175,9 @@ def test_the_delimiter_is_the_sign_that_parts_nearly_every_line_alike(rows: list
 def test_the_usual_log_of_a_python_program_is_a_log_though_each_line_has_a_comma() -> None:
     lines = "".join(f"2026-01-01 00:00:{n % 60:02},{n % 1000:03} INFO worker started job {n}\n" for n in range(300))
     assert kind_of(lines.encode(), b"", whole=True, valid=True) == "log"
+
+
+@pytest.mark.parametrize("blank", ["\n", "\n \r\n\n", "\ufeff\n"])
+@pytest.mark.parametrize(("line", "kind"), [("x", "text"), ('{"a": "x', "text"), ("2026-11-15T02:00:00Z up ", "log")])
+def test_a_line_that_never_ends_behind_blank_ones_is_told_like_any_other(blank: str, line: str, kind: str) -> None:
+    assert measured(blank + line + "x" * 200_000).kind == kind

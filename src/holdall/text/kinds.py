@@ -45,10 +45,10 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
     start = text.lstrip()
     if not start:
         return "text"
-    lines = text.split("\n")
-    if not whole and len(lines) > 1:
-        lines.pop()  # cut off in the middle
+    *lines, last = text.split("\n")
     lines = list(filter(str.strip, lines))
+    if last.strip() and (whole or not lines):  # cut off in the middle it is better than nothing, and no more
+        lines.append(last)
     if start[0] in "{[":
         if _is_ndjson(lines, whole):
             return "ndjson"
