@@ -35,7 +35,8 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     aside: tuple[Facts, ...] = ()
     if prepared.parts is not None:
         parts, aside = await set_aside(core, prepared.parts, prepared.origin, prepared.limits)
-        prepared = replace(prepared, parts=parts, output=parts.whole)
+        if parts is not prepared.parts:
+            prepared = replace(prepared, parts=parts, output=parts.whole)
     decision = _with_room(core, prepared, room)
     if isinstance(decision, Fits) and prepared.fault is not None:
         decision = Keep("bytes")  # it is only the beginning of what there was
@@ -83,7 +84,8 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Ta
     origin = prepared.origin
     if prepared.parts is not None:
         parts, more = await set_structure_aside(core, prepared.parts, origin, prepared.limits, None)
-        prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
+        if parts is not prepared.parts:
+            prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
     if core.policy_of(origin.tool).store == "always":
         try:
             facts = await keep(core, prepared.source, origin, notes=prepared.notes)

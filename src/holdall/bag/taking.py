@@ -57,7 +57,7 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
             head = gathered.head
             return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, is_part=True, started=started)
         value = gathered.value
-    return replace(_measured(core, value, origin, limits), started=started)
+    return _measured(core, value, origin, limits, started)
 
 
 def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
@@ -104,24 +104,27 @@ async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.R
     return await asyncio.to_thread(streams.gathered_sync, parts, most)
 
 
-def _measured(core: Core, output: object, origin: Origin, limits: Limits) -> Prepared:
+def _measured(core: Core, output: object, origin: Origin, limits: Limits, started: float) -> Prepared:
     def fits(text: str) -> Decision:
         return decide(text, limits=limits, tokenizer=core.tokenizer)
 
     if isinstance(output, _SCALARS):
-        return Prepared(output, origin, limits, Fits(), "".join(json_text(output)), output)
+        return Prepared(output, origin, limits, Fits(), "".join(json_text(output)), output, started=started)
     if isinstance(output, _BYTES):
-        return _measured_bytes(core, cast("bytes", output), origin, limits)
+        return replace(_measured_bytes(core, cast("bytes", output), origin, limits), started=started)
     parts = take_apart(output)
     if parts is not None:
         text = parts.text or ""
-        origin = replace(origin, is_error=origin.is_error or parts.is_error)
-        return Prepared(output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error)
+        if parts.is_error and not origin.is_error:
+            origin = replace(origin, is_error=True)
+        return Prepared(
+            output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, started=started
+        )
     try:
         text, notes = "".join(json_text(output)), ()
     except HoldallError as problem:  # what JSON cannot say is told as Python tells it
         text, notes = repr(output), (str(problem),)
-    return Prepared(output, origin, limits, fits(text), text, text, None, notes)
+    return Prepared(output, origin, limits, fits(text), text, text, None, notes, started=started)
 
 
 def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> Prepared:

@@ -8,9 +8,9 @@ Sizes are decided at the close: an output that alone would fit may have to be ke
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from holdall.bag.dispatch import Dispatched, Dispatching
 from holdall.bag.settling import settle
@@ -24,6 +24,8 @@ from holdall.values.taken import Running, Taken
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
 _LEAST_ANSWER = 256
+
+_T = TypeVar("_T")
 
 
 class Pending:
@@ -105,7 +107,7 @@ class Turn:
             await asyncio.gather(*works, return_exceptions=True)
             return
         try:
-            done = await asyncio.gather(*works)
+            done = await _all_of(works)
         except BaseException:
             for work in works:
                 work.cancel()
@@ -127,7 +129,7 @@ class Turn:
         if self._room is not None:
             rooms = list(share(self._room, [self._want(one) for one in done]))
         settled = [self._settled(at, one, room) for at, (one, room) in enumerate(zip(done, rooms, strict=True))]
-        for pending, result in zip(self._pending, await asyncio.gather(*settled), strict=True):
+        for pending, result in zip(self._pending, await _all_of(settled), strict=True):
             pending.settled(result)
 
     async def _settled(self, at: int, one: Prepared | Answer | Running, room: int | None) -> Taken | Answer:
@@ -151,3 +153,8 @@ class Turn:
         if isinstance(one.decision, Fits):
             return Want(tokens_of(self._bag, one), least)
         return Want(least, least)
+
+
+async def _all_of(works: Sequence[Awaitable[_T]]) -> list[_T]:
+    """`asyncio.gather`; most turns have one call, which needs no task of its own."""
+    return [await works[0]] if len(works) == 1 else list(await asyncio.gather(*works))
