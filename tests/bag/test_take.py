@@ -396,3 +396,22 @@ async def test_in_the_clamp_dialect_binary_data_is_told_by_its_size_and_handle(t
         assert isinstance(cut, Kept)
         shown = (await bag.coverage(cut.handle)).shown.bytes()
         assert 40_000 < shown < 51_200
+
+
+@requirement("store:take-never-raises")
+@pytest.mark.parametrize("part", ["holdall.policy.measure.kind_of", "holdall.verbs.glimpse.outline"])
+async def test_a_guess_that_fails_costs_the_picture_and_never_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(part, fails)
+    async with opened(tmp_path) as bag:
+        with pytest.warns(UserWarning, match=r"Holdall could not .* IndexError.* Please report it"):
+            taken = await bag.take(LOG, tool="fetch")
+        assert isinstance(taken, Kept)
+        assert taken.handle in taken.content
+        assert b"".join([part async for part in bag.stream(taken.handle)]) == LOG.encode()
+        told = "its kind could not be told (IndexError)" in taken.artifact.measure.notes
+        assert told == (part == "holdall.policy.measure.kind_of")

@@ -4,6 +4,7 @@ The sha256 is computed beside this, in a thread of its own, by whoever feeds the
 that can run on another core. Memory is flat: one block, the samples for tokens, and 24 bytes a block.
 """
 
+import warnings
 from array import array
 from copy import copy
 from dataclasses import replace
@@ -15,7 +16,7 @@ from holdall.text.kinds import SAMPLE, TAIL, json_complaint, kind_of
 from holdall.text.tokens import Tokenizer, TokenMeter
 from holdall.text.utf8 import CharCounter
 from holdall.values.blocks import BLOCK, BlockTable
-from holdall.values.facts import Measure
+from holdall.values.facts import Kind, Measure
 from holdall.values.spans import Totals
 
 checksum = xxhash.xxh3_64_intdigest
@@ -96,7 +97,7 @@ class Measurer:
         tokens, exact = self._tokens.finish()
         head = bytes(self._head)
         whole = self.bytes <= len(head)
-        kind = kind_of(head, self._tail, whole=whole, valid=self._chars.valid)
+        kind, wrong = self._kind(head, whole)
         measure = Measure(
             bytes=self.bytes,
             chars=self.chars,
@@ -109,7 +110,15 @@ class Measurer:
             kind=kind,
             utf8=self._chars.valid,
         )
-        return replace(measure, notes=self._notes(kind, head, whole)), self.table
+        return replace(measure, notes=wrong or self._notes(kind, head, whole)), self.table
+
+    def _kind(self, head: bytes, whole: bool) -> tuple[Kind, tuple[str, ...]]:
+        """A guess: whatever is wrong with it, what was measured is kept. The tests make an error of the warning."""
+        try:
+            return kind_of(head, self._tail, whole=whole, valid=self._chars.valid), ()
+        except Exception as problem:
+            warnings.warn(f"Holdall could not tell the kind of an output: {problem!r}. Please report it.", stacklevel=2)
+            return "text", (f"its kind could not be told ({type(problem).__name__})",)
 
     def _notes(self, kind: str, head: bytes, whole: bool) -> tuple[str, ...]:
         if kind == "json" and whole and len(head) <= _STRICT_CHECK_UP_TO:

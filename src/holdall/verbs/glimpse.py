@@ -1,5 +1,6 @@
 """The two ends of an output, its outline, and whether all of it would fit: what a notice is built from."""
 
+import warnings
 from collections.abc import Callable
 
 from holdall.policy.decide import Fits, decide
@@ -7,6 +8,7 @@ from holdall.policy.limits import Limits
 from holdall.store.protocol import OutputReader
 from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Tokenizer
+from holdall.values.errors import HoldallError
 from holdall.verbs.locate import line_of_byte
 from holdall.wire.frugal import counter
 from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
@@ -45,16 +47,23 @@ def glimpse(
     return View(facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near)
 
 
-def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline:
+def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline | None:
+    """None where none can be made: then the notice has the two ends. The tests make an error of the warning."""
     besides = _BESIDES_JSON if reader.facts.measure.kind == "json" else _BESIDES
     room = Room(max(_LEAST * most_tokens, most_tokens - besides), counter(tokenizer))
-    return outline(
-        reader.read,
-        reader.facts.measure,
-        tool=reader.facts.origin.tool,
-        room=room,
-        line_at=lambda byte: line_of_byte(reader, byte),
-    )
+    try:
+        return outline(
+            reader.read,
+            reader.facts.measure,
+            tool=reader.facts.origin.tool,
+            room=room,
+            line_at=lambda byte: line_of_byte(reader, byte),
+        )
+    except (HoldallError, OSError):  # what is stored cannot be read: whoever asks is told that
+        raise
+    except Exception as problem:
+        warnings.warn(f"Holdall could not outline an output: {problem!r}. Please report it.", stacklevel=2)
+        return None
 
 
 def whole_text(reader: OutputReader, limits: Limits, tokenizer: Tokenizer) -> str | None:
