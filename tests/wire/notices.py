@@ -27,7 +27,8 @@ def reader_with(data: bytes, **facts: Any) -> FileReader:
     """An output with these facts, and `tool` and its like of its origin."""
     reader = reader_of(data, handle="k3f9")
     origin = {name: facts.pop(name) for name in list(facts) if name in Origin.__slots__}
-    return FileReader(reader.fileno(), replace(reader.facts, origin=Origin(**origin), **facts), reader.table)
+    reader.facts = replace(reader.facts, origin=Origin(**origin), **facts)
+    return reader
 
 
 def view_of(
