@@ -181,15 +181,6 @@ async def test_an_error_keeps_its_mark_and_its_traceback_goes_to_the_facts(tmp_p
         assert (await bag.show(large.handle)).origin.traceback == large.artifact.origin.traceback
 
 
-async def test_a_cancellation_is_no_result(tmp_path: Path) -> None:
-    async def cancelled() -> None:
-        raise asyncio.CancelledError
-
-    async with opened(tmp_path) as bag:
-        with pytest.raises(asyncio.CancelledError):
-            await bag.run(cancelled())
-
-
 # Policy
 
 

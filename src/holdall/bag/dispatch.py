@@ -17,6 +17,7 @@ from holdall.bag.calling import Calling
 from holdall.bag.calls import Poured, called
 from holdall.bag.commands import Command, CommandFailed
 from holdall.bag.core import Parts
+from holdall.bag.joining import after_written
 from holdall.bag.references import Passed
 from holdall.bag.sinks import Sink
 from holdall.bag.taking import Prepared, prepare, stored, text_of
@@ -28,6 +29,7 @@ from holdall.wire.clamp import traceback_of
 from holdall.wire.parts import take_apart
 from holdall.wire.view import View
 
+_SAID_SO = "the tool said that it failed"
 _MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
 
 
@@ -40,6 +42,7 @@ class Dispatched:
     job: Job
     handle: str = ""
     facts: Facts | None = None  # of a call in the background that has ended
+    error: str = ""  # that what it gave is an error, where it was no exception
     last: str | bytes | None = None  # what it gave, where that is more than its text
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
@@ -64,7 +67,8 @@ class Dispatching(Calling):
         """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
-        sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD)
+        stores = self.policy_of(origin.tool).store != "never" and self.dialect.stores
+        sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD, stores=stores)
 
         async def resolved() -> object:
             arguments = await references.resolve(self, origin.arguments, origin.tool, schema)
@@ -79,9 +83,14 @@ class Dispatching(Calling):
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
         """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
-        patience = 0.0 if one.background else self._patience(one.origin)
-        while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
-            pass  # whoever it waits for would be asked by a call that is gone
+        patience = self._patience(one)
+        try:
+            while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
+                pass  # whoever it waits for would be asked by a call that is gone
+        except asyncio.CancelledError:
+            if not one.sink.is_empty and one.sink.begin():  # at once: who is cancelled does not wait for a thread
+                self._finished(one, "cancelled")
+            raise
         if ended:
             return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
         # From here on its end is stored by `_ended`, however soon it comes.
@@ -104,30 +113,36 @@ class Dispatching(Calling):
 
     # Inside
 
-    def _patience(self, origin: Origin) -> float | None:
+    def _patience(self, one: Dispatched) -> float | None:
         """Seconds before a call goes to the background; None where it never does."""
-        never = self.policy_of(origin.tool).never_async or not self.settings.async_enabled
+        if not one.sink.stores:
+            return None  # of what may not be kept, nobody could fetch anything later
+        if one.background:
+            return 0.0
+        never = self.policy_of(one.origin.tool).never_async or not self.settings.async_enabled
         return None if never or not self.dialect.races else self.settings.slow_after_seconds
 
     async def _prepared(self, one: Dispatched) -> Prepared:
         """Of a call that has ended before the clock."""
         outcome, sink = one.job.outcome, one.sink
-        if isinstance(outcome, asyncio.CancelledError):
-            raise outcome
+        if isinstance(outcome, asyncio.CancelledError) and one.job.ending is not None:
+            raise outcome  # else nobody has cancelled it: the tool itself raised that, and it is an error like others
         if sink.handle:
-            facts = await asyncio.to_thread(self._finished, one, after("running", _step_of(outcome)))
+            await self._told(one)
+            state = after("running", "raised" if one.error else _step_of(outcome))
+            facts = await asyncio.to_thread(self._finished, one, state)
             if facts is not None:
-                return stored(self, facts, one.origin)
+                return stored(self, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
         if sink.fault is not None and not sink.is_empty:
-            return replace(await prepare(self, sink.joined(), one.origin), fault=sink.fault)
+            return replace(await prepare(self, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
         if isinstance(outcome, Poured):
             return await prepare(self, sink.joined(), one.origin)
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
-            said = f"{text_of(sink.joined())}\n[{_reason(outcome)}]"
+            said = after_written(sink.joined(), f"\n[{_reason(outcome)}]")
             return await prepare(self, said, replace(one.origin, is_error=True))
         if not sink.is_empty:
-            return await prepare(self, f"{text_of(sink.joined())}{text_of(outcome)}", one.origin)
+            return await prepare(self, after_written(sink.joined(), outcome), one.origin)
         return await prepare(self, outcome, one.origin)
 
     async def _ended(self, one: Dispatched, step: Step) -> None:
@@ -136,8 +151,8 @@ class Dispatching(Calling):
             one.handle = await asyncio.to_thread(one.sink.begin)
         if not one.handle:
             return
-        if not isinstance(one.job.outcome, str | BaseException) and (parts := take_apart(one.job.outcome)) is not None:
-            one.last = await flattened(self, parts, one.origin)
+        await self._told(one)
+        step = "raised" if one.error and step == "finished" else step
         facts = await asyncio.to_thread(self._finished, one, after("running", step))
         one.last = None
         one.job.forget()
@@ -149,10 +164,23 @@ class Dispatching(Calling):
             seconds=self.jobs.age(one.job), bytes=measure.bytes, tokens=measure.tokens, why=one.facts.error,
         )  # fmt: skip
 
+    async def _told(self, one: Dispatched) -> None:
+        """What it returned as the text that ends its output, with what is no text set aside, and whether it failed."""
+        outcome = one.job.outcome
+        if isinstance(outcome, str | BaseException):
+            return
+        try:
+            parts = take_apart(outcome)
+            if parts is not None:
+                one.last = await flattened(self, parts, one.origin)
+                one.error = _SAID_SO if parts.is_error else ""
+        except Exception as problem:  # an object of the tool's own may do anything; its call must end all the same
+            one.last = f"[what the tool returned cannot be read: {type(problem).__name__}: {problem}]"
+
     def _finished(self, one: Dispatched, state: State) -> Facts | None:
         outcome = one.job.outcome
         code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
-        error = _reason(outcome) if isinstance(outcome, BaseException) else ""
+        error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
         last: object = None
         if not isinstance(outcome, Poured | BaseException) and outcome is not None:
             whole = outcome if isinstance(outcome, bytes) else None  # as it came

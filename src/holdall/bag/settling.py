@@ -47,6 +47,8 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total = await drained(prepared.source) if prepared.is_part else None
         return await _unkept(core, prepared, fault, decision, room, total)
+    if prepared.stored is not None and core.dialect.shorten is not None:
+        prepared = await _with_beginning(core, prepared, prepared.stored)
     views: list[View | None] = []
 
     def look(facts: Facts) -> None:
@@ -59,7 +61,7 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes, then=look)
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
-        return await _unkept(core, prepared, fault, decision, room)
+        return await _unkept(core, prepared, fault, decision, room, prepared.total)
     view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts, notice_room))
     return await _noticed(core, prepared, facts, aside, decision, view)
 
@@ -143,7 +145,7 @@ async def _unkept(
         content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:
         # Of a stream only the beginning is at hand: there are no two ends to show.
-        shorten = clamped if prepared.is_part else core.dialect.shorten or clamped
+        shorten = clamped if _is_incomplete(prepared) else core.dialect.shorten or clamped
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
@@ -167,7 +169,20 @@ def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, ha
     if tokens is not None and decision.reason in ("tokens", "room", "bytes"):
         most = _bytes_for(core, text, most, tokens)
     shown = replace(limits, bytes=most, chars=None, tokens=None)
-    return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag())
+    incomplete = _is_incomplete(prepared)
+    return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag(), incomplete=incomplete)
+
+
+def _is_incomplete(prepared: Prepared) -> bool:
+    return prepared.is_part or prepared.fault is not None
+
+
+async def _with_beginning(core: Core, prepared: Prepared, facts: Facts) -> Prepared:
+    """With as much of what is in the store already as a dialect shows that shows the beginning."""
+    most = min(prepared.limits.bytes or MAX_BYTES, facts.measure.bytes)
+    head = await core.on(facts.handle, lambda reader: reader.read(0, most))
+    text = head.decode("utf-8", "replace")
+    return replace(prepared, output=text, text=text, is_part=most < facts.measure.bytes)
 
 
 def _bytes_for(core: Core, text: str, most: int, tokens: int) -> int:

@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable
 
 from holdall.bag.core import Core
+from holdall.bag.streams import value_size
 from holdall.store.protocol import OutputWriter
 from holdall.store.sources import Source
-from holdall.values.errors import StoreFault
+from holdall.text.excerpt import byte_count
+from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.facts import Facts, Origin, State
 from holdall.wire.blocks import is_known_block
 
@@ -20,10 +22,10 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 class Sink:
     __slots__ = (
         "_core", "_finished", "_lock", "_most", "_only_blocks", "_origin", "_parts", "_size", "_writer", "fault",
-        "listeners",
+        "listeners", "stores",
     )  # fmt: skip
 
-    def __init__(self, core: Core, origin: Origin, most: int) -> None:
+    def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
         self._core = core
         self._origin = origin
         self._most = most
@@ -33,7 +35,8 @@ class Sink:
         self._lock = threading.Lock()
         self._writer: OutputWriter | None = None
         self._finished = False
-        self.fault: StoreFault | OSError | None = None
+        self.stores = stores  # whether any of it may reach the store
+        self.fault: StoreFault | NeverStored | OSError | None = None
         self.listeners: tuple[Callable[[], None], ...] = ()  # called after each write, from the thread that wrote
 
     @property
@@ -50,25 +53,31 @@ class Sink:
     def is_empty(self) -> bool:
         return not self._parts and self._writer is None
 
+    @property
+    def total(self) -> int:
+        """Bytes that were written, about, while they were not stored: also those that could not be held."""
+        return self._size
+
     def write(self, part: Part) -> None:
         with self._lock:
             if self._finished:
                 return  # of a call that was left alone: its output has ended
             if self._writer is not None:
                 self._store(part)
-            elif self.fault is None:
-                self._parts.append(part)
-                self._only_blocks = self._only_blocks and is_known_block(part)
-                self._size += len(part) if isinstance(part, str | bytes) else 1024
-                if self._size > self._most and not self._only_blocks:
-                    self._begin()
+            else:
+                self._size += _size(part)
+                if self.fault is None:
+                    self._parts.append(part)
+                    self._only_blocks = self._only_blocks and is_known_block(part)
+                    if self._size > self._most and not self._only_blocks:
+                        self._begin()
         for listener in self.listeners:
             listener()
 
     def begin(self) -> str:
         """Give it a handle now; empty where the store refuses, and `fault` says why."""
         with self._lock:
-            if self._writer is None and self.fault is None:
+            if self._writer is None and self.fault is None and self.stores:
                 self._begin()
         return self.handle
 
@@ -100,6 +109,9 @@ class Sink:
     # Inside; the lock is held
 
     def _begin(self) -> None:
+        if not self.stores:
+            self.fault = NeverStored(self._origin.tool, by_dialect=not self._core.dialect.stores)
+            return
         try:
             self._writer = self._core.store.begin(self._core.session, self._origin)
         except (StoreFault, OSError) as problem:
@@ -117,6 +129,12 @@ class Sink:
                 self._writer.write(chunk)
         except (StoreFault, OSError) as problem:
             self.fault = problem
+
+
+def _size(part: Part) -> int:
+    if isinstance(part, str):
+        return byte_count(part)
+    return len(part) if isinstance(part, bytes | bytearray) else value_size(part)
 
 
 class Writer:

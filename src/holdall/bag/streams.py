@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdall.store.sources import Source
+from holdall.store.sources import Source, json_text
 from holdall.wire.blocks import is_known_block
 
 _MORE = 64 * 1024  # beyond the limit, so that a stream that fits is never taken for one that does not
@@ -139,4 +139,12 @@ def _text(parts: list[object]) -> str:
 def _size(part: object) -> int:
     if isinstance(part, str | bytes | bytearray):
         return len(part)
-    return part.nbytes if isinstance(part, memoryview) else 1024
+    return part.nbytes if isinstance(part, memoryview) else value_size(part)
+
+
+def value_size(value: object) -> int:
+    """Bytes, about, of a value as it will be written."""
+    try:
+        return sum(map(len, json_text(value)))
+    except Exception:  # told when it is written
+        return 1024

@@ -41,6 +41,7 @@ class Prepared:
     is_part: bool = False  # `text` is only the beginning of a stream that goes on
     stored: Facts | None = None  # what is in the store already
     fault: Exception | None = None  # why what there was could not be stored
+    total: int | None = None  # bytes in all, where `text` is only the beginning of them
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -51,7 +52,7 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     if isinstance(output, BaseException):
         origin = replace(origin, is_error=True, traceback=traceback_of(output))
         value = clamp_error(output, _NO_LIMITS)
-    elif streams.is_stream(value):
+    elif _is_stream(value):
         gathered = await _gathered(value, limits)
         if isinstance(gathered, streams.Rest):
             head = gathered.head
@@ -67,15 +68,25 @@ def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
 
 def text_of(output: object) -> str:
     """What a model would read of a value that stands beside other text."""
-    parts = take_apart(output)
+    parts = _apart(output)
     if parts is not None:
         return parts.text or ""
     if isinstance(output, bytes):
         return output.decode("utf-8", "replace")
+    return value_text(output)[0]
+
+
+def value_text(value: object) -> tuple[str, tuple[str, ...]]:
+    """Any value as text, and what is to be said of that. Never raises, whatever the value does when it is looked at."""
     try:
-        return "".join(json_text(output))
-    except HoldallError:
-        return repr(output)
+        return "".join(json_text(value)), ()
+    except Exception as problem:  # what JSON cannot say is told as Python tells it
+        note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__} as it was read"
+    try:
+        return repr(value), (note,)
+    except Exception as problem:
+        why = f"{type(problem).__name__}: {problem}"
+        return f"[a value of type {type(value).__name__} that cannot be written: {why}]", (note,)
 
 
 def with_text(prepared: Prepared) -> Prepared:
@@ -95,6 +106,20 @@ def tokens_of(core: Core, prepared: Prepared) -> int:
     return len(cast("bytes", prepared.source))
 
 
+def _apart(output: object) -> Parts | None:
+    try:
+        return take_apart(output)
+    except Exception:  # an object of the tool's own may do anything when it is looked at: then it is a value
+        return None
+
+
+def _is_stream(value: object) -> bool:
+    try:
+        return streams.is_stream(value)
+    except Exception:
+        return False
+
+
 async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Rest:
     most = limits.bytes or _MOST_HELD
     later = streams.asynchronous(output)
@@ -109,10 +134,11 @@ def _measured(core: Core, output: object, origin: Origin, limits: Limits, starte
         return decide(text, limits=limits, tokenizer=core.tokenizer)
 
     if isinstance(output, _SCALARS):
-        return Prepared(output, origin, limits, Fits(), "".join(json_text(output)), output, started=started)
+        text, notes = value_text(output)
+        return Prepared(output, origin, limits, Fits(), text, text if notes else output, notes=notes, started=started)
     if isinstance(output, _BYTES):
         return replace(_measured_bytes(core, cast("bytes", output), origin, limits), started=started)
-    parts = take_apart(output)
+    parts = _apart(output)
     if parts is not None:
         text = parts.text or ""
         if parts.is_error and not origin.is_error:
@@ -120,10 +146,7 @@ def _measured(core: Core, output: object, origin: Origin, limits: Limits, starte
         return Prepared(
             output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, started=started
         )
-    try:
-        text, notes = "".join(json_text(output)), ()
-    except HoldallError as problem:  # what JSON cannot say is told as Python tells it
-        text, notes = repr(output), (str(problem),)
+    text, notes = value_text(output)
     return Prepared(output, origin, limits, fits(text), text, text, None, notes, started=started)
 
 

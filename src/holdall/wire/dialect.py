@@ -30,7 +30,8 @@ class Cut:
     handle: str = ""  # where the whole is kept; empty where it is not
     why: str = ""  # why it is not
     tag: str = ""
-    total_bytes: int | None = None  # of a stream of which `result` is only the beginning
+    incomplete: bool = False  # `result` is only the beginning: it says so, however short it is
+    total_bytes: int | None = None  # of all of it, where that is known
 
 
 def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:

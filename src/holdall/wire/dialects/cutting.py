@@ -20,7 +20,9 @@ def clamped(cut: Cut) -> object:
         gone = f"{gone}; there were {cut.total_bytes:,} bytes in all"
     over = cut.over
     suffix = suffix_for(over.bytes, over.lines, max_tokens=over.tokens, room=cut.room, handle=cut.handle, gone=gone)
-    return clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
+    shown = clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
+    parts = take_apart(shown) if cut.incomplete and shown is cut.result else None
+    return parts.with_text((parts.text or "") + suffix) if parts is not None else shown
 
 
 def _truncated(cut: Cut) -> object:

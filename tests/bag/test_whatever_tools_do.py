@@ -1,0 +1,255 @@
+"""Tools that write and return, fail in odd ways, or whose output may not be kept: nothing is lost, nothing slips through."""
+
+import asyncio
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Command, Holdall, Inline, Kept, Running, ToolPolicy, Unkept
+from tests.bag.shapes import opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+SECRET = "SECRETTOKEN"
+PICTURE = {"type": "image", "data": base64.b64encode(b"\x89PNG" + bytes(100)).decode(), "mimeType": "image/png"}
+NEVER = {"vault": ToolPolicy(store="never")}
+
+
+async def whole(bag: Holdall, handle: str) -> bytes:
+    return b"".join([part async for part in bag.stream(handle)])
+
+
+def on_disk(folder: Path) -> bool:
+    found = subprocess.run(["grep", "-rl", SECRET, str(folder)], capture_output=True, text=True, check=False)
+    return bool(found.stdout)
+
+
+# What may not be kept
+
+
+async def slow() -> str:
+    await asyncio.sleep(0.05)
+    return SECRET
+
+
+async def writing(writer: Any) -> str:
+    for _ in range(20):
+        writer.write(f"{SECRET} " * 1000)
+        await asyncio.sleep(0)
+    return "the end"
+
+
+def generated() -> Iterator[str]:
+    for _ in range(20):
+        yield f"{SECRET} " * 1000
+
+
+COMMAND = Command([sys.executable, "-c", f"print('{SECRET} ' * 30_000)"])
+
+
+@requirement("store:unkept-clamped-text")
+@pytest.mark.parametrize("call", [slow, writing, generated, COMMAND], ids=["slow", "writing", "generated", "command"])
+@pytest.mark.parametrize("background", [False, True])
+async def test_of_a_tool_that_may_not_be_stored_nothing_reaches_the_disk(
+    tmp_path: Path, call: Any, background: bool
+) -> None:
+    async with opened(tmp_path, slow_after_seconds=0.01, tools=NEVER) as bag:
+        taken = await bag.run(call, tool="vault", background=background)
+        assert isinstance(taken, Inline | Unkept)  # there is no handle that anybody could ask for
+        assert SECRET in str(taken.content)
+        if call is not slow:
+            assert isinstance(taken, Unkept)
+            assert "the rest was not kept and is gone" in str(taken.content)
+        assert await bag.outputs() == []
+    assert not on_disk(tmp_path)
+
+
+# Streams of values
+
+
+@pytest.mark.parametrize("dialect", ["clamp", "legacy", "holdall"])
+async def test_a_stream_of_values_is_whole_or_says_what_is_missing(tmp_path: Path, dialect: str) -> None:
+    async with opened(tmp_path, dialect=dialect) as bag:
+        few = await bag.take({"i": number} for number in range(150))
+        assert isinstance(few, Inline)
+        assert '{"i": 149}' in few.content
+        many = await bag.take({"i": number} for number in range(50_000))
+        if dialect == "legacy":
+            assert isinstance(many, Unkept)
+            assert "the rest was not kept and is gone" in many.content
+        else:
+            assert isinstance(many, Kept)
+            assert many.handle in many.content
+            assert (await whole(bag, many.handle)).count(b'{"i": ') == 50_000
+
+
+async def test_where_a_stream_cannot_be_kept_its_beginning_says_so(tmp_path: Path) -> None:
+    async with opened(tmp_path, session_quota_bytes=1000) as bag:
+        taken = await bag.take({"i": number} for number in range(50_000))
+        assert isinstance(taken, Unkept)
+        assert "the rest was not kept and is gone" in taken.content
+
+
+async def test_a_dialect_that_shows_the_beginning_shows_that_of_what_was_written(tmp_path: Path) -> None:
+    def call(writer: Any) -> None:
+        for number in range(20_000):
+            writer.write(f"line {number}\n")
+
+    async with opened(tmp_path, dialect="clamp") as bag:
+        taken = await bag.run(call)
+        assert isinstance(taken, Kept)
+        assert taken.content.startswith("line 0\nline 1\n")
+        assert taken.handle in taken.content
+
+
+# Writing and returning
+
+
+async def test_what_a_tool_returns_after_it_wrote_keeps_its_form(tmp_path: Path) -> None:
+    def picture(writer: Any) -> object:
+        writer.write("log\n")
+        return [PICTURE]
+
+    def error(writer: Any) -> object:
+        writer.write("log\n")
+        return {"content": [{"type": "text", "text": "hi"}, PICTURE], "isError": True, "structuredContent": {"a": 1}}
+
+    def data(writer: Any) -> object:
+        writer.write("log\n")
+        return b"\xff\xfe\x00"
+
+    def odd(writer: Any) -> object:
+        writer.write(b"\xff\xfe\x00")
+        return "text"
+
+    def fails(writer: Any) -> object:
+        writer.write(b"\xff\xfe\x00")
+        raise ValueError("no")
+
+    async with opened(tmp_path) as bag:
+        assert (await bag.run(picture)).content == [{"type": "text", "text": "log\n"}, PICTURE]
+        taken = await bag.run(error)
+        assert taken.is_error
+        assert taken.content["content"] == [{"type": "text", "text": "log\n"}, {"type": "text", "text": "hi"}, PICTURE]
+        assert taken.content["structuredContent"] == {"a": 1}
+        assert (await bag.run(data)).content == b"log\n\xff\xfe\x00"
+        assert (await bag.run(odd)).content == b"\xff\xfe\x00text"
+        failed = await bag.run(fails)
+        assert failed.is_error
+        assert failed.content.startswith(b"\xff\xfe\x00\n[ValueError: no")
+        printing = "import sys; sys.stdout.buffer.write(b'\\xff\\xfe\\x00abc'); sys.exit(3)"
+        command = await bag.run(Command([sys.executable, "-c", printing]))
+        assert command.is_error
+        assert command.content.startswith(b"\xff\xfe\x00abc\n[exit code 3")
+
+
+async def test_what_a_tool_returns_after_much_was_written_can_be_reached(tmp_path: Path) -> None:
+    def call(writer: Any) -> object:
+        writer.write("x" * 60_000)
+        return {"content": [{"type": "text", "text": "hi"}, PICTURE], "isError": True}
+
+    async with opened(tmp_path) as bag:
+        taken = await bag.run(call)
+        assert isinstance(taken, Kept)
+        assert taken.is_error
+        assert taken.artifact.state == "failed"
+        kept = (await whole(bag, taken.handle)).decode()
+        assert "hi" in kept
+        picture = next(one for one in await bag.outputs() if one.handle != taken.handle)
+        assert picture.handle in kept
+        assert await whole(bag, picture.handle) == b"\x89PNG" + bytes(100)
+
+
+async def test_a_slow_tool_that_says_that_it_failed_is_told_as_failed(tmp_path: Path) -> None:
+    async def call() -> object:
+        await asyncio.sleep(0.02)
+        return {"content": [{"type": "text", "text": "no such file"}], "isError": True}
+
+    async with opened(tmp_path, slow_after_seconds=0) as bag:
+        running = await bag.run(call, tool="fetch")
+        assert isinstance(running, Running)
+        [ended] = (await bag.wait(running.handle)).ended
+        assert ended.state == "failed"
+        assert ended.error == "the tool said that it failed"
+        assert await whole(bag, running.handle) == b"no such file"
+
+
+# Values that do odd things
+
+
+class Broken:
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError("do not look")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("do not look")
+
+
+class BrokenDict(dict[str, object]):
+    def items(self) -> Any:
+        raise RuntimeError("do not look")
+
+
+class BrokenList(list[object]):
+    def __len__(self) -> int:
+        raise RuntimeError("do not look")
+
+
+ODD: list[object] = [10**5000, [10**5000] * 3, Broken(), BrokenDict(a=1), BrokenList([1])]
+
+
+@requirement("store:take-never-raises")
+@pytest.mark.parametrize("value", ODD, ids=["int", "ints", "object", "dict", "list"])
+async def test_a_value_that_cannot_be_written_is_told_and_harms_no_other_call(tmp_path: Path, value: object) -> None:
+    async def call() -> object:
+        return value
+
+    async with opened(tmp_path) as bag:
+        for taken in (await bag.take(value), await bag.run(call)):
+            assert isinstance(taken, Inline)
+        async with bag.turn() as turn:
+            odd, good = turn.run(call), turn.run(slow)
+        assert good.content == SECRET
+        assert isinstance(odd.result, Inline)  # the value itself, or that it failed
+    async with opened(tmp_path, slow_after_seconds=0) as bag:
+        running = await bag.run(call)
+        if isinstance(running, Running):
+            [ended] = (await bag.wait(running.handle)).ended
+            assert ended.state == "ready"
+
+
+async def test_a_tool_that_raises_a_cancellation_of_its_own_has_failed_and_its_turn_goes_on(tmp_path: Path) -> None:
+    async def call() -> str:
+        raise asyncio.CancelledError
+
+    async with opened(tmp_path) as bag:
+        taken = await bag.run(call)
+        assert taken.is_error
+        async with bag.turn() as turn:
+            odd, good = turn.run(call), turn.run(slow)
+        assert odd.result.is_error
+        assert good.content == SECRET
+
+
+async def test_what_a_cancelled_call_had_written_is_kept(tmp_path: Path) -> None:
+    wrote = asyncio.Event()
+
+    async def call(writer: Any) -> None:
+        writer.write("as far as it came\n")
+        wrote.set()
+        await asyncio.sleep(60)
+
+    async with opened(tmp_path) as bag:
+        task = asyncio.ensure_future(bag.run(call, tool="crawl"))
+        await wrote.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        [facts] = await bag.outputs()
+        assert (facts.state, facts.origin.tool) == ("cancelled", "crawl")
+        assert await whole(bag, facts.handle) == b"as far as it came\n"
