@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.upstream.codec import decode
+from holdall.upstream.codec import Kept, decode
 from holdall.upstream.large import only_text, parse, plain, without_structure
 from holdall.upstream.sdk import types
 from holdall.values.large import LargeJson, LargeText
@@ -73,14 +73,14 @@ def test_a_message_with_large_structured_content_is_what_json_reads() -> None:
     text = "a line\n" * 200_000
     for content in ([], [{"type": "text", "text": "60,000 rows"}], [{"type": "text", "text": text}]):
         message = in_result({"rows": rows}, content=content)
-        large_in = set[str]()
-        [found] = decode(bytearray(json.dumps(message).encode()), large_in)
-        assert large_in == {"1"}
+        kept = Kept()
+        [found] = decode(bytearray(json.dumps(message).encode()), kept)
+        assert kept.large == {"1"}
         assert isinstance(found, types.JSONRPCResponse)
         assert isinstance(found.result["structuredContent"], LargeJson)
         assert plain(found.result) == message["result"]
     two = f'{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{json.dumps(rows)}}},"result":5}}'
-    [refused] = decode(bytearray(two.encode()), set())
+    [refused] = decode(bytearray(two.encode()), Kept())
     assert isinstance(refused, types.JSONRPCError)
 
 

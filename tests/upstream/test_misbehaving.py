@@ -173,7 +173,7 @@ async def test_a_reply_that_is_none_is_an_error_now_and_not_at_the_deadline(tool
                 "no result": 'MCP server "bad" answered "no result" with a reply without a result.',
                 "result is a list": 'MCP server "bad" answered "result is a list" with a reply without a result.',
                 "bad json": 'MCP server "bad" answered "bad json" with a reply that is not valid JSON.',
-                "deep": 'MCP server "bad" answered "deep" with a reply that is not valid JSON.',
+                "deep": 'MCP server "bad" answered "deep" with a reply that is nested too deeply to be read.',
                 "bad error": 'MCP server "bad" answered "bad error" with an error that has no code and message.',
             }[tool]
         )

@@ -8,6 +8,8 @@ import json
 import re
 from typing import Any, cast
 
+from holdall.values.large import AsCame
+
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 RESOURCE_NOT_FOUND = -32002
 _LONE = re.compile("[\ud800-\udfff]")
@@ -46,11 +48,19 @@ def decode(line: bytearray) -> Message | list[Any]:
 
 
 def encode(message: Message | list[Message]) -> bytes:
-    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    result = message.get("result") if isinstance(message, dict) else None
+    if isinstance(result, AsCame) and result.raw:  # as it came, to the byte
+        head = _dumped({name: value for name, value in cast("Message", message).items() if name != "result"})
+        return head[:-1].encode() + b',"result":' + result.raw + b"}\n"
+    text = _dumped(message)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return _LONE.sub("\ufffd", text).encode() + b"\n"
+
+
+def _dumped(message: Message | list[Message]) -> str:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def request(number: RequestId, method: str, params: dict[str, Any] | None) -> Message:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from holdall.text.escape import one_line
+from holdall.upstream.codec import Kept
 from holdall.upstream.http_answer import watched
 from holdall.upstream.routes import CURRENT, Trouble
 from holdall.upstream.sdk import httpx2, streamable_http_client
@@ -41,7 +42,7 @@ class HttpChannel:
         self._client = _Client(spec)
         self.read: Any = None
         self.write: Any = None
-        self.large = set[str]()  # none: what is large goes to its call by itself
+        self.kept = Kept()  # nothing: what is large goes to its call by itself
 
     @property
     def pid(self) -> None:

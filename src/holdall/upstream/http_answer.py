@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
-from holdall.upstream import large
+from holdall.upstream import codec, large
 from holdall.upstream.routes import Call
 from holdall.upstream.sdk import httpx2, types
 
@@ -50,7 +50,7 @@ class _Answer(httpx2.AsyncByteStream):
         whole = bytearray()
         async for part in self._response.aiter_bytes():
             whole += part
-        yield self._smaller(whole) if len(whole) >= large.LARGE else bytes(whole)
+        yield self._smaller(whole)
 
     async def _events(self) -> AsyncIterator[bytes]:
         numbered = False  # else it cannot be gone on with
@@ -62,7 +62,7 @@ class _Answer(httpx2.AsyncByteStream):
                 begun += part
                 continue
             begun += part[: end or len(part)]
-            yield bytes(begun) if len(begun) < large.LARGE else self._lines(begun)
+            yield self._lines(begun)
             begun = bytearray(part[end or len(part) :])
         if begun:
             yield bytes(begun)
@@ -73,30 +73,50 @@ class _Answer(httpx2.AsyncByteStream):
 
     def _lines(self, lines: bytearray) -> bytes:
         """The same lines, where the first one is large without what is large in it. The others came in one piece."""
+        if len(lines) < large.MUCH_STRUCTURE:
+            return self._as_came(lines) if self._call.takes_large and b'"result"' in lines else bytes(lines)
         end = lines.find(b"\n") + 1
-        if end < large.LARGE or not lines.startswith(_DATA):
+        if end < large.MUCH_STRUCTURE or not lines.startswith(_DATA):
             return bytes(lines)
         rest = bytes(lines[end:])
         del lines[end:], lines[: len(_DATA)]  # in place: it may be large
         return _DATA + self._smaller(lines).removesuffix(b"\n") + b"\n" + rest
 
+    def _as_came(self, lines: bytearray) -> bytes:
+        """The same lines without the result of this call, which it gets with its bytes."""
+        told = bytes(lines).split(b"\n")
+        return b"\n".join(
+            [_DATA + self._reply(line[len(_DATA) :]) if line.startswith(_DATA) else line for line in told]
+        )
+
+    def _reply(self, body: bytes) -> bytes:
+        found = codec.reply_in(body.strip()) if self._call.takes_large and len(body) < large.LARGE else None
+        if found is None or found[0] != self._call.number:
+            return body
+        self._call.large = found[1]
+        return _written({"jsonrpc": "2.0", "id": found[0], "result": {}})
+
     def _smaller(self, body: bytearray) -> bytes:
         # A message in several lines comes in parts that are none.
-        if not (body[:_AROUND].lstrip().startswith(b"{") and body[-_AROUND:].rstrip().endswith(b"}")):
-            return bytes(body)
+        if len(body) < large.MUCH_STRUCTURE or not _is_object(body):
+            return self._reply(bytes(body))
         try:
             value = large.taken_out(body)
         except (ValueError, RecursionError):
             error = {"code": types.INTERNAL_ERROR, "message": "a reply that is not valid JSON"}
             return _written({"jsonrpc": "2.0", "id": self._call.number, "error": error})
-        if not isinstance(value, dict):
-            return bytes(body) if value is None else _written(large.plain(value))
-        message = cast("dict[str, Any]", value)
+        if value is None:
+            return self._reply(bytes(body))
+        message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         result = message.get("result")
         if message.get("id") != self._call.number or not isinstance(result, dict):
-            return _written(large.plain(message))
+            return _written(large.plain(value))
         self._call.large = cast("dict[str, Any]", result)
         return _written({**message, "result": {}})
+
+
+def _is_object(body: bytearray) -> bool:
+    return body[:_AROUND].lstrip().startswith(b"{") and body[-_AROUND:].rstrip().endswith(b"}")
 
 
 def _written(message: object) -> bytes:

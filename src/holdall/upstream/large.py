@@ -16,10 +16,12 @@ from holdall.text.json_hits import Hit, SeveralValues
 from holdall.text.json_path import parse_path
 from holdall.text.json_same import readable
 from holdall.text.json_scan import Scan
-from holdall.values.large import LargeJson, LargeText
+from holdall.values.large import AsCame, LargeJson, LargeText
 
 LARGE = 1024 * 1024
 """Bytes of a string from which on it is taken out."""
+MUCH_STRUCTURE = 32 * 1024
+"""Bytes of structured content from which on it is: so much is stored rather than shown, and that as it came."""
 
 _PIECE = 256 * 1024  # of which a few copies are made on the way, at four bytes a character
 _MOST_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
@@ -38,13 +40,13 @@ class _Odd(ValueError):
     """Not for this module."""
 
 
-def taken_out(line: bytearray) -> object | None:
+def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
     """The message with what is large in it by its bytes; None where nothing is, and the line is as it was.
 
     Raises ValueError and RecursionError as `json` does, where what is around it is no message.
     """
-    structure = without_structure(line)
-    value = parse(line)
+    structure = without_structure(line, large=much)
+    value = parse(line) if len(line) >= LARGE else None
     if structure is None:
         return value
     if value is None:
@@ -58,7 +60,7 @@ def taken_out(line: bytearray) -> object | None:
     return cast("object", value)
 
 
-def without_structure(line: bytearray, *, large: int = LARGE) -> LargeJson | None:
+def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJson | None:
     """The structured content of the result in this line, where it is large; null stands in its place then."""
     if _NAME not in line:
         return None
@@ -115,6 +117,8 @@ def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int
 
 def plain(value: Any) -> Any:
     """The same as JSON has it, without anything taken out; the same object where nothing was."""
+    if isinstance(value, AsCame):
+        return value
     if isinstance(value, LargeText):
         return str(value)
     if isinstance(value, LargeJson):
@@ -132,6 +136,8 @@ def plain(value: Any) -> Any:
 
 def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's result without large texts; structured content stays as it is."""
+    if isinstance(result, AsCame):
+        return result
     return {name: value if isinstance(value, LargeJson) else plain(value) for name, value in result.items()}
 
 

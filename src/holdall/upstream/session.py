@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from holdall.text.escape import one_line
 from holdall.upstream import faults
+from holdall.upstream.codec import Kept
 from holdall.upstream.greeting import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
 from holdall.upstream.inbox import Inbox
 from holdall.upstream.large import plain
@@ -32,8 +33,8 @@ class Channel(Protocol):
     write: Any
 
     @property
-    def large(self) -> set[str]:
-        """The ids of those results that may hold a LargeText or LargeJson; whoever takes one removes it."""
+    def kept(self) -> Kept:
+        """What is known of replies beside what the SDK carries; whoever takes one removes it."""
         ...
 
     @property
@@ -170,10 +171,10 @@ class Session:
             found.clear()
             if call.large is not None:
                 result, call.large = call.large, None
-            elif str(call.number) in self.channel.large:
-                self.channel.large.discard(str(call.number))
+            elif str(call.number) in self.channel.kept.large:
+                self.channel.kept.large.discard(str(call.number))
             else:
-                return result
+                return self.channel.kept.take(call.number, result)
             return result if call.takes_large else plain(result)
         except asyncio.CancelledError:
             call.mailbox.close()

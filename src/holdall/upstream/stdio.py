@@ -36,7 +36,7 @@ class StdioChannel:
         self, spec: StdioServer, *, environment: Mapping[str, str], bounds: Bounds, patience: Patience
     ) -> None:
         self.heard = 0  # chunks: whether it says anything at all
-        self.large = set[str]()  # the replies that hold large texts, by their ids
+        self.kept = codec.Kept()
         self._spec = spec
         self._environment = environment
         self._patience = patience
@@ -110,7 +110,7 @@ class StdioChannel:
         try:
             for line in self._lines.feed(chunk):
                 head, size = bytes(line[:_SHOWN]), len(line)
-                messages = codec.decode(line, self.large)
+                messages = codec.decode(line, self.kept)
                 if not messages:
                     self._lines.reject(head, size)
                     continue

@@ -1,9 +1,10 @@
-"""What is too large to be read into Python's objects before it is known who needs it: a text, a JSON value, by bytes.
+"""JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
 
-Where a result holds one of these, whoever stores it takes the bytes; whoever has to show it asks for the value.
+Where a result holds something large, whoever stores it takes the bytes; whoever has to show it asks for the value.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,3 +32,18 @@ class LargeJson:
             return json.loads(text)
         except (ValueError, RecursionError):
             return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+class AsCame(dict[str, Any]):
+    """A result, and the bytes that it was read from: so that who passes it on unchanged passes on just these.
+
+    Numbers, escapes and names that occur twice are not what they were once they have been read and written.
+    """
+
+    def __init__(self, value: Mapping[str, Any], raw: bytes) -> None:
+        super().__init__(value)
+        self.raw = raw
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.raw = b""  # it is another one now
+        super().__setitem__(name, value)

@@ -1,0 +1,81 @@
+"""What a server sends passes to the byte: numbers that no float holds, names that occur twice, any depth."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.support import Wire, gateway, text_of, wire
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    number, params = message.get("id"), message.get("params", {})
+    if number is None:
+        continue
+    result = "{}"
+    if message["method"] == "initialize":
+        info = {"name": "raw", "version": "1"}
+        result = json.dumps({"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info})
+    elif message["method"] == "tools/list":
+        result = json.dumps({"tools": [{"name": "raw", "inputSchema": {"type": "object"}}]})
+    elif message["method"] == "tools/call":
+        result = params["arguments"]["result"]
+    print('{"jsonrpc":"2.0","id":%s,"result":%s}' % (json.dumps(number), result), flush=True)
+"""
+SMALL = [
+    '{"content":[{"type":"text","text":"hi"}],"structuredContent":{"a":1e999,"b":1.10,"c":-0,"d":12345678901234567890.5}}',
+    '{"content": [ {"type":"text","text":"\\ud800 \\u00e9 \\/"} ], "content": [{"text":"twice","type":"text"}]}',
+    '{"content":[],"structuredContent":{"n":' + "7" * 4200 + "}}",
+    '{"later":{"kept":"as is"},"content":[{"type":"text","text":"caf\u00e9"}],"isError":false}',
+]
+
+
+def raw(folder: Path) -> list[str]:
+    path = folder / "server.py"
+    path.write_text(SERVER)
+    return [sys.executable, str(path)]
+
+
+async def line_of(client: Wire, result: str) -> str:
+    await client.call("raw", result=result)
+    return client.lines[-1].decode()
+
+
+@requirement("gateway:any-server")
+@pytest.mark.parametrize("result", SMALL)
+async def test_a_small_result_is_the_servers_own_to_the_byte(tmp_path: Path, result: str) -> None:
+    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
+        await client.greet()
+        assert (await line_of(client, result)).rstrip("\n").endswith(f',"result":{result}}}')
+
+
+@pytest.mark.parametrize("depth", [600, 900, 5_000, 100_000])
+async def test_structured_content_of_any_depth_costs_nobody_the_rest(tmp_path: Path, depth: int) -> None:
+    deep = "[" * depth + "]" * depth
+    result = '{"content":[{"type":"text","text":"hi"}],"structuredContent":{"deep":' + deep + "}}"
+    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
+        await client.greet()
+        found: dict[str, Any] = json.loads((await line_of(client, result)).replace(deep, "1"))["result"]
+        assert text_of(found).startswith("hi")
+        if "handle" in found["structuredContent"]:
+            link = next(block["uri"] for block in found["content"] if block["type"] == "resource_link")
+            kept = (await client.result("resources/read", {"uri": link}))["contents"][0]["text"]
+            assert kept == '{"deep":' + deep + "}"
+        else:
+            assert found["structuredContent"] == {"deep": 1}
+
+
+async def test_numbers_of_kept_structured_content_are_those_that_came(tmp_path: Path) -> None:
+    rows = ",".join(f'{{"n":{number}.10}}' for number in range(9000))
+    structured = '{"id":12345678901234567890.5,"rows":[' + rows + "]}"
+    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
+        await client.greet()
+        result = await client.call("raw", result=f'{{"content":[],"structuredContent":{structured}}}')
+        link = next(block["uri"] for block in result["content"] if block["type"] == "resource_link")
+        assert (await client.result("resources/read", {"uri": link}))["contents"][0]["text"] == structured
