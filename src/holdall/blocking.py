@@ -14,9 +14,11 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdall import bag
+from holdall.bag.core import CLOSED
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore
 from holdall.text.tokens import Tokenizer
+from holdall.values.errors import WrongUse
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
 
@@ -59,6 +61,9 @@ class Portal:
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
+        if self.is_closed:
+            work.close()  # it would never be awaited
+            raise WrongUse(CLOSED)
         state = _Work()
 
         async def noted() -> Result:

@@ -21,6 +21,7 @@ async def keep(
     then: Callable[[Facts], object] | None = None,
 ) -> Facts:
     """On return it is durable and has a handle. `then` gets its facts in the thread that stored it."""
+    core.check_open()
     pump: Pump | None = None
     if isinstance(output, AsyncIterable):
         pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
