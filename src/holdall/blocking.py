@@ -14,11 +14,10 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdall import bag
-from holdall.bag.core import CLOSED
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import WrongUse
+from holdall.values.errors import SessionClosed
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
 
@@ -63,7 +62,7 @@ class Portal:
         """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
         if self.is_closed:
             work.close()  # it would never be awaited
-            raise WrongUse(CLOSED)
+            raise SessionClosed
         state = _Work()
 
         async def noted() -> Result:

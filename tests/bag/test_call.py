@@ -399,7 +399,8 @@ async def test_extract_says_in_s0s_words_that_no_model_is_configured(tmp_path: P
         answer = await bag.call("tool_output", {"handle": long, "extract": "the errors"})
         assert answer.is_error
         assert answer.text == (
-            f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE {long}, STRATEGY:auto:\n\nno model is configured for extraction."
+            f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE {long}, STRATEGY:auto:\n\nno model is configured for extraction. "
+            'mode="truncate" works without one: it shows the beginning and the end.'
         )
 
 

@@ -45,7 +45,7 @@ async def test_what_goes_wrong_in_the_dialect_of_s0(tmp_path: Path) -> None:
         assert answer.text.replace(handle, "HANDLE") == snapshot("""\
 TOOL_OUTPUT FAILED FOR logs WITH HANDLE HANDLE, STRATEGY:auto:
 
-no model is configured for extraction.\
+no model is configured for extraction. mode="truncate" works without one: it shows the beginning and the end.\
 """)
 
     def down(_: str) -> Answer:

@@ -56,6 +56,37 @@ async def test_structured_content_that_says_the_same_is_not_kept_twice(tmp_path:
         assert len(await bag.outputs()) == 1
 
 
+PAD = "p" * 143_000
+MORE: dict[str, tuple[Any, str]] = {
+    "a plain text": ({"type": "tool_result", "tool_use_id": "u", "content": "hello"}, "hello"),
+    "a text in a message": ({"role": "tool", "tool_call_id": "c", "content": "hello"}, "hello"),
+    "json of Bedrock": ({"toolResult": {"toolUseId": "u", "content": [{"json": {"a": 1}}]}}, '{"a": 1}'),
+    "large fields": (
+        [{"type": "text", "text": "hello", "annotations": {"a": PAD}}],
+        "hello\n[fields of a text block, 143,042 bytes: kept by itself; handle: {handle}]",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", MORE)
+async def test_nothing_of_a_result_is_lost_on_its_way_to_the_background(tmp_path: Path, form: str) -> None:
+    result, expected = MORE[form]
+    async with Holdall.open(home=str(tmp_path), settings=QUICK) as bag:
+        release = asyncio.Event()
+
+        async def call() -> Any:
+            await release.wait()
+            return result
+
+        running = await bag.run(call, tool="look")
+        assert isinstance(running, Running)
+        release.set()
+        await bag.wait(running.handle)
+        others = [facts.handle for facts in await bag.outputs() if facts.handle != running.handle]
+        expected = expected.replace("{handle}", "".join(others))
+        assert (await bag.read(running.handle)).text == expected
+
+
 async def test_a_call_that_waits_for_a_person_does_not_go_to_the_background(tmp_path: Path) -> None:
     async with Holdall.open(home=str(tmp_path), settings=QUICK) as bag:
         asked: list[int] = []

@@ -1,10 +1,14 @@
 """`holdall install` and `uninstall` with the real program."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Program
+from holdall.cli.install import run
+from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
 TEXT = '{\n  // mine\n  "mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}\n}\n'
@@ -45,3 +49,44 @@ def test_what_cannot_be_done_is_said_with_a_way_out(holdall: Program, arguments:
     ran = holdall(*arguments)
     assert ran.code == 2
     assert says in ran.err
+
+
+def test_each_line_says_what_became_of_the_file(holdall: Program, file: Path) -> None:
+    first = holdall("install", "cursor")
+    assert first.text == f"{file}: time put behind the gateway\n  the file as it was: {file}.before-holdall\n"
+    added = '"mcpServers": {"z": {"command": "zed"}, "old": {"type": "sse", "url": "https://x"}, '
+    file.write_text(file.read_text().replace('"mcpServers": {', added))
+    assert holdall("install", "cursor").text == (
+        f"{file}: z put behind the gateway\n"
+        "  old is left as it is: the gateway could not serve it: type is 'sse', a transport that MCP has given up; use "
+        "the server's streamable URL\n"
+        "  time is left as it is: it is behind the gateway already\n"
+        f"  the file as it was before the first install: {file}.before-holdall\n"
+    )
+    back = holdall("uninstall", "cursor")
+    assert back.text == (
+        f"{file}: z, time taken out of the gateway\n"
+        f"  the file as it was before the first install: {file}.before-holdall\n"
+    )
+    assert file.read_text() == TEXT.replace('"mcpServers": {', added)
+    again = holdall("uninstall", "cursor")
+    assert (again.code, again.text) == (
+        1, f"{file}: nothing taken out of the gateway: no server in it is behind the gateway\n",
+    )  # fmt: skip
+
+
+def test_a_client_without_the_path_of_a_shell_can_start_what_was_written(holdall: Program, file: Path) -> None:
+    environment = {**holdall.environment(), "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-m", "holdall", "install", "--file", str(file)]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
+    assert f'"command": {json.dumps(PROGRAM)}' in file.read_text()
+
+
+def test_where_there_is_no_program_the_interpreter_is_written(
+    holdall: Program, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/x/holdall/__main__.py"])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run(None, str(file), str(holdall.home), dry_run=False, as_json=False) == 0
+    assert f'"command": "{tmp_path}/python", "args": ["-m", "holdall", "gateway", "--", "uvx"' in file.read_text()

@@ -98,6 +98,11 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any]:  #
             )
         case "picture":
             data = base64.b64encode(b"\x89PNG" + bytes(int(arguments["bytes"]))).decode()
+            if "log" in arguments:
+                say({"method": "notifications/message", "params": {"level": "info", "data": arguments["log"]}})
+            if "type" in arguments:
+                resource = {"uri": "plain://blob", "blob": data, "mimeType": arguments["type"]}
+                return {"content": [{"type": "resource", "resource": resource}]}
             return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
         case "fail":
             return text("it did not work", isError=True)
@@ -112,7 +117,10 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any]:  #
         case "odd":
             return {"content": [{"type": "future", "payload": "ü😀"}, {"type": "text", "text": "\u2028"}], "zeta": None}
         case "refuse":
-            raise Refused({"code": -32123, "message": "not today", "data": {"extra": [1, 2]}})
+            time.sleep(float(arguments.get("seconds", 0)))
+            more = {"more": "D" * int(arguments["data"])} if "data" in arguments else {}
+            message = "not today" + "!" * int(arguments.get("bytes", 0))
+            raise Refused({"code": -32123, "message": message, "data": {"extra": [1, 2], **more}})
         case "long error":
             raise Refused({"code": -32000, "message": "\x1b[2J" + "E" * int(arguments["bytes"]), "data": "x"})
         case "steps":

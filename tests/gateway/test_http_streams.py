@@ -40,6 +40,14 @@ class Session:
             yield Events(response)
 
     @asynccontextmanager
+    async def at_once(self, number: int, method: str, **params: Any) -> AsyncGenerator["Events"]:
+        """As a client that takes nothing but streams: it is one before there is an answer."""
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        headers = self._headers | {"Accept": "text/event-stream"}
+        async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
+            yield Events(response)
+
+    @asynccontextmanager
     async def get(self, last: str = "") -> AsyncGenerator["Events"]:
         more = {"Last-Event-ID": last} if last else {}
         async with self._http.stream("GET", self._url, headers=self._headers | more) as response:

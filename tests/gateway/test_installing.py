@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.gateway.client_text import servers_in, unwrap, wrap
+from holdall.gateway.client_servers import servers_in
+from holdall.gateway.client_text import unwrap, wrap
 from holdall.gateway.installing import CLIENTS, files_of, install, uninstall
 from holdall.upstream.config import load
 from holdall.values.errors import WrongUse

@@ -9,7 +9,7 @@ import pytest
 from mcp.types import TextContent
 
 from tests.gateway.plain_server import NEEDLE, SHAPED, items
-from tests.gateway.support import gateway, official, plain, text_of, wire
+from tests.gateway.support import Wire, gateway, official, plain, text_of, wire
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +91,17 @@ async def test_a_picture_has_a_limit_of_its_own(tmp_path: Path) -> None:
         assert base64.b64decode(read["contents"][0]["blob"]) == b"\x89PNG" + bytes(6)
 
 
+@pytest.mark.parametrize("kind", ["image/png", "application/x-foo", "text/x-bar; charset=utf-8", "no type \n"])
+async def test_what_is_kept_by_itself_has_the_type_that_its_tool_gave_it(tmp_path: Path, kind: str) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as client:
+        await client.greet()
+        link = (await client.call("picture", bytes=2_000_000, type=kind))["content"][-1]
+        expected = kind if "/" in kind else "application/octet-stream"
+        assert link["mimeType"] == expected
+        read = await client.result("resources/read", {"uri": f"{link['uri']}?bytes=0:10"})
+        assert read["contents"][0]["mimeType"] == expected
+
+
 async def test_structured_content_is_the_original_or_the_handle_and_the_schema_allows_both(tmp_path: Path) -> None:
     async with official(gateway(tmp_path, server=plain())) as client:  # it checks what it gets against the schema
         listed = await client.list_tools(cursor="2")
@@ -156,6 +167,45 @@ async def test_an_error_of_ten_megabytes_is_kept_too(tmp_path: Path) -> None:
         assert "\x1b" not in error["message"]
         found = text_of(await client.call("context_grep", handle=error["data"]["handle"], pattern="E+", count=True))
         assert "1" in found
+
+
+async def test_all_of_a_long_error_is_kept_its_data_too(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, server=plain())) as client:
+        await client.greet()
+        for arguments in ({"bytes": 100_000}, {"data": 100_000}, {"bytes": 100_000, "data": 100_000}):
+            error = (await client.ask("tools/call", {"name": "refuse", "arguments": arguments}))["error"]
+            assert error["code"] == -32123
+            assert len(json.dumps(error)) < 4096
+            whole = await client.result("resources/read", {"uri": await _link(client, error["data"]["handle"])})
+            message, _, data = whole["contents"][0]["text"].partition("\n")
+            assert message == "not today" + "!" * arguments.get("bytes", 0)
+            more = {"more": "D" * 100_000} if "data" in arguments else {}
+            assert json.loads(data) == {"extra": [1, 2], **more}
+
+
+async def test_who_shows_only_text_is_told_of_structured_content_that_is_kept(tmp_path: Path) -> None:
+    rows = {"rows": [{"id": row} for row in range(10_000)]}
+    picture = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+    said = {"type": "text", "text": "see the rows"}
+    async with wire(gateway(tmp_path, server=plain())) as client:
+        await client.greet()
+        for blocks, kinds in (
+            ([], ["text", "resource_link"]),
+            ([picture], ["text", "image", "resource_link"]),
+            ([said, picture], ["text", "text", "image", "resource_link"]),
+        ):
+            more = {"content": blocks, "structuredContent": rows}
+            result = await client.call("sleep", seconds=0, more=more)
+            assert [block["type"] for block in result["content"]] == kinds
+            note = [block["text"] for block in result["content"] if block["type"] == "text"][-1]
+            handle = result["structuredContent"]["handle"]
+            size = result["content"][-1]["size"]
+            assert note == f"[structured content, {size:,} bytes: too large to show, kept; handle: {handle}]"
+
+
+async def _link(client: Wire, handle: str) -> str:
+    link: str = (await client.call("big", lines=50_000))["content"][-1]["uri"]
+    return link.rpartition("/")[0] + "/" + handle
 
 
 @requirement("gateway:tools-listed-always")

@@ -30,6 +30,25 @@ async def test_a_slow_call_goes_on_in_the_background_and_its_result_is_whole(tmp
         assert "structured content, 8 bytes: kept by itself" in text
 
 
+async def test_a_call_that_its_server_refuses_in_the_background_fails_in_the_words_of_the_server(
+    tmp_path: Path,
+) -> None:
+    async with wire(gateway(tmp_path, before=QUICK, server=plain())) as client:
+        await client.greet()
+        handle = handle_in(text_of(await client.call("refuse", seconds=1)))
+        waited = text_of(await client.call("wait_for_tool_output", handle=handle))
+        words = (
+            'failed: MCP server "python" refused "refuse": not today (code -32123), with the data {"extra": [1, 2]}.'
+        )
+        assert words in waited
+        large = handle_in(text_of(await client.call("refuse", seconds=1, bytes=100, data=100_000)))
+        assert "failed" in text_of(await client.call("wait_for_tool_output", handle=large))
+        begun = text_of(await client.call("context_read", handle=large, bytes="0:200"))
+        assert "(code -32123) not today!!!" in begun
+        found = text_of(await client.call("context_grep", handle=large, pattern="D{100000}", count=True))
+        assert "1" in found
+
+
 async def test_progress_is_told_while_the_call_is_open_and_not_after(tmp_path: Path) -> None:
     async with wire(gateway(tmp_path, before=["--set", "slow_after_seconds=1.5"], server=plain())) as client:
         await client.greet()

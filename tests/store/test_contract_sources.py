@@ -120,7 +120,7 @@ def test_lone_surrogates_are_replaced_and_counted(store: OutputStore, session: S
         facts = keep(store, session, value)
         assert read_back(store, facts) == "a\ufffdb\ufffd".encode()
         assert facts.measure.notes == ("2 lone surrogates were replaced by U+FFFD",)
-    assert keep(store, session, {"k": "\ud800"}).measure.notes == ("1 lone surrogates were replaced by U+FFFD",)
+    assert keep(store, session, {"k": "\ud800"}).measure.notes == ("1 lone surrogate was replaced by U+FFFD",)
     assert keep(store, session, "whole").measure.notes == ()
 
 

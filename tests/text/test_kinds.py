@@ -52,6 +52,9 @@ def measured(data: str | bytes) -> Measure:
         pytest.param("json", '{"a": "' + "x" * 200_000 + '"}', marks=requirement("measure:kind-json"), id="json long"),
         pytest.param("ndjson", ROWS, marks=requirement("measure:kind-ndjson"), id="ndjson"),
         pytest.param("ndjson", "[1,2]\n[3,4]\n", marks=requirement("measure:kind-ndjson"), id="ndjson arrays"),
+        pytest.param(
+            "ndjson", '{"n": 1}\nnull\n1.5\n"s"\n[]\n', marks=requirement("measure:kind-ndjson"), id="ndjson of anything"
+        ),
         pytest.param("ndjson", ROWS * 5000, marks=requirement("measure:kind-ndjson"), id="ndjson long"),
         pytest.param(
             "ndjson", '{"n": 1}\n{"n": ' + "7" * 5000 + "}\n", marks=requirement("measure:kind-ndjson"), id="ndjson digits"

@@ -38,6 +38,49 @@ cut off: it ends at byte 1,500 without the closing bracket; the shape is that of
 """)
 
 
+def test_text_that_follows_json_is_told_with_its_place() -> None:
+    rows = json.dumps([{"sku": f"A-{n}", "qty": n} for n in range(100)])
+    assert text_of(rows + "\nDone in 3 s\n") == snapshot("""\
+json
+[100 × {sku: str "A-0", qty: int 0…99}]
+other text follows the JSON, from byte 2,781 on\
+""")
+    assert text_of('{"page": 1, "next": null}\n' + "[ok] Done\n" * 100).split("\n")[0] == "text"  # most of it is that
+
+
+def test_values_that_stand_one_after_the_other_are_told_as_an_array() -> None:
+    records = [json.dumps({"sku": f"A-{n}", "qty": n}) for n in range(100)]
+    assert text_of("".join(records)) == snapshot("""\
+json
+[100 × {sku: str "A-0", qty: int 0…99}]
+values one after the other: a path sees them as one array, $[0], $[1], …\
+""")
+    assert text_of("\n".join(json.dumps(json.loads(record), indent=1) for record in records)) == snapshot("""\
+json
+[100 × {sku: str "A-0", qty: int 0…99}]
+values one after the other: a path sees them as one array, $[0], $[1], …\
+""")
+    assert text_of("".join(records)[:1500]) == snapshot("""\
+json
+[~58 × {sku: str "A-0", qty: int ~0…57}]
+values one after the other: a path sees them as one array, $[0], $[1], …
+cut off: its last value has no end; the shape is that of the part before\
+""")
+    assert text_of("".join(records) + "\nDone\n") == snapshot("""\
+json
+[~100 × {sku: str "A-0", qty: int ~0…99}]
+values one after the other: a path sees them as one array, $[0], $[1], …
+not valid JSON from byte 2,581 on; the shape is that of the part before\
+""")
+
+
+def test_a_large_text_that_does_not_end_as_json_is_not_said_to_be_cut_off() -> None:
+    rows = json.dumps([{"id": n, "v": n % 4} for n in range(800_000)])
+    assert text_of(rows + "\nDone\n").split("\n")[2] == snapshot(
+        "it does not end as JSON does: cut off, or other text follows; the shape is that of the part before"
+    )
+
+
 def test_broken_json_is_told_up_to_where_it_breaks() -> None:
     assert text_of('{"a": 1, "b": [1, 2, {"c": "x"}], "d": oops}') == snapshot("""\
 json

@@ -1,5 +1,6 @@
 """The two engines give the same answers, and a search leaves nothing behind."""
 
+import gc
 import os
 import re
 import shutil
@@ -238,6 +239,7 @@ class Started:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.processes: list[subprocess.Popen[bytes]] = []
+        gc.collect()  # readers of other tests would be closed on the way
         self.descriptors = len(os.listdir("/dev/fd"))
         original = subprocess.Popen
 

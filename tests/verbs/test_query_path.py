@@ -152,6 +152,29 @@ def test_a_path_on_what_is_no_json_is_refused_with_what_it_is(data: bytes, why: 
         query_path(reader_of(data), "$.a")
 
 
+@pytest.mark.parametrize(
+    "after",
+    ["Done in 3 s\n", "3 files written\n", "[ok] done [x]", "[12:00:01] up", "{braces} and so on", '"a" is it', "} ]"],
+)
+def test_a_value_with_other_text_after_it_is_searched_without_that_text(after: str) -> None:
+    for gap in ("\n", " ", "\r\n\n"):
+        answer = query_path(reader_of(PEOPLE + gap.encode() + after.encode()), "$.people[*].name")
+        assert texts(answer) == ['"Ann"', '"Bob"']
+        place = len(PEOPLE + gap.encode())
+        assert answer.notes == (f"Other text follows the JSON from byte {place:,} on; it was not searched.",)
+    rows = b'[{"v": 1}, {"v": 2}]\n' + after.encode()
+    assert texts(query_path(reader_of(rows), "$[*].v")) == ["1", "2"]
+    assert texts(query_path(reader_of(rows), "$[1].v")) == ["2"]
+    nothing = query_path(reader_of(rows), "$[*].w")
+    assert (nothing.total, len(nothing.notes)) == (0, 2)
+
+
+@pytest.mark.parametrize("after", ['{"v": 3}', "[3]", '{"v": 3', "[3, ", "5 6"])
+def test_a_value_after_which_others_come_is_the_first_of_an_array(after: str) -> None:
+    answer = query_path(reader_of(b'{"v": 1}\n' + after.encode()), "$[0].v")
+    assert texts(answer) == ["1"]
+
+
 def test_a_cut_off_document_gives_what_stands_before_the_cut_and_says_so() -> None:
     answer = query_path(reader_of(PEOPLE[:60]), "$..name")
     assert texts(answer) == ['"Ann"', '"Bob"']

@@ -15,6 +15,7 @@ from holdall.values.errors import BadQuery, OutputDamaged
 from holdall.values.facts import Measure
 from holdall.verbs.query import SqlWorker, query_sql
 from holdall.verbs.read import read
+from holdall.verbs.sql_scratch import json_mended
 from tests.requirements import requirement
 from tests.support import reader_of
 from tests.text.strategies import messy_bytes
@@ -159,8 +160,69 @@ def test_records_with_lines_that_are_not_json_are_queried_as_lines(ask: Ask) -> 
     table = ask(data, "select (text->>'$.a')::int as a from t where json_valid(text) and line_no > 39")
     assert rows(table) == [[2], [3]]
     assert any("Not all of it is ndjson, so t has its lines" in note for note in table.notes)
+    table = ask(data, "select line_no, a from t order by 1 desc limit 2")
+    assert rows(table) == [[42, 3], [41, None]]
+    assert "1 row of t is no object: null in all columns but line_no, text." in table.notes
     with pytest.raises(BadQuery, match=r"Not all of it is ndjson.* Columns of t: line_no BIGINT, text VARCHAR"):
-        ask(data, "select a from t")
+        ask(data, "select b from t")
+
+
+@pytest.mark.parametrize("other", ["[1, 2]", "null", "1.5", '"s"', "true", "[]"])
+@pytest.mark.parametrize("written", ["lines", "array"])
+def test_members_of_objects_are_columns_though_not_all_values_are_objects(ask: Ask, other: str, written: str) -> None:
+    values = [f'{{"a": {n}, "B": "x{n}", "c": {n if n % 2 else n + 0.5}, "d": [{n}], "A": -1}}' for n in range(40)]
+    values[30] = other
+    text = "\n".join(values) + "\n" if written == "lines" else f"[{','.join(values)}]"
+    table = ask(text.encode(), "select count(*), count(a), max(a), max(b), max(c), min(a_1) from t")
+    assert rows(table) == [[40, 39, 39, "x9", 39, -1]]
+    assert other in ("null",) or "1 row of t is no object: null in all columns but value." in table.notes
+
+
+def test_numbers_of_every_size_stay_what_they_are_where_not_all_values_are_objects(ask: Ask) -> None:
+    data = b'{"a":18446744073709551615,"b":true,"c":null,"d":1,"":2}\n{"a":-1,"b":null,"d":"x"}\n[1]\n'
+    table = ask(data, "select a, b, c, d, value from t")
+    assert [str(cell) for cell in rows(table)[0][:4]] == ["18446744073709551615", "True", "None", "1"]
+    assert rows(table)[1][3] == '"x"'
+
+
+def test_a_name_that_an_object_has_twice_is_told_of(ask: Ask) -> None:
+    table = ask(b'[{"a":1,"a":2,"b":3},{"a":4,"b":5}]', "select a, b from t")
+    assert rows(table) == [[1, 3], [4, 5]]
+    assert any("Of a name that an object has twice the first one counts." in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"\ud83d x", "\ufffd x"),
+        (r"\uDE00", "\ufffd"),
+        (r"\\ud83d\ud83d", r"\ud83d" + "\ufffd"),
+        (r"\ud83d\ude00\ud83d\\", "😀\ufffd\\"),
+        ("a\x01b\tc", "a b c"),
+    ],
+)
+@pytest.mark.parametrize("form", ['[{{"m":"{}"}}]', '{{"m":"{}"}}', '{{"m":"{}"}}\n{{"m":"{}"}}\n'])
+def test_json_that_strict_readers_refuse_for_a_sign_in_a_text_is_a_table(
+    ask: Ask, text: str, shown: str, form: str
+) -> None:
+    table = ask(form.format(text, text).encode(), "select m from t limit 1")
+    assert rows(table) == [[shown]]
+    assert any("stand as U+FFFD and raw control characters as spaces" in note for note in table.notes)
+
+
+def test_an_escape_is_mended_wherever_the_copy_is_cut() -> None:
+    text = b'["' + rb"\ud83d\ude00\ud83d\\ud83d" * 40 + b'", "a b"]'
+    wanted = b'["' + rb"\ud83d\ude00\ufffd\\ud83d" * 40 + b'", "a b"]'
+    for length in range(1, 60):
+        parts = [text[at : at + length] for at in range(0, len(text), length)]
+        assert b"".join(json_mended(parts, lines=False)) == wanted
+
+
+def test_what_cannot_be_a_table_is_told_with_one_full_stop(ask: Ask) -> None:
+    with pytest.raises(BadQuery) as refused:
+        ask(b'[{"a": 1}, {"a": tru}]', "select a from t")
+    assert ".." not in str(refused.value)
+    assert str(refused.value).endswith("Try a path, grep or read.")
 
 
 @requirement("query:not-a-table")

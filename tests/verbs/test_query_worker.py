@@ -161,6 +161,7 @@ def test_a_query_without_a_worker_leaves_no_process_and_no_descriptor(monkeypatc
 
     monkeypatch.setattr(sql_worker.subprocess, "Popen", Watched)
     reader = reader_of(b"a\r\n\r\nb")  # one that needs a copy
+    gc.collect()  # what tests before this one left
     before = sorted(os.listdir("/proc/self/fd"))
     assert query_sql(reader, "select count(*) from t").rows == ((3,),)
     with pytest.raises(WorkerFault):

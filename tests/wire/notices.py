@@ -107,6 +107,15 @@ def _record(n: int) -> dict[str, Any]:
 
 _PATHS = {f"/api/v{n % 3}/pods{n}": {"get": {"operationId": f"listPods{n}", "tags": ["core"]}} for n in range(400)}
 
+
+def _mixed(other: str, each: int) -> str:
+    """Lines of JSON: objects, and each so many lines something else."""
+    return "".join((other if n % each == each - 1 else json.dumps(_record(n))) + "\n" for n in range(2000))
+
+
+_ROWS = json.dumps([_record(n) for n in range(2000)])
+_HALF = [{**_record(n), "name": "cut \ud83d" if n == 700 else f"item {n}"} for n in range(2000)]
+
 SHAPES: dict[str, str | bytes] = {
     "log": _auth_log(),
     "log with levels": "".join(
@@ -127,6 +136,36 @@ SHAPES: dict[str, str | bytes] = {
     "json, strange names": json.dumps([{"a b'c\"d": n, "select": n % 3, "naïve café": "x"} for n in range(3000)]),
     "json, cut off": json.dumps([_record(n) for n in range(2000)])[:90_000],
     "ndjson": "".join(json.dumps(_record(n)) + "\n" for n in range(2000)),
+    "ndjson, then a word": "".join(json.dumps(_record(n)) + "\n" for n in range(2000)) + "Done\n",
+    "ndjson, cut off": "".join(json.dumps(_record(n)) + "\n" for n in range(2000))[:-30],
+    "ndjson, broken early": "".join((json.dumps(_record(n)) if n != 5 else "oops") + "\n" for n in range(2000)),
+    "json, then a word": _ROWS + "\nDone in 3 s\n",
+    "json, then a word with brackets": _ROWS + "\nDone [ok]\n",
+    "json, an object, then a word": json.dumps({"page": 1, "items": [_record(n) for n in range(2000)]}) + "\nDone\n",
+    "json, a member a line, then a word": json.dumps({"page": 1, "paths": _PATHS}, indent=2) + "\nDone {}\n",
+    "json, a map, then a word": json.dumps({f"user-{n}": {"age": n} for n in range(2000)}) + "\nDone\n",
+    "json, little, then a log": '{"page": 1, "k": [1, 2]}\n' + _auth_log(),
+    "json, large, then a word": json.dumps([{"id": n, "v": n % 4} for n in range(300_000)]) + "\nDone\n",
+    "json, two": json.dumps({"page": 1, "items": [1]}, indent=2) + json.dumps({"page": 2, "items": [2] * 20_000}),
+    "json, two arrays": _ROWS + "\n" + _ROWS,
+    "json, records one after the other": "".join(json.dumps(_record(n)) for n in range(2000)),
+    "json, many small ones": "".join(json.dumps({"i": n}) for n in range(50_000)),
+    "json, records and a word": "".join(json.dumps(_record(n)) for n in range(2000)) + "Done {}",
+    "json, objects over lines": "".join(json.dumps(_record(n), indent=1) + "\n" for n in range(2000)),
+    "json, half a pair": json.dumps(_HALF),
+    "json, half a pair in a map": json.dumps({f"user-{n}": one for n, one in enumerate(_HALF)}),
+    "ndjson, half a pair": "".join(json.dumps(one) + "\n" for one in _HALF),
+    "json, raw control signs": _ROWS.replace("item", "it\x01em"),
+    "json, names twice": "[" + ",".join(f'{{"a":{n},"a":{n},"b":"x{n}"}}' for n in range(4000)) + "]",
+    "json, a name of nothing": json.dumps([{"": n, "b": f"x{n}"} for n in range(4000)]),
+    "json, objects and others": json.dumps(
+        [_record(n) if n % 20 else [5, "s", None, [1]][n // 20 % 4] for n in range(2000)]
+    ),
+    **{
+        f"ndjson, {other} in {each} lines": _mixed(other, each)
+        for other in ("null", "1.5", '"s"', "[1, 2]", "{}")
+        for each in (2, 3, 8, 20, 50)
+    },
     "csv": _csv(),
     "csv, texts only": "name,city\n" + "".join(f"n{_number(n)},{_CITIES[n % 5]}\n" for n in range(3000)),
     "csv, no header": "".join(f"{n},{n * 2},{n * 3}\n" for n in range(6000)),

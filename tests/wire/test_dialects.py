@@ -1,6 +1,7 @@
 """Every text, limit, tool and schema of the dialects, to the letter; each is traced to its document."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,12 +9,15 @@ from inline_snapshot import snapshot
 
 from holdall.policy.limits import BY_DIALECT, Limits
 from holdall.text.tokens import Estimate
+from holdall.values.errors import NoModel, UnknownHandle
 from holdall.values.facts import Facts, Measure, Origin
 from holdall.verbs.glimpse import glimpse
 from holdall.verbs.paragraphs import with_paragraphs
+from holdall.wire.dialect import Dialect
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.reference import context_ref, function_call_record
 from holdall.wire.strict import strict_schema
+from holdall.wire.tool import Ask
 from holdall.wire.view import View
 from tests.requirements import requirement
 from tests.support import reader_of
@@ -648,4 +652,22 @@ def test_the_strict_form_of_one_schema() -> None:
                 "lines": {"type": ["integer", "null"], "minimum": 1, "description": "How many lines (default 10)."},
             },
         }
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_an_error_names_only_tools_that_the_dialect_has(dialect: Dialect) -> None:
+    unknown = UnknownHandle("zzzz", session="s", known=["k3f9"])
+    told = dialect.refuse(unknown, Ask("read", "zzzz"))
+    assert ("context_read()" in told) == (dialect.name == "holdall")
+    mine = replace(DIALECTS["refs"], name="mine", tools=())
+    assert mine.refuse(unknown, Ask("read", "zzzz")) == 'No output is kept under "zzzz". Kept: k3f9.'
+
+
+@pytest.mark.parametrize("mode", ["auto", "full-chunked", "read-grep"])
+def test_a_question_without_a_model_is_refused_with_what_works_without_one(mode: str) -> None:
+    ask = Ask("extract", "k3f9", {"question": "x", "mode": mode})
+    assert DIALECTS["extract"].refuse(NoModel("fetch"), ask) == (
+        f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE k3f9, STRATEGY:{mode}:\n\nno model is configured for extraction. "
+        'mode="truncate" works without one: it shows the beginning and the end.'
     )

@@ -1,6 +1,7 @@
 """Every call that a notice offers works as it stands: it runs, is taken, and finds something."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -15,7 +16,7 @@ _NOTHING = (" 0 match", " 0 rows", " 0 values", "nothing there", "no lines of")
 _ONE_VERB = ("blank", "bytes")  # there is nothing to look for
 
 
-async def run_calls(bag: Holdall, output: str | bytes, what: str) -> list[str]:
+async def run_calls(bag: Holdall, output: object, what: str) -> list[str]:
     """The names of the tools that were called."""
     kept = await bag.keep(output, tool="fetch")
     calls = calls_in(await bag.notice(kept.handle))
@@ -37,6 +38,31 @@ async def test_every_call_of_a_notice_runs_and_finds_something(tmp_path: Path) -
         for shape, output in SHAPES.items():
             names = await run_calls(bag, output, shape)
             assert len(set(names)) > 1 or shape in _ONE_VERB, shape
+
+
+@requirement("notice:example-calls")
+async def test_the_calls_for_records_as_a_generator_gives_them_find_them(tmp_path: Path) -> None:
+    async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
+        assert "context_query" in await run_calls(bag, ({"i": n} for n in range(50_000)), "a generator")
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+async def test_of_an_output_of_nothing_no_call_is_offered(nothing: str | None, tmp_path: Path) -> None:
+    async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=Settings(dialect="holdall")) as bag:
+        kept = await bag.keep(nothing, tool="fetch")
+        notice = await bag.notice(kept.handle)
+        assert notice.startswith("fetch returned 0 bytes · 0 lines · 0 tokens (text). There is nothing to show.\n")
+        assert "Next:" not in notice
+
+
+@pytest.mark.parametrize("dialect", ["holdall", "refs"])
+async def test_a_notice_says_what_could_not_be_kept_as_it_was(
+    dialect: Literal["holdall", "refs"], tmp_path: Path
+) -> None:
+    async with Holdall.open(session="s", home=str(tmp_path / "h"), settings=Settings(dialect=dialect)) as bag:
+        first, second = await bag.keep("a \ud83d\n" + "b\n" * 40_000), await bag.keep("\ud83d\ud83d\n" * 40_000)
+        assert "; all of it is kept, but 1 lone surrogate was replaced by U+FFFD." in await bag.notice(first.handle)
+        assert "; all of it is kept, but 80,000 lone surrogates were replaced by" in await bag.notice(second.handle)
 
 
 @pytest.mark.skipif(not _REAL, reason="the real outputs of ../shared/bench are not here")

@@ -1,57 +1,91 @@
 """What a result carries beside its text: images, blobs, other blocks, structured content. Each has a limit of its own.
 
 What is over it is stored by itself, and a note with its type, size and handle stands in its place. All else stays where
-it is, as the same object.
+it is, as the same object. Blocks that are no blobs have the same limit once more for all of them together.
 """
 
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdall.bag.core import Core
 from holdall.bag.keeping import keep
+from holdall.bag.taking import value_text
 from holdall.policy.decide import Keep, decide
 from holdall.policy.limits import Limits
 from holdall.store.sources import json_text
 from holdall.text import json_same
+from holdall.text.numbers import plural
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.facts import Facts, Origin
 from holdall.values.large import LargeJson
-from holdall.wire.blocks import payload_of, text_block, text_of
+from holdall.wire.blocks import Note, fields_beside, json_of, payload_of, text_block, text_of
 from holdall.wire.clamp import with_structured_content
-from holdall.wire.notes import aside_note, blob_note, part_note, structured_gone, structured_note
+from holdall.wire.notes import aside_note, blob_note, fields_named, part_note, structured_gone, structured_note
 from holdall.wire.parts import Parts, structured_of
 
 
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What a block carries that is no text, as it is stored where it is too large."""
+
+    what: str
+    data: bytes
+    is_too_large: bool
+    is_blob: bool = False
+
+
 async def set_aside(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
-    """The parts with notes in place of what is too large, and what was stored."""
+    """The parts with notes in place of what is too large, and what was stored.
+
+    The notes are no text yet, so that they outlast whatever becomes of the text: see `set_structure_aside`.
+    """
     kept: list[Facts] = []
-    new: dict[int, object] = {}
-    for at, block in parts.others():
-        payload = payload_of(block)
-        if payload is not None:
-            media, data, most = payload.media_type, payload.data, core.settings.max_inline_blob_bytes
-        else:
-            media, data, most = "block", _json(block), limits.bytes or core.settings.max_inline_blob_bytes
-        if len(data) > most:
-            facts, why = await _stored(core, data, origin, (part_note(media),))
-            kept += [facts] if facts else []
-            note = blob_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
-            new[at] = text_block(block, note)
+    new: dict[int, tuple[object, ...]] = {}
+
+    async def put(at: int, block: object, what: str, data: bytes) -> None:
+        facts, why = await _stored(core, data, origin, (part_note(what),))
+        kept.extend([facts] if facts else [])
+        note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        new[at] = (*_text_alone(block), Note(text_block(block, note)))
+
+    most = _most(core, limits)
+    left = {True: most, False: most}  # of the fields of text blocks, and of other blocks
+    crowds: dict[bool, list[tuple[int, object, bytes]]] = {True: [], False: []}
+    for at, block in enumerate(parts.blocks or ()):
+        carried = _carried(core, block, limits)
+        if carried.is_too_large:
+            await put(at, block, carried.what, carried.data)
+        elif carried.data and not carried.is_blob:
+            of_text = text_of(block) is not None
+            left[of_text] -= len(carried.data)
+            if left[of_text] < 0:
+                crowds[of_text].append((at, block, carried.data))
+    for of_text, crowd in crowds.items():
+        new |= {at: _text_alone(block) for at, block, _ in crowd}
+        for at, block, _ in crowd[:1]:
+            what = fields_named(len(crowd)) if of_text else plural(len(crowd), "block")
+            await put(at, block, what, b"[" + b", ".join(data for *_, data in crowd) + b"]")
     return (parts.with_blocks(new) if new else parts), tuple(kept)
 
 
 async def set_structure_aside(
     core: Core, parts: Parts, origin: Origin, limits: Limits, twin: Facts | None
 ) -> tuple[Parts, tuple[Facts, ...]]:
-    """The same for structured content. Where the kept text is the same JSON, it is stored once."""
+    """The same for structured content. Where the kept text is the same JSON, it is stored once.
+
+    This is the last step: the text has been settled, and the notes of what was set aside become blocks.
+    """
+    parts = parts.with_notes()
     structured = structured_of(parts.whole)
     if structured is None:
         return parts, ()
     if isinstance(structured, LargeJson) and not (limits.bytes is not None and len(structured.data) > limits.bytes):
-        structured = structured.value()
-        parts = replace(parts, whole=with_structured_content(parts.whole, structured))
+        value = structured.value()
+        if not isinstance(value, str):  # else nobody could read it, too deep for instance: it is kept
+            structured = value
+            parts = replace(parts, whole=with_structured_content(parts.whole, structured))
     if isinstance(structured, LargeJson):
         text: str | bytes = structured.data
     else:
@@ -72,13 +106,15 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
         facts, why = await _stored(core, data, origin, (part_note(media),))
         return aside_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
 
-    said: list[str] = []
+    said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
+    limits = core.limits_for(origin.tool)
     for block in parts.blocks or ():
-        text = text_of(block)
-        payload = payload_of(block) if text is None else None
-        if text is None:
-            text = await noted(payload.media_type, payload.data) if payload else _json(block).decode()
-        said.append(text)
+        text, carried = text_of(block), _carried(core, block, limits)
+        said += [text] if text is not None else []
+        if carried.is_blob or (text is not None and carried.is_too_large):
+            said.append(await noted(carried.what, carried.data))
+        elif text is None:
+            said.append(carried.data.decode())
     structured = structured_of(parts.whole)
     if structured is not None and not await asyncio.to_thread(_is_same, parts.text, structured):
         data = structured.data if isinstance(structured, LargeJson) else _json(structured)
@@ -99,11 +135,37 @@ async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]
         return None, str(fault)
 
 
+def _carried(core: Core, block: object, limits: Limits) -> _Carried:
+    most = _most(core, limits)
+    beside = fields_beside(block)
+    if text_of(block) is not None:
+        data = b"" if beside is None else _json(beside)
+        return _Carried(fields_named(), data, len(data) > most)
+    value = json_of(block)
+    if value is not None:  # it is read like a text
+        data = _json(value)
+        kept = len(data) > most or isinstance(decide(data.decode(), limits=limits, tokenizer=core.tokenizer), Keep)
+        return _Carried("json", data, kept)
+    payload = payload_of(block)
+    if payload is None or len(_json(beside)) > most:
+        data = _json(block)
+        return _Carried("block", data, len(data) > most)
+    too_large = len(payload.data) > core.settings.max_inline_blob_bytes
+    return _Carried(payload.media_type, payload.data, too_large, is_blob=True)
+
+
+def _text_alone(block: object) -> tuple[object, ...]:
+    """What stays of a block whose fields are set aside: nothing of one that has no text."""
+    text = text_of(block)
+    return () if text is None else (text_block(block, text),)
+
+
+def _most(core: Core, limits: Limits) -> int:
+    return limits.bytes or core.settings.max_inline_blob_bytes
+
+
 def _json(block: object) -> bytes:
-    try:
-        return "".join(json_text(block)).encode("utf-8", "replace")
-    except (ValueError, TypeError, RecursionError):
-        return repr(block).encode("utf-8", "replace")
+    return value_text(block)[0].encode("utf-8", "replace")
 
 
 def _is_same(text: str | None, structured: object) -> bool:

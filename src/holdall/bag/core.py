@@ -17,14 +17,13 @@ from holdall.policy.limits import Limits, limits_of
 from holdall.store.cache import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces
-from holdall.values.errors import WrongUse
+from holdall.values.errors import SessionClosed
 from holdall.values.facts import Facts
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.bounds import UNBOUNDED, Bounds
 from holdall.verbs.sql_worker import SqlWorker
 from holdall.wire.dialect import Dialect
 
-CLOSED = "this session was closed. Open it again: Holdall.open(session=…) with the same name."
 Answer = TypeVar("Answer")
 _NO_POLICY = ToolPolicy()
 _REMEMBERED_CHARS = 8192
@@ -72,9 +71,9 @@ class Core:
             return verb(reader)
 
     def check_open(self) -> None:
-        """Raises WrongUse after the end: else it would be the fault of some file that is closed."""
+        """Raises SessionClosed after the end: else it would be the fault of some file that is closed."""
         if self._closed:
-            raise WrongUse(CLOSED)
+            raise SessionClosed
 
     def policy_of(self, tool: str) -> ToolPolicy:
         return self.settings.tools.get(tool, _NO_POLICY)

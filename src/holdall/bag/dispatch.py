@@ -26,10 +26,10 @@ from holdall.values.errors import HoldallError
 from holdall.values.facts import Facts, Origin, State
 from holdall.values.taken import Running
 from holdall.wire.clamp import traceback_of
+from holdall.wire.notes import SAID_SO, unreadable
 from holdall.wire.parts import take_apart
 from holdall.wire.view import View
 
-_SAID_SO = "the tool said that it failed"
 _MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
 
 
@@ -173,9 +173,9 @@ class Dispatching(Calling):
             parts = take_apart(outcome)
             if parts is not None:
                 one.last = await flattened(self, parts, one.origin)
-                one.error = _SAID_SO if parts.is_error else ""
+                one.error = SAID_SO if parts.is_error else ""
         except Exception as problem:  # an object of the tool's own may do anything; its call must end all the same
-            one.last = f"[what the tool returned cannot be read: {type(problem).__name__}: {problem}]"
+            one.last = unreadable(one.job.outcome, problem)
 
     def _finished(self, one: Dispatched, state: State) -> Facts | None:
         outcome = one.job.outcome

@@ -37,6 +37,7 @@ from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect
 from holdall.wire.messages import results_in
+from holdall.wire.parts import take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
@@ -153,10 +154,13 @@ class Holdall(Waiting):
         for at, message in enumerate(messages):
             for result in results_in(message):
                 # As a result, not as a list that happens to look like one.
-                whole = {"type": "tool_result", "content": result.content}
-                taken = await self.take(whole, tool=result.tool, call_id=result.call_id)
+                whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}
+                of_blocks = take_apart(whole) is not None  # else it is a value
+                output = whole if of_blocks else result.content
+                taken = await self.take(output, tool=result.tool, call_id=result.call_id)
                 if not isinstance(taken, Inline):
-                    guarded[at] = cast("Message", result.replaced(guarded[at], taken.content["content"]))
+                    content = taken.content["content"] if of_blocks else taken.content
+                    guarded[at] = cast("Message", result.replaced(guarded[at], content))
         return guarded
 
     async def keep(

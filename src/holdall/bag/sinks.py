@@ -11,7 +11,6 @@ from holdall.bag.core import Core
 from holdall.bag.streams import value_size
 from holdall.store.protocol import OutputWriter
 from holdall.store.sources import Source
-from holdall.text.excerpt import byte_count
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.facts import Facts, Origin, State
 from holdall.wire.blocks import is_known_block
@@ -133,7 +132,7 @@ class Sink:
 
 def _size(part: Part) -> int:
     if isinstance(part, str):
-        return byte_count(part)
+        return len(part.encode("utf-8", "replace"))
     return len(part) if isinstance(part, bytes | bytearray) else value_size(part)
 
 

@@ -17,6 +17,7 @@ from holdall.store.sources import Source, json_text
 from holdall.values.errors import HoldallError
 from holdall.values.facts import Facts, Origin
 from holdall.wire.clamp import clamp_error, traceback_of
+from holdall.wire.notes import unreadable
 from holdall.wire.parts import Parts, take_apart
 
 _NO_LIMITS = Limits()
@@ -81,12 +82,11 @@ def value_text(value: object) -> tuple[str, tuple[str, ...]]:
     try:
         return "".join(json_text(value)), ()
     except Exception as problem:  # what JSON cannot say is told as Python tells it
-        note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__} as it was read"
+        note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__}: {problem}"
     try:
         return repr(value), (note,)
     except Exception as problem:
-        why = f"{type(problem).__name__}: {problem}"
-        return f"[a value of type {type(value).__name__} that cannot be written: {why}]", (note,)
+        return unreadable(value, problem), (note,)
 
 
 def with_text(prepared: Prepared) -> Prepared:

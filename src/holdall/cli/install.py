@@ -6,6 +6,7 @@ import sys
 
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, configuration
+from holdall.gateway.client_servers import MODULE
 from holdall.gateway.installing import Done, files_of, install, uninstall
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse
@@ -20,8 +21,11 @@ def run(
         raise WrongUse("name a client (claude-code, vscode, cursor) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
     folder = os.path.join(configuration(home).home, _FOLDER)
+    program, *leading = _program()
     done = [
-        uninstall(one, dry_run=dry_run) if back else install(one, _program(), config_folder=folder, dry_run=dry_run)
+        uninstall(one, dry_run=dry_run)
+        if back
+        else install(one, program, leading=leading, config_folder=folder, dry_run=dry_run)
         for one in files
     ]
     if as_json:
@@ -32,21 +36,31 @@ def run(
     return 0 if any(one.edited.changed for one in done) else FOUND_NOTHING
 
 
-def _program() -> str:
-    """How a client can start us: many do not have the path of a shell."""
-    own = os.path.abspath(sys.argv[0])
-    return own if os.path.basename(own) == "holdall" and os.path.isfile(own) else shutil.which("holdall") or "holdall"
+def _program() -> list[str]:
+    """How a client can start us: many do not have the path of a shell, so it is told whole."""
+    beside = os.path.join(os.path.dirname(sys.executable), "holdall")
+    for own in (sys.argv[0], beside, shutil.which("holdall") or ""):
+        if os.path.basename(own) == "holdall" and os.path.isfile(own) and os.access(own, os.X_OK):
+            return [os.path.abspath(own)]
+    return [sys.executable, *MODULE]
 
 
 def _tell(done: Done, *, dry_run: bool, back: bool) -> None:
     would = "would be " if dry_run else ""
     what = "taken out of the gateway" if back else "put behind the gateway"
-    names = ", ".join(one_line(name, 60) for name in done.edited.changed) or "nothing"
-    print(f"{done.file}: {names} {would}{what}")
-    for name, why in done.edited.left:
-        print(f"  {one_line(name, 60)} is left as it is: {why}")
+    names = ", ".join(_shown(name) for name in done.edited.changed) or "nothing"
+    why = f": {done.edited.why}" if done.edited.why else ""
+    print(f"{done.file}: {names} {would}{what}{why}")
+    for name, reason in done.edited.left:
+        print(f"  {_shown(name)} is left as it is: {one_line(reason, 200)}")
+    for path in done.kept:
+        print(f"  {path} is kept: its entry was not brought back here")
     if done.copy:
-        print(f"  the file as it was: {done.copy}")
+        print(f"  the file as it was{'' if done.exactly else ' before the first install'}: {done.copy}")
+
+
+def _shown(name: str) -> str:
+    return one_line(name, 60) or '""'
 
 
 def _flat(done: Done) -> dict[str, object]:
@@ -56,4 +70,6 @@ def _flat(done: Done) -> dict[str, object]:
         "left": dict(done.edited.left),
         "copy": done.copy,
         "exactly": done.exactly,
+        "kept": list(done.kept),
+        "why": done.edited.why,
     }

@@ -1,25 +1,26 @@
 """Putting a client's servers behind the gateway, in the client's own configuration file, and taking that back.
 
-Before anything is changed a copy of the file stands beside it. What was changed is written whole or not at all, and
+Before the first change a copy of the file stands beside it. What was changed is written whole or not at all, and
 `uninstall` restores the file byte for byte; where it was changed by others meanwhile, only our part of it.
 """
 
 import contextlib
 import hashlib
-import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from holdall.gateway.client_text import Edited, unwrap, wrap
-from holdall.upstream import jsonc
+from holdall.gateway.client_servers import behind, servers_in
+from holdall.gateway.client_text import Edited, Uncertain, named_in, unwrap, wrap
+from holdall.gateway.install_notes import Note, note_of, private_entry, private_text, read_note
 from holdall.values.errors import WrongUse
 
+T = TypeVar("T")
+
 _COPY = ".before-holdall"
-_NOTE = ".holdall.json"
 _LARGEST = 16 * 1024 * 1024
 
 # Where each client looks, the project's own file first.
@@ -34,12 +35,13 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one file. `text` is what stands in it now, or would; `copy` is where the old one is."""
+    """What became of one file. `text` is what stands in it now, or would; `copy` is where the user's own is."""
 
     file: str
     edited: Edited
     copy: str = ""
-    exactly: bool = True  # the very bytes from before
+    exactly: bool = True  # the copy is the file as it was just before; or, after `uninstall`, the file is the copy
+    kept: tuple[str, ...] = ()  # files of entries that were not brought back
 
 
 def files_of(client: str) -> list[str]:
@@ -52,8 +54,11 @@ def files_of(client: str) -> list[str]:
     return found
 
 
-def install(file: str, program: str, *, config_folder: str, dry_run: bool = False) -> Done:
-    """`program` is how the client starts us; `config_folder` is where entries with a URL are kept, for us alone."""
+def install(file: str, program: str, *, config_folder: str, leading: Sequence[str] = (), dry_run: bool = False) -> Done:
+    """`program` and the words `leading` are how the client starts us.
+
+    `config_folder` is where entries with a URL are kept, for us alone.
+    """
     text = _read(file)
     names: dict[str, str] = {}
 
@@ -62,55 +67,68 @@ def install(file: str, program: str, *, config_folder: str, dry_run: bool = Fals
         names[path] = name
         return path
 
-    edited = _edited(file, lambda: wrap(text, program, new_config))
+    edited = _edited(file, lambda: wrap(text, program, new_config, leading))
     if dry_run or not edited.changed:
         return Done(file, edited)
     for path, raw in edited.originals.items():
-        entry: object = jsonc.parse(raw)
-        _write(path, json.dumps({"mcpServers": {names[path]: entry}}, indent=2), mode=0o600)
-    copy, note = file + _COPY, _note(file)
-    if not note:  # the first time: what stands there is the user's own
-        _write(copy, text, mode=stat.S_IMODE(os.stat(file).st_mode))
-    originals = {**cast("dict[str, str]", note.get("originals", {})), **edited.originals}
-    about = {"installed": _hash(edited.text), "original": note.get("original", _hash(text)), "originals": originals}
-    _write(file + _NOTE, json.dumps(about, indent=2), mode=0o600)
-    _write(file, edited.text, mode=stat.S_IMODE(os.stat(file).st_mode))
-    return Done(file, edited, copy)
+        _write(path, private_text(names[path], raw), mode=0o600)
+    copy, mode, note = file + _COPY, stat.S_IMODE(os.stat(file).st_mode), read_note(file)
+    # A copy that is there stays where its note was lost, and what stands in the file is not all the user's own.
+    first = note is None and not (edited.by_hand and os.path.exists(copy))
+    untouched = note is not None and note.installed == _hash(text)
+    if first:
+        _write(copy, text, mode=mode)
+        note = Note(original=_hash(text), by_hand=edited.by_hand)
+    note = (note or Note(by_hand=edited.by_hand)).after(edited, _hash(edited.text) if first or untouched else "")
+    _write(note_of(file), note.text(), mode=0o600)
+    _write(file, edited.text, mode=mode)
+    return Done(file, edited, copy, exactly=first)
 
 
 def uninstall(file: str, *, dry_run: bool = False) -> Done:
-    text, note = _read(file), _note(file)
-    originals = cast("dict[str, str]", note.get("originals", {}))
-    edited = _edited(file, lambda: unwrap(text, originals))
-    copy = file + _COPY
-    exactly = bool(note) and note.get("installed") == _hash(text) and os.path.isfile(copy)
+    text, noted = _read(file), read_note(file)
+    note, copy = noted or Note(), file + _COPY
+    known = {**_recovered(file, text), **note.originals}
+    edited = _edited(file, lambda: unwrap(text, known, note.bare, note.by_hand))
+    exactly = note.installed == _hash(text) and os.path.isfile(copy)
     if exactly:
         before = _read(copy)
-        exactly = _hash(before) == note.get("original")
-        edited = Edited(before, edited.changed, edited.left) if exactly else edited
+        exactly = _hash(before) == note.original
+        edited = replace(edited, text=before) if exactly else edited
     if dry_run or not (edited.changed or exactly):
         return Done(file, edited, exactly=exactly)
     _write(file, edited.text, mode=stat.S_IMODE(os.stat(file).st_mode))
-    for gone in (file + _NOTE, *((copy,) if exactly else ()), *originals):
+    named = {path: raw for path, raw in note.originals.items() if named_in(edited.text, path)}
+    if named:
+        _write(note_of(file), replace(note, installed="", originals=named).text(), mode=0o600)
+    done = [path for path in edited.originals if path not in named]
+    for gone in (*(() if named else (note_of(file),)), *((copy,) if exactly else ()), *done):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(gone)
-    return Done(file, edited, "" if exactly else copy, exactly)
+    kept = tuple(path for path in note.originals if path not in done and os.path.exists(path))
+    has_copy = not exactly and noted is not None and os.path.isfile(copy)
+    return Done(file, edited, copy if has_copy else "", exactly, kept)
 
 
-def _edited(file: str, work: Callable[[], Edited]) -> Edited:
+def _recovered(file: str, text: str) -> dict[str, str]:
+    """Entries whose note is gone, as where the file was moved: what the gateway uses of them stands in their files."""
+    found: dict[str, str] = {}
+    for server in _edited(file, lambda: servers_in(text)):
+        stands = behind(server.entry)
+        if stands is not None and (raw := private_entry(stands.config)):
+            found[stands.config] = raw
+    return found
+
+
+def _edited(file: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except (ValueError, RecursionError) as problem:
         raise WrongUse(f"{file} cannot be read as JSON ({problem}); nothing was changed.") from problem
-
-
-def _note(file: str) -> dict[str, Any]:
-    try:
-        with open(file + _NOTE, encoding="utf-8") as note:
-            found: object = json.load(note)
-    except (FileNotFoundError, ValueError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    except Uncertain as problem:
+        raise WrongUse(
+            f"{file} cannot be changed without touching more than our part; nothing was changed."
+        ) from problem
 
 
 def _hash(text: str) -> str:

@@ -27,7 +27,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
-from holdall.text.utf8 import encode
+from holdall.text.numbers import plural
+from holdall.text.utf8 import REPLACED, encode
 from holdall.values.errors import WrongUse
 
 CHUNK = 1024 * 1024
@@ -53,7 +54,8 @@ class Source:
         if self._nothing:
             found.append("the tool returned nothing (None)")
         if self._surrogates:
-            found.append(f"{self._surrogates} lone surrogates were replaced by U+FFFD")
+            were = "was" if self._surrogates == 1 else "were"
+            found.append(f"{plural(self._surrogates, 'lone surrogate')} {were} {REPLACED}")
         return tuple(found)
 
     def _open(self, value: object) -> Iterator[bytes]:

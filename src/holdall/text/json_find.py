@@ -1,13 +1,15 @@
 """The values that a path names in a JSON text, whether it is one value, several, or one on each line.
 
-A text that turns out to be several values is searched again as such. A fault in the text is part of the answer, with
-what was found before it; whether that is an answer or an error is for the caller to say.
+A text that turns out to be several values is searched again as such; one value with other text after it is searched
+without that text. A fault in the text is part of the answer, with what was found before it; whether that is an answer
+or an error is for the caller to say.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdall.text.json_cursor import JsonFault, Read
 from holdall.text.json_hits import Hit, Layout, SeveralValues
+from holdall.text.json_layout import is_followed_by_text
 from holdall.text.json_path import JsonPath
 from holdall.text.json_scan import Scan
 
@@ -19,6 +21,7 @@ class Finding:
     layout: Layout
     scan: Scan
     fault: JsonFault | None = None  # where the text stops being JSON; nothing after it was searched
+    text_from: int | None = None  # where other text begins after the one value; it was not searched
 
 
 def find(read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None) -> Finding:
@@ -27,8 +30,11 @@ def find(read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, 
         return _find(read, size, path, "lines", first, limit)
     try:
         return _find(read, size, path, "one", first, limit)
-    except SeveralValues:
-        return _find(read, size, path, "several", first, limit)
+    except SeveralValues as more:
+        if not is_followed_by_text(read, size, more.end, more.after):
+            return _find(read, size, path, "several", first, limit)
+        found = _find(read, more.end, path, "one", first, limit)
+        return replace(found, text_from=more.after)
 
 
 def _find(read: Read, size: int, path: JsonPath, layout: Layout, first: int, limit: int | None) -> Finding:

@@ -10,7 +10,12 @@ Layout = Literal["one", "several", "lines"]
 
 
 class SeveralValues(Exception):
-    """The text was taken for one value, and after it comes another."""
+    """The text was taken for one value, and something follows it: another value, or text that is not JSON."""
+
+    def __init__(self, end: int, after: int) -> None:
+        self.end = end  # of the first value
+        self.after = after  # where what follows begins
+        super().__init__(f"the first value ends at byte {end:,}, and something follows")
 
 
 @dataclass(slots=True)

@@ -86,8 +86,9 @@ class Scan:
         if hit:
             yield hit
         yield from self._walk(0)
+        end = self._cursor.place
         if not self._finished and self._cursor.peek() != ENDED:
-            raise SeveralValues
+            raise SeveralValues(end, self._cursor.place)
 
     def _sequence(self) -> Iterator[Hit]:
         plan = self._machine.plan(1)

@@ -52,7 +52,7 @@ def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
     if start[0] in "{[":
         if _is_ndjson(lines, whole):
             return "ndjson"
-        if tail.rstrip()[-1:] == (b"}" if start[0] == "{" else b"]") and _begins_json(start):
+        if tail.rstrip()[-1:] == (b"}" if start[0] == "{" else b"]") and begins_json(start):
             return "json"
     if "<" in start[:4096] and _HTML.search(start[:4096]):
         return "html"
@@ -97,6 +97,13 @@ def delimiter_of(lines: list[str]) -> str | None:
     return None
 
 
+def begins_json(start: str) -> bool:
+    """Cheap: what follows the opening bracket can follow one. `[12:00:01] up [ok]` is a log, not an array."""
+    if start[0] == "[":
+        return _FIRST_ELEMENT.match(start, 1) is not None
+    return start[1:].lstrip()[:1] in ("", '"', "}")
+
+
 def json_complaint(text: str) -> str | None:
     """Why `text` is not strict JSON though most readers take it, or None."""
     try:
@@ -135,9 +142,7 @@ def _is_ndjson(lines: list[str], whole: bool) -> bool:
     if len(lines) < 2:
         # One line says nothing of the rest, unless the rest is known to start anew.
         return False
-    for line in lines[:20]:
-        if line.lstrip()[:1] not in ("{", "["):
-            return False
+    for line in lines[:20]:  # the first of them is an array or object, the others may be any value
         try:
             json.loads(line, parse_int=str)  # as text: Python refuses to read very long numbers
         except RecursionError:
@@ -145,10 +150,3 @@ def _is_ndjson(lines: list[str], whole: bool) -> bool:
         except ValueError:
             return False
     return whole or len(lines) > 1
-
-
-def _begins_json(start: str) -> bool:
-    """Cheap: what follows the opening bracket can follow one. `[12:00:01] up [ok]` is a log, not an array."""
-    if start[0] == "[":
-        return _FIRST_ELEMENT.match(start, 1) is not None
-    return start[1:].lstrip()[:1] in ("", '"', "}")

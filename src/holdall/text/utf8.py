@@ -9,6 +9,7 @@ import re
 from itertools import islice
 
 REPLACEMENT = "\ufffd"
+REPLACED = "replaced by U+FFFD"  # how a note ends that tells of it
 
 # One decoded character: a whole sequence, or the longest beginning of one, or a single stray byte. These are the
 # units that Python's decoder replaces by one U+FFFD each.

@@ -11,6 +11,7 @@ from typing import Any
 _PIECES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _COMMAS = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
 _VISIBLE = re.compile(r"[^\n]")
+_MARK = "\ufeff"  # some editors put it before everything else
 
 
 class DuplicateKey(ValueError):
@@ -23,6 +24,7 @@ class DuplicateKey(ValueError):
 
 def parse(text: str) -> Any:
     """Raises DuplicateKey, json.JSONDecodeError or RecursionError."""
+    text = _unmarked(text)
     try:
         return json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError:
@@ -30,8 +32,12 @@ def parse(text: str) -> Any:
 
 
 def blanked(text: str) -> str:
-    """The same text with spaces in place of comments: every position stays."""
-    return _PIECES.sub(_blank, text)
+    """The same text with spaces in place of comments and of a mark at its start: every position stays."""
+    return _PIECES.sub(_blank, _unmarked(text))
+
+
+def _unmarked(text: str) -> str:
+    return f" {text[1:]}" if text.startswith(_MARK) else text
 
 
 def _blank(match: re.Match[str]) -> str:

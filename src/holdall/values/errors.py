@@ -8,6 +8,7 @@
     │   ├── BadPattern          a pattern that no engine here can run in linear time
     │   ├── BadQuery            SQL or a path that does not fit the data
     │   ├── BadSetting          a setting of the wrong name, type or size
+    │   ├── SessionClosed       a bag was used after its end
     │   ├── NotReady            the tool still runs, and what was asked needs all of its output
     │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
@@ -165,6 +166,13 @@ class NoModel(WrongUse):
     def __init__(self, tool: str = "") -> None:
         self.tool = tool
         super().__init__("no model is configured for extraction.")
+
+
+class SessionClosed(WrongUse):
+    """A bag was used after its end."""
+
+    def __init__(self) -> None:
+        super().__init__("this session was closed. Open it again: Holdall.open(session=…) with the same name.")
 
 
 class SessionHeld(WrongUse):

@@ -84,7 +84,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         case "missing":
             raise WorkerFault(f"SQL needs the package duckdb, which cannot be loaded here: {message}")
         case "source":
-            raise BadQuery(f"the output cannot be read as a table: {message}. Try a path, grep or read.")
+            raise BadQuery(f"the output cannot be read as a table: {message.rstrip('.')}. Try a path, grep or read.")
         case _:
             columns = f" Columns of t: {answer['columns']}." if answer.get("columns") else ""
             raise BadQuery(f"{message.rstrip('.')}.{columns}")
@@ -186,6 +186,8 @@ def _node(reader: OutputReader, hit: Hit, cap: int) -> Node:
 
 def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
     notes: list[str] = []
+    if found.text_from is not None:
+        notes.append(f"Other text follows the JSON from byte {found.text_from:,} on; it was not searched.")
     if found.fault:
         notes.append(
             f"The JSON is broken: {found.fault}. Only what stands before that was searched; there may be more."
@@ -197,6 +199,6 @@ def _path_notes(found: Finding, nodes: Sequence[Node], skip: int) -> list[str]:
         notes.append("Some paths are too long to show and have … inside; read those values by their bytes.")
     if any(node.cut for node in nodes):
         notes.append("Some values are longer than shown (cut); read the rest by their bytes.")
-    if found.total and not nodes:
+    if found.total and not nodes and skip:
         notes.append(f"There are {plural(found.total, 'value')}; {skip:,} are skipped.")
     return notes

@@ -25,6 +25,8 @@ _MACHINE = re.compile(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s
 _MISSING = re.compile(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
 _HOPELESS = re.compile(r"Malformed JSON|Invalid unicode|not utf-8")
 
+_MENDABLE = re.compile(r"Malformed JSON.*(?:surrogate|control character)", re.DOTALL)
+
 
 def blame(name: str, message: str, path: str) -> Blame:
     """`name` is that of the exception, `path` the one by which DuckDB knows the data."""
@@ -48,6 +50,11 @@ def is_too_small(message: str) -> bool:
 def is_hopeless(message: str) -> bool:
     """No way of reading helps: the data are not what they were taken for."""
     return bool(_HOPELESS.search(message))
+
+
+def is_mendable(message: str) -> bool:
+    """It is JSON but for signs in texts that strict readers do not take."""
+    return bool(_MENDABLE.search(message))
 
 
 def in_few_words(name: str, message: str, path: str) -> str:

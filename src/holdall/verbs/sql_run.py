@@ -45,11 +45,12 @@ class Query:
         self._too_small = False  # the limit for one JSON value has been met
         self._needs_whole_values = False  # the SQL names the column that only the last way has
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
+        self._needs_members = False  # the SQL names members, and t has only whole values or lines
         self._statement = self._checked(request["sql"])
 
     def first_rows(self) -> Rows:
         for way in self._ways():
-            if (self._needs_all_columns and way.sampled) or (self._needs_whole_values and not way.whole_values):
+            if not self._is_called_for(way):
                 continue
             self.notes.clear()
             try:
@@ -62,6 +63,11 @@ class Query:
                 self._tell_how(way)
                 return found
         raise Refused("source", self._reason)
+
+    def _is_called_for(self, way: Way) -> bool:
+        if way.members or self._needs_members:
+            return way.members and self._needs_members
+        return not (self._needs_all_columns and way.sampled) and (way.whole_values or not self._needs_whole_values)
 
     def count(self) -> int | None:
         """All rows; None where counting them fails."""
@@ -97,8 +103,19 @@ class Query:
         if missing == VALUE and not way.whole_values and self._shape.form in ("ndjson", "array", "object"):
             self._needs_whole_values = True
             return True
-        self._needs_all_columns = way.sampled and self._occurs(missing)
-        return self._needs_all_columns
+        if not missing or way.members or not self._occurs(missing):
+            return False
+        self._needs_members = self._has_no_members()
+        self._needs_all_columns = way.sampled
+        return self._needs_members or self._needs_all_columns
+
+    def _has_no_members(self) -> bool:
+        """Whether t has whole values or lines instead of the members that objects in it may have."""
+        try:
+            names = [name for name, _ in columns_of(self._duck, "t")]
+        except self._fault:
+            return False
+        return names == [VALUE] or (names == ["line_no", "text"] and self._shape.records)
 
     def _occurs(self, name: str) -> bool:
         """Whether the output has that name somewhere, in quotes: to look at every record for it takes far longer."""

@@ -7,6 +7,7 @@ again; only bytes that are not UTF-8 are replaced for good, by U+FFFD, and whoev
 import codecs
 import errno
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
@@ -16,6 +17,15 @@ from holdall.values.errors import WorkerFault
 
 PIECE = 1024 * 1024
 _IN_MEMORY = 32 * 1024 * 1024  # larger copies go to the disk
+
+_PAIR = 12  # bytes of two escapes
+# Every escape, so that the second backslash of `\\ud83d` is not taken for the start of one.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_CONTROL = bytes(sign for sign in range(32) if sign != 10)
+_NO_CONTROL = bytes.maketrans(_CONTROL, b" " * len(_CONTROL))  # in JSON a space is as good, but within texts
 
 Check = Callable[[], None]  # raises where there is no time left
 
@@ -54,6 +64,29 @@ def mended(parts: Iterable[bytes]) -> Iterator[bytes]:
     for part in parts:
         yield decoder.decode(part).encode()
     yield decoder.decode(b"", final=True).encode()
+
+
+def json_mended(parts: Iterable[bytes], *, lines: bool) -> Iterator[bytes]:
+    """The same JSON as strict readers take it: U+FFFD for each half of a surrogate pair, spaces for raw control signs.
+
+    Nothing becomes longer or shorter. `lines`: newlines stay. Parts are cut behind a sign that is in no escape.
+    """
+    held = b""
+    for part in parts:
+        text = held + (part if lines else part.replace(b"\n", b" "))
+        end = max(text.rfind(sign) for sign in (b'"', b",", b" ")) + 1
+        if not end and b"\\" not in text[-_PAIR:]:
+            end = len(text)
+        held = text[end:]
+        yield _json_mended(text[:end])
+    yield _json_mended(held)
+
+
+def _json_mended(text: bytes) -> bytes:
+    text = text.translate(_NO_CONTROL)
+    if b"\\ud" not in text and b"\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: b"\\ufffd" if found["half"] else found[0], text)
 
 
 def marked_lines(parts: Iterable[bytes]) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from holdall.text.kinds import SAMPLE, TAIL, delimiter_of, kind_of
 from holdall.values.errors import BadQuery, OutputDamaged
 from holdall.values.facts import Kind
 from holdall.verbs.locate import byte_of_line, line_of_byte
-from holdall.verbs.sql_scratch import Check, are_plain_lines, marked_lines, mended, pieces, scratch
+from holdall.verbs.sql_scratch import Check, are_plain_lines, json_mended, marked_lines, mended, pieces, scratch
 
 _UNCHECKED = "scanned without checking checksums"
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
@@ -90,16 +90,17 @@ def kind_so_far(reader: OutputReader) -> Kind:
     return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=False, valid=True)
 
 
-def source_of(reader: OutputReader, at: str | None, check: Check) -> Source:
+def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool = False) -> Source:
+    """`mend`: a copy in which strict readers of JSON find nothing that they do not take."""
     kind = kind_so_far(reader)
     if kind == "binary":
         raise BadQuery("the output is binary data, not a table; `read` shows its bytes, `grep` searches them.")
     if at is not None:
-        return _source_at(reader, at, check)
+        return _source_at(reader, at, check, mend)
     if kind == "ndjson":
-        return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check)
+        return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check, mend)
     if kind == "json":
-        return _records(reader, _json_shape(reader), check)
+        return _records(reader, _json_shape(reader), check, mend)
     if kind == "csv":
         return _records(reader, {"form": "csv", "delimiter": _delimiter(reader)}, check)
     return lines_of(reader, check)
@@ -108,25 +109,28 @@ def source_of(reader: OutputReader, at: str | None, check: Check) -> Source:
 def lines_of(reader: OutputReader, check: Check) -> Source:
     """Any text as lines. They are numbered as `read` and `grep` number them."""
     measure, end = reader.facts.measure, reader.totals.bytes
+    records = kind_so_far(reader) == "ndjson"
     if _is_settled(reader) and measure.utf8 and are_plain_lines(pieces(reader, 0, end, check)):
-        return _stored(reader, {"form": "lines", "longest_line": measure.longest_line})
+        return _stored(reader, {"form": "lines", "longest_line": measure.longest_line, "records": records})
     parts = marked_lines(_valid(reader, pieces(reader, 0, end, check)))
     # An escape takes two bytes for one, a replacement three.
     longest = 3 * _longest_line(reader) + 16
-    shape = {"form": "lines", "longest_line": longest, "prefixed": True, "escaped": True}
+    shape = {"form": "lines", "longest_line": longest, "records": records, "prefixed": True, "escaped": True}
     return _copied(reader, shape, scratch(parts, end + reader.totals.lines))
 
 
-def _records(reader: OutputReader, shape: dict[str, Any], check: Check) -> Source:
+def _records(reader: OutputReader, shape: dict[str, Any], check: Check, mend: bool = False) -> Source:
     """JSON, NDJSON or CSV, as it is stored wherever that can be."""
     start = len(codecs.BOM_UTF8) if reader.read(0, 3) == codecs.BOM_UTF8 else 0
     shape |= {"size": reader.totals.bytes, "longest_line": _longest_line(reader)}
-    if _is_settled(reader) and reader.facts.measure.utf8 and not (start and shape["form"] == "ndjson"):
+    if not mend and _is_settled(reader) and reader.facts.measure.utf8 and not (start and shape["form"] == "ndjson"):
         return _stored(reader, shape)
     end = reader.totals.bytes
     if not _is_settled(reader) and reader.read(end - 1, end) != b"\n":
         end = byte_of_line(reader, line_of_byte(reader, end))  # the last line is still being written
-    return _copied(reader, shape, scratch(_valid(reader, pieces(reader, start, end, check)), end - start))
+    parts = _valid(reader, pieces(reader, start, end, check))
+    parts = json_mended(parts, lines=shape["form"] == "ndjson") if mend else parts
+    return _copied(reader, shape, scratch(parts, end - start))
 
 
 def _json_shape(reader: OutputReader) -> dict[str, Any]:
@@ -146,21 +150,23 @@ def _delimiter(reader: OutputReader) -> str:
 # ── At ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _source_at(reader: OutputReader, at: str, check: Check) -> Source:
+def _source_at(reader: OutputReader, at: str, check: Check, mend: bool) -> Source:
     """The value that `at` names: an array's elements are the rows; an object's members are, as key and value."""
     path = parse_path(at)
     if not path.is_singular:
         raise BadQuery(f"at names one array or object, without *, .., slices or lists; {at[:80]!r} may name several.")
     lines = kind_so_far(reader) == "ndjson"
     if not path.segments and lines:
-        return source_of(reader, None, check)  # the records themselves
+        return source_of(reader, None, check, mend=mend)  # the records themselves
     hit = _the_value(reader, path, lines)
     first = reader.read(hit.start, hit.start + 1)
     if first == b"[":
         parts = _valid(reader, pieces(reader, hit.start, hit.end, check))
+        parts = json_mended(parts, lines=False) if mend else parts
         return _copied(reader, {"form": "array", "size": hit.end - hit.start}, scratch(parts, hit.end - hit.start))
     if first == b"{":
         parts = _valid(reader, _members(reader, hit, check))
+        parts = json_mended(parts, lines=True) if mend else parts
         return _copied(
             reader, {"form": "members", "object_size": hit.end - hit.start}, scratch(parts, hit.end - hit.start)
         )

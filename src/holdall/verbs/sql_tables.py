@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from holdall.verbs.sql_members import NOTE as MEMBERS
+from holdall.verbs.sql_members import members_select
+
 SAMPLE = 20480  # records that DuckDB looks at to tell the columns
 _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
 _LEAST_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
@@ -35,6 +38,7 @@ class Shape:
     object_size: int = 0
     delimiter: str = ","
     prefixed: bool = False  # each line begins with a letter that is not part of it, so that none is empty
+    records: bool = False  # most of the lines are JSON
     escaped: bool = False  # \\r, \\x1f and \\x1e are written as \\x1er, \\x1eu and \\x1ee
 
 
@@ -46,6 +50,7 @@ class Way:
     note: str = ""
     sampled: bool = False  # it may lack columns that a later way has
     whole_values: bool = False  # each value stands in the one column VALUE
+    members: bool = False  # only for SQL that names members which the other ways do not give
 
 
 Known = dict[tuple[object, ...], Columns]
@@ -56,6 +61,10 @@ def ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Wa
     """What a way finds out while it makes its SELECT goes to the notes."""
     if shape.form == "lines":
         yield Way(partial(_lines, shape))
+        if shape.records:
+            json = "case when json_valid(text) then text::json end as json"
+            values = f"select line_no, text, {json} from ({_lines(shape)})"  # noqa: S608 - of our own parts
+            yield Way(partial(members_select, duck, values, "line_no, text", notes), MEMBERS, members=True)
     elif shape.form == "csv":
         yield from _csv_ways(shape)
     elif shape.form == "members":
@@ -125,6 +134,8 @@ def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Itera
         "part as JSON.",
         whole_values=True,
     )
+    values = f"select *, value as json from ({_one_column(shape)})"  # noqa: S608 - of our own parts
+    yield Way(partial(members_select, duck, values, VALUE, notes), MEMBERS, members=True)
 
 
 def _read_json(shape: Shape, sample: int, more: str = "") -> str:

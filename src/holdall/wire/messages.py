@@ -1,14 +1,16 @@
 """The tool results in the messages of a transcript: what each holds, whose it is, and the message with another.
 
 Known are the messages of OpenAI (`role: tool`, `function_call_output`), of Anthropic (`tool_result` blocks), of Bedrock
-(`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or as objects.
+(`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or objects; and `Returned`, our own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from holdall.values.chat import Returned
 from holdall.wire.clamp_fields import field, with_field
+from holdall.wire.parts import is_error
 
 _MESSAGES = ("tool", "function", "toolResult")
 _ITEMS = ("function_call_output", "custom_tool_call_output")
@@ -21,16 +23,21 @@ class Result:
     content: object
     tool: str
     call_id: str
+    is_error: bool
     replaced: Callable[[object, object], object]  # the message and the new content
 
 
 def results_in(message: object) -> Iterator[Result]:
+    if isinstance(message, Returned):
+        own = message
+        yield Result(own.text, own.name, own.call_id, own.is_error, lambda old, new: with_field(old, "text", new))
+        return
     kind = field(message, "role", "type")
     if kind in _MESSAGES or kind in _ITEMS:
         name = "content" if kind in _MESSAGES else "output"
         content = field(message, name)
         if _is_content(content):
-            yield Result(content, _name(message), _id(message), lambda old, new: with_field(old, name, new))
+            yield _result(content, message, lambda old, new: with_field(old, name, new))
         return
     content = field(message, "content")
     if isinstance(content, list | tuple):
@@ -56,16 +63,14 @@ def _in_block(block: object, at: int) -> Iterator[Result]:
             blocks[at] = with_field(old, "toolResult", with_field(field(old, "toolResult"), "content", new))
         return with_field(message, "content", tuple(blocks) if isinstance(before, tuple) else blocks)
 
-    yield Result(content, _name(holder), _id(holder), replaced)
+    yield _result(content, holder, replaced)
+
+
+def _result(content: object, holder: object, replaced: Callable[[object, object], object]) -> Result:
+    name = str(field(holder, "name", "toolName") or "")
+    call_id = field(holder, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
+    return Result(content, name, str(call_id or ""), is_error(holder), replaced)
 
 
 def _is_content(content: object) -> bool:
     return isinstance(content, str | list | tuple)
-
-
-def _name(value: object) -> str:
-    return str(field(value, "name", "toolName") or "")
-
-
-def _id(value: object) -> str:
-    return str(field(value, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId") or "")

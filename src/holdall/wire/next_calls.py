@@ -12,7 +12,12 @@ _LONG_LINE = 1000  # bytes; longer lines are read by bytes
 
 
 def next_calls(view: View) -> list[str]:
-    """At most four, and one that asks a model where there is one. What is worth reading comes second."""
+    """At most four, and one that asks a model where there is one. What is worth reading comes second.
+
+    Of an output of nothing there is nothing to ask.
+    """
+    if not view.facts.measure.bytes:
+        return []
     leads = view.outline.leads if view.outline is not None else ()
     calls = [_lead(view, lead) for lead in leads[: MOST - 1]]
     calls.insert(1 if view.near or view.errors else MOST, _read(view))

@@ -17,6 +17,7 @@ from holdall.values.spans import Span
 from holdall.wire.ends import End, first_lines, last_lines
 from holdall.wire.frugal import counter
 from holdall.wire.next_calls import next_calls
+from holdall.wire.notes import all_is_kept
 from holdall.wire.view import View
 
 _TOOL_CHARS, _TOOL_TOKENS = 80, 24  # of a tool's name, which comes from outside
@@ -164,7 +165,9 @@ def _why(facts: Facts, count: Callable[[str], int]) -> str:
     error = _bounded(facts.error, _ERROR_CHARS, _ERROR_TOKENS, count)
     if facts.is_whole:
         failed = f"It failed ({error}). " if error else ""
-        return f"{failed}Too large to show; all of it is kept."
+        if not facts.measure.bytes:
+            return f"{failed}There is nothing to show."
+        return f"{failed}Too large to show; {all_is_kept(facts)}."
     reason = f": {error}" if error else ""
     return f"It is not whole ({facts.state}{reason}); what there was is kept."
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from holdall.text.excerpt import byte_count
-from holdall.wire.blocks import is_block, is_known_block, text_of, with_text
+from holdall.wire.blocks import Note, is_block, is_known_block, text_of, with_text
 from holdall.wire.clamp_fields import field, with_field
 
 # An envelope has these fields and no others: a JSON value that merely has a `content` is a value.
@@ -48,17 +48,16 @@ class Parts:
         more = "" if len(texts) <= _STARTS_TOLD else ", …"
         return (f"{len(texts):,} text blocks joined by newlines; they start at bytes {places}{more}",)
 
-    def others(self) -> list[tuple[int, object]]:
-        """The blocks that are not text, and their places."""
-        return [(at, block) for at, block in enumerate(self.blocks or ()) if text_of(block) is None]
-
-    def with_blocks(self, new: Mapping[int, object]) -> "Parts":
-        """The same with other blocks in these places."""
-        blocks = tuple(new.get(at, block) for at, block in enumerate(self.blocks or ()))
+    def with_blocks(self, new: Mapping[int, Sequence[object]]) -> "Parts":
+        """The same with others in the places of these blocks."""
+        blocks = tuple(block for at, old in enumerate(self.blocks or ()) for block in new.get(at, (old,)))
         return replace(self, blocks=blocks, whole=self._rebuilt(blocks))
 
     def with_text(self, text: str) -> object:
-        """The result with `text` for all of its text: in place of the first text block; the others are in it."""
+        """The result with `text` for all of its text: in place of the first text block; the others are in it.
+
+        Whatever is not text stays, and so does a `Note` of what was set aside.
+        """
         if self.blocks is None:
             return self._rebuilt(text)
         kept: list[object] = []
@@ -70,6 +69,14 @@ class Parts:
                 kept.append(with_text(block, text))
                 placed = True
         return self._rebuilt(tuple(kept))
+
+    def with_notes(self) -> "Parts":
+        """The same with the block of each `Note` in its place."""
+        content = _at(self.whole, self.path)
+        blocks = cast("Sequence[object]", content) if isinstance(content, list | tuple) else ()
+        if not any(isinstance(one, Note) for one in blocks):
+            return self
+        return replace(self, whole=self._rebuilt(tuple(one.block if isinstance(one, Note) else one for one in blocks)))
 
     def _rebuilt(self, content: str | Sequence[object]) -> object:
         def inside(value: object, path: tuple[str, ...]) -> object:
@@ -87,14 +94,18 @@ def take_apart(result: object) -> Parts | None:
     path = _path(result)
     if path is None:
         return None
-    content: object = result
-    for name in path:
-        content = field(content, name)
+    content = _at(result, path)
     if isinstance(content, str):
-        return Parts(result, path, None, content, _is_error(result))
+        return Parts(result, path, None, content, is_error(result))
     blocks = tuple(cast("Sequence[object]", content))
     texts = [text for text in map(text_of, blocks) if text is not None]
-    return Parts(result, path, blocks, _BETWEEN.join(texts) if texts else None, _is_error(result))
+    return Parts(result, path, blocks, _BETWEEN.join(texts) if texts else None, is_error(result))
+
+
+def is_error(result: object) -> bool:
+    """Whether a result, or what holds one, says so: MCP and Anthropic by a flag, Bedrock by its status."""
+    inner = field(result, "toolResult") if _names(result) is not None else None
+    return bool(field(result, "isError", "is_error")) or "error" in (field(result, "status"), field(inner, "status"))
 
 
 def structured_of(result: object) -> object:
@@ -112,11 +123,18 @@ def _path(result: object) -> tuple[str, ...] | None:
     names = _names(result)
     if names == {"toolResult"}:
         inner = field(result, "toolResult")
-        return ("toolResult", "content") if _is_content(field(inner, "content")) else None
+        return ("toolResult", "content") if _is_content(field(inner, "content"), of_result=True) else None
     if not _is_envelope(result, names):
         return None
     name = "output" if field(result, "type") in _ITEMS else "content"
-    return (name,) if _is_content(field(result, name)) else None
+    named = names is not None and ("toolUseId" in names or field(result, "type") == "tool_result")
+    return (name,) if _is_content(field(result, name), of_result=named) else None
+
+
+def _at(value: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        value = field(value, name)
+    return value
 
 
 def _names(result: object) -> set[str] | None:
@@ -139,14 +157,11 @@ def _fields(value: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
 
 
-def _is_content(content: object) -> bool:
+def _is_content(content: object, *, of_result: bool) -> bool:
+    """A text or a list of blocks. What is named a result may have blocks without a type, as Bedrock's are."""
     if isinstance(content, str):
         return True
     if not isinstance(content, list | tuple):
         return False
-    return all(is_block(block) for block in cast("Sequence[object]", content))
-
-
-def _is_error(result: object) -> bool:
-    inner = field(result, "toolResult") if _names(result) is not None else None
-    return bool(field(result, "isError", "is_error")) or field(inner, "status") == "error"
+    blocks = cast("Sequence[object]", content)
+    return all(is_block(block) or (of_result and isinstance(block, Mapping)) for block in blocks)

@@ -16,14 +16,21 @@ from holdall.wire.tool import Ask
 
 
 def plain_refusal(error: HoldallError, _ask: Ask) -> str:
-    """Our own words. What is meant for somebody at a command line is said for a model."""
+    """Our own words, for any dialect: no tool is named, for it may not be there.
+
+    What is meant for somebody at a command line is said for a model.
+    """
     if isinstance(error, UnknownHandle):
         known = ", ".join(error.known[:8]) or "nothing yet"
         more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
-        return (
-            f'No output is kept under "{error.shown}". Kept: {known}{more}. context_read() without a handle lists them.'
-        )
+        return f'No output is kept under "{error.shown}". Kept: {known}{more}.'
     return _sentence(str(error))
+
+
+def own_refusal(error: HoldallError, ask: Ask) -> str:
+    """The same in our own dialect, whose tools are known."""
+    told = plain_refusal(error, ask)
+    return f"{told} context_read() without a handle lists them." if isinstance(error, UnknownHandle) else told
 
 
 def s3_refusal(error: HoldallError, _ask: Ask) -> str:
@@ -47,7 +54,9 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     """S0's failure format, to the letter."""
     mode = str(ask.options.get("mode", "auto"))
     tool = getattr(error, "tool", "") or "UNKNOWN"
-    message = _sentence(str(error)) if not isinstance(error, NoModel) else str(error)
+    message = _sentence(str(error))
+    if isinstance(error, NoModel):  # one of the modes asks none
+        message = f'{error} mode="truncate" works without one: it shows the beginning and the end.'
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {ask.handle}, STRATEGY:{mode}:\n\n{message}"
 
 

@@ -45,12 +45,14 @@ def _type(head: bytes, sample: Sample) -> tuple[str, str]:
     if head[257:262] == b"ustar":
         return "tar archive", f"first file {_text(head[:100])}"
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "UTF-16 text", f"{'little' if head[0] == 0xFF else 'big'} endian: {_text(head[2:202:1], 'utf-16-le')}"
+        end = "little" if head[0] == 0xFF else "big"
+        text = head[2:202].decode(f"utf-16-{end[0]}e", "ignore")
+        return "UTF-16 text", f'{end} endian: "{cut(text, 60)}"'
     return "binary", f"begins {head[:8].hex(' ')}" if head else "empty"
 
 
-def _text(data: bytes, encoding: str = "utf-8") -> str:
-    return '"' + cut(data.split(b"\0\0\0")[0].rstrip(b"\0").decode(encoding, "replace"), 60) + '"'
+def _text(data: bytes) -> str:
+    return '"' + cut(data.split(b"\0\0\0")[0].rstrip(b"\0").decode("utf-8", "replace"), 60) + '"'
 
 
 def _png(head: bytes, _: Sample) -> str:

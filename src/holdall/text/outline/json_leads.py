@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from holdall.text.outline.json_groups import Group, step
 from holdall.text.outline.json_text import readable
@@ -23,6 +23,8 @@ _CAMEL = re.compile(r"[A-Z]?[a-z]{3,20}|[A-Z]{3,20}")
 _SHOWN_KEY = re.compile(r"[\w$@./: {}-]{1,48}")
 
 Counts = dict[int, tuple[float, bool]]
+Sql = Literal["plain", "at", "none"]
+"""Whether SQL can be asked of it: of the output as it is, only with `at`, or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,14 @@ class _Field:
     repeats: bool  # so often that it is worth counting by
 
 
-def json_leads(root: Group, counts: Counts) -> tuple[Lead, ...]:
+def json_leads(root: Group, counts: Counts, sql: Sql = "plain") -> tuple[Lead, ...]:
     tables = sorted(_tables(root, counts, _DEEPEST), key=lambda table: -table.size)
     if not tables:
         return _plain(root)
     largest = tables[0]
-    leads = _of_map(largest) if largest.group.objects else _of_records(largest)
-    return tuple(lead for lead in leads if all(len(str(value)) <= 160 for value in lead.arguments.values()))
+    leads = _of_map(largest) if largest.group.objects else _of_records(largest, sql)
+    fit = (lead for lead in leads if all(len(str(value)) <= 160 for value in lead.arguments.values()))
+    return tuple(lead for lead in fit if sql != "none" or "sql" not in lead.arguments)
 
 
 def _tables(group: Group, counts: Counts, deep: int) -> Iterator[_Table]:
@@ -67,8 +70,8 @@ def _tables(group: Group, counts: Counts, deep: int) -> Iterator[_Table]:
                 yield from _tables(group.member(key), counts, deep - 1)
 
 
-def _of_records(table: _Table) -> Iterator[Lead]:
-    at = {} if table.group.path == "$" else {"at": table.group.path}
+def _of_records(table: _Table, sql: Sql) -> Iterator[Lead]:
+    at = {} if table.group.path == "$" and sql == "plain" else {"at": table.group.path}
     if not table.rows.objects:
         yield Lead("query", {"path": f"{table.group.path}[0:5]"})
         return
@@ -81,6 +84,8 @@ def _of_records(table: _Table) -> Iterator[Lead]:
         yield Lead("query", {**at, "sql": f"select {names} from t limit 20"})  # noqa: S608 - a text to read
     named = min(_named(table.rows, fields), key=lambda each: each[0], default=None)
     chosen = named[1] if named else counted.group if counted else None
+    if chosen is None and fields and sql == "none":
+        chosen = fields[0].group
     if chosen is not None:
         yield Lead("query", {"path": chosen.path})
         yield from _word([value for value in chosen.values[1:50] if isinstance(value, str)])

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import cast
 
 from holdall.text.outline.json_groups import Allowance, Group
-from holdall.text.outline.json_leads import json_leads
+from holdall.text.outline.json_leads import Sql, json_leads
 from holdall.text.outline.json_scalars import quoted, scalars, types
 from holdall.text.outline.json_text import readable
 from holdall.text.outline.json_values import Seen
@@ -63,8 +63,8 @@ class Shapes:
         """Whether what `lines` told comes from some of the values only."""
         return not self._root.exact or self._allowance.was_short
 
-    def leads(self) -> tuple[Lead, ...]:
-        return json_leads(self._root, self._counts)
+    def leads(self, sql: Sql = "plain") -> tuple[Lead, ...]:
+        return json_leads(self._root, self._counts, sql)
 
     def lines(self, room: Room) -> list[str]:
         lines = [room.cut(self._line(self._root), 80)]

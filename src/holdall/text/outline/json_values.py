@@ -30,13 +30,17 @@ class Seen:
     note: str = ""
     whole: bool = True
     counts: dict[int, tuple[float, bool]] = field(default_factory=dict[int, tuple[float, bool]])
+    several: bool = False  # `value` is a list of values that stand one after the other
+    text_from: int | None = None  # where other text begins, after the value
 
 
 def see(sample: Sample) -> Seen | None:
-    """None where nothing can be made of it."""
+    """It is taken for one value. None where nothing can be made of it."""
     note = ""
-    if sample.whole and not sample.head[-100:].rstrip().endswith((b"]", b"}")):
+    if not sample.tail[-100:].rstrip().endswith((b"]", b"}")):
         note = f"cut off: it ends at byte {sample.size:,} without the closing bracket"
+        if sample.size > SCANNED:  # too large to look for where the first value ends
+            note = "it does not end as JSON does: cut off, or other text follows"
     elif sample.whole and cost(sample.head) <= _affordable(sample.head):
         try:
             return Seen(loads(_text(sample.head)))

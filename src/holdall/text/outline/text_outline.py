@@ -70,7 +70,7 @@ def _repeats(mined: Shapes, lines: Lines) -> bool:
 
 
 def _prose(sample: Sample, lines: Lines, mined: Shapes) -> list[str]:
-    if not lines.texts:
+    if not lines.texts or not (lines.exact or any(map(bytes.strip, lines.texts))):  # what has no end is not among them
         line = f"no end of a line in what was read; {plural(sample.lines, 'line')}"
         return [line] if sample.size else []
     often = [shape for shape in mined.shapes[:5] if shape.seen > 2]

@@ -7,6 +7,7 @@ from holdall.policy.limits import BY_DIALECT
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects.extract import TOOL_OUTPUT
 from holdall.wire.notice import notice, notice_and_shown, running_notice, shown_by_notice
+from holdall.wire.refusals import own_refusal
 from holdall.wire.tool import Ask, Tool
 
 _HANDLE = {"type": "string", "minLength": 1, "description": "The handle of a kept output."}
@@ -138,6 +139,7 @@ not occur, from a part: count it, search it, or say what you have not seen.
     with_model="""
 - tool_output(handle, extract) asks a model to read the output and answer. A quote that it marks as verified stands in \
 the output at the bytes it names; do not repeat an unverified one as a fact.""",
+    refuse=own_refusal,
     outlined=True,
     races=True,
     waits_later=True,

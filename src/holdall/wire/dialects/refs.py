@@ -7,6 +7,7 @@ from holdall.policy.limits import BY_DIALECT
 from holdall.text.excerpt import beginning, ending
 from holdall.values.spans import Span
 from holdall.wire.dialect import Dialect, as_a_call
+from holdall.wire.notes import all_is_kept
 from holdall.wire.reference import context_ref_json, summary
 from holdall.wire.tool import Ask, Tool
 from holdall.wire.view import View
@@ -22,7 +23,7 @@ def _notice(view: View) -> str:
     head = _first(view.head)
     tail = _last(view.tail, after=len(head), total=view.facts.measure.bytes)
     parts = [
-        "The output is too large to be shown here; all of it is kept.",
+        f"The output is too large to be shown here; {all_is_kept(view.facts)}.",
         summary(view.facts),
         f"Head:\n{_fenced(view, _text(head))}",
     ]

@@ -1,0 +1,274 @@
+"""take on results that carry more than text: what is set aside has its handle in its place, whatever becomes of the text."""
+
+import base64
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import mcp.types as mcp
+import pytest
+
+from holdall import Holdall, Inline, Kept, Unkept
+from holdall.values.taken import Taken
+from tests.bag.shapes import LOG, opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG" + bytes(1_200_000)
+PICTURE = base64.b64encode(PNG).decode()
+PAD = "p" * 143_000
+LINK = {"type": "resource_link", "uri": "a://" + PAD, "name": "n"}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def image() -> dict[str, Any]:
+    return {"type": "image", "data": PICTURE, "mimeType": "image/png"}
+
+
+def blocks_of(content: Any) -> list[Any]:
+    if isinstance(content, list | tuple):
+        return list(content)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(content, dict) and "toolResult" in content:
+        return content["toolResult"]["content"]  # pyright: ignore[reportUnknownVariableType]
+    return content.get("content") or content.get("output") if isinstance(content, dict) else content.content  # pyright: ignore
+
+
+def said(block: Any) -> str:
+    return block["text"] if isinstance(block, dict) else block.text  # pyright: ignore[reportUnknownVariableType]
+
+
+async def whole(bag: Holdall, handle: str) -> bytes:
+    return b"".join([part async for part in bag.stream(handle)])
+
+
+def kept(taken: Taken) -> Kept:
+    assert isinstance(taken, Kept)
+    return taken
+
+
+MIXED: dict[str, tuple[Any, list[str]]] = {
+    "a list": ([text(LOG), image()], ["notice", "note"]),
+    "the picture first": ([image(), text(LOG)], ["note", "notice"]),
+    "between two texts": ([text(LOG), image(), text("end")], ["notice", "note"]),
+    "a large link": ([text(LOG), LINK], ["notice", "note"]),
+    "two": ([image(), text(LOG), LINK], ["note", "notice", "note"]),
+    "a tuple": ((text(LOG), image()), ["notice", "note"]),
+    "mcp": ({"content": [text(LOG), image()], "isError": False}, ["notice", "note"]),
+    "openai": ({"role": "tool", "tool_call_id": "c", "content": [text(LOG), image()]}, ["notice", "note"]),
+    "openai responses": (
+        {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": [
+                {"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"},
+                {"type": "input_text", "text": LOG},
+            ],
+        },
+        ["note", "notice"],
+    ),
+    "anthropic": ({"type": "tool_result", "tool_use_id": "u", "content": [text(LOG), image()]}, ["notice", "note"]),
+    "bedrock": (
+        {
+            "toolResult": {
+                "toolUseId": "u",
+                "content": [{"text": LOG}, {"image": {"format": "png", "source": {"bytes": PNG}}}],
+            }
+        },
+        ["notice", "note"],
+    ),
+    "mcp objects": (
+        mcp.CallToolResult(
+            content=[
+                mcp.TextContent(type="text", text=LOG),
+                mcp.ImageContent(type="image", data=PICTURE, mime_type="image/png"),
+            ]
+        ),
+        ["notice", "note"],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", MIXED)
+@requirement("way:takes-content-blocks", "way:nothing-lost-silently")
+async def test_the_handle_of_what_was_set_aside_stands_in_its_place_beside_the_notice(
+    tmp_path: Path, form: str
+) -> None:
+    result, expected = MIXED[form]
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take(result, tool="shoot"))
+        shown = [said(block) for block in blocks_of(taken.content)]
+        others = [facts.handle for facts in taken.others]
+        notes = [one for one in shown if one.startswith("[")]
+        assert ["note" if one.startswith("[") else "notice" for one in shown] == expected
+        assert f"handle: {taken.handle}" in next(one for one in shown if not one.startswith("["))
+        assert [note.split("; handle: ")[1].rstrip("]") for note in notes] == others
+        assert await whole(bag, taken.handle) == (LOG + "\nend" if form == "between two texts" else LOG).encode()
+        assert {len(await whole(bag, handle)) for handle in others} <= {len(PNG), len(json.dumps(LINK))}
+        json.dumps(taken.content.model_dump() if isinstance(result, mcp.CallToolResult) else taken.content)
+        if isinstance(result, mcp.CallToolResult):
+            mcp.CallToolResult.model_validate(taken.content.model_dump(by_alias=True))
+        again = await bag.take(taken.content, tool="shoot")
+        assert again == Inline(taken.content), "what stands there now fits"
+
+
+async def test_in_the_clamp_dialect_the_note_is_not_cut_away(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="clamp") as bag:
+        taken = kept(await bag.take([text(LOG), image(), text(LOG)], tool="shoot"))
+        [picture] = taken.others
+        size = f"{len(PNG):,} bytes"
+        note = f"[image/png, {size}: too large to show, kept; handle: {picture.handle}]"
+        assert taken.content[1] == text(note)
+        assert f"handle: {taken.handle}" in taken.content[0]["text"]
+        assert [type(block) for block in taken.content] == [dict, dict, dict]
+
+
+async def test_where_nothing_is_stored_the_model_is_told_of_the_picture_too(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take([text(LOG), image()], tool="shoot")
+        assert isinstance(taken, Unkept)
+        assert taken.content[1]["text"].startswith("[image/png, 1,200,004 bytes: too large to show, and not kept: ")
+    async with opened(tmp_path, session_quota_bytes=1000) as bag:
+        taken = await bag.take([image(), text(LOG)], tool="shoot")
+        assert isinstance(taken, Unkept)
+        assert "the quota of this session is 1.0 kB" in taken.content[0]["text"]
+        assert taken.content[1]["text"].startswith("2026-01-01")
+
+
+FIELDS: dict[str, tuple[Any, Any]] = {
+    "annotations": ({**text("short"), "annotations": {"a": PAD}}, {"type": "text", "annotations": {"a": PAD}}),
+    "citations": ({**text("short"), "citations": [{"cited": PAD}]}, {"type": "text", "citations": [{"cited": PAD}]}),
+    "openai": (
+        {"type": "input_text", "text": "short", "extra": PAD},
+        {"type": "input_text", "extra": PAD},
+    ),
+    "an uri": (
+        {"type": "resource", "resource": {"uri": "a://" + PAD, "text": "short"}},
+        {"type": "resource", "resource": {"uri": "a://" + PAD}},
+    ),
+    "mcp object": (
+        mcp.TextContent(type="text", text="short", _meta={"a": PAD}),
+        {"type": "text", "meta": {"a": PAD}},
+    ),
+    "any object": (
+        SimpleNamespace(type="text", text="short", annotations=[PAD]),
+        {"type": "text", "annotations": [PAD]},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FIELDS)
+@requirement("way:nothing-lost-silently")
+async def test_the_fields_of_a_text_block_that_are_too_large_are_kept_and_its_text_stays(
+    tmp_path: Path, form: str
+) -> None:
+    block, fields = FIELDS[form]
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take([block, text("end")], tool="t"))
+        shown = [said(one) for one in taken.content]
+        size = f"{len(json.dumps(fields)):,} bytes"
+        note = f"[fields of a text block, {size}: too large to show, kept; handle: {taken.handle}]"
+        assert shown == ["short", note, "end"]
+        assert json.loads(await whole(bag, taken.handle)) == fields
+
+
+async def test_a_block_whose_text_and_fields_are_both_too_large_has_a_notice_and_a_note(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take({"content": [{**text(LOG), "annotations": {"a": PAD}}], "_meta": {"m": PAD}}))
+        notice, note = [one["text"] for one in taken.content["content"]]
+        assert f"handle: {taken.handle}" in notice
+        assert note.endswith(f"handle: {taken.others[0].handle}]")
+        assert taken.content["_meta"] == {"m": PAD}, "that is between the server and its client"
+        assert len(str(taken.content["content"])) < 10_000
+
+
+async def test_a_small_picture_with_large_fields_is_kept_with_them(tmp_path: Path) -> None:
+    block = {"type": "image", "data": "aGk=", "mimeType": "image/png", "annotations": {"a": PAD}}
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take([text("look"), block]))
+        assert taken.content[1]["text"].startswith("[block, 143,")
+        assert json.loads(await whole(bag, taken.handle)) == block
+
+
+async def test_small_fields_stay_where_they_are(tmp_path: Path) -> None:
+    blocks = [{**text("a"), "annotations": {"audience": ["user"]}}, {**text("b"), "citations": None}]
+    async with opened(tmp_path) as bag:
+        assert (await bag.take(blocks)).content is blocks
+
+
+@requirement("way:nothing-lost-silently")
+async def test_many_small_blocks_that_are_too_large_together_are_kept_as_one_list(tmp_path: Path) -> None:
+    links = [{"type": "resource_link", "uri": f"a://{n:04}", "name": "x" * 1000} for n in range(300)]
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take({"content": [text("found"), *links, text("end")]}))
+        content = taken.content["content"]
+        shown, note, end = content[1:-2], content[-2], content[-1]
+        assert (content[0], end) == (text("found"), text("end"))
+        assert shown == links[: len(shown)]
+        assert 40_000 < len(json.dumps(shown)) < 51_200
+        assert note["text"].startswith(f"[{300 - len(shown)} blocks, ")
+        assert json.loads(await whole(bag, taken.handle)) == links[len(shown) :]
+
+
+async def test_many_text_blocks_with_small_fields_keep_their_texts(tmp_path: Path) -> None:
+    blocks = [{**text(str(n)), "annotations": {"a": "x" * 1000}} for n in range(100)]
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take(blocks))
+        shown = [one["text"] for one in taken.content]
+        [note] = [one for one in shown if one.startswith("[")]
+        assert [one for one in shown if one != note] == [str(n) for n in range(100)]
+        fields = json.loads(await whole(bag, taken.handle))
+        assert note.startswith(f"[fields of {len(fields)} text blocks, ")
+        assert len(json.dumps(taken.content)) < 60_000
+
+
+# Bedrock
+
+BEDROCK: dict[str, tuple[Any, bytes]] = {
+    "json": ({"json": {"a": PAD}}, json.dumps({"a": PAD}).encode()),
+    "json of many tokens": ({"json": list(range(9000))}, json.dumps(list(range(9000))).encode()),
+    "image": ({"image": {"format": "png", "source": {"bytes": PNG}}}, PNG),
+    "document": ({"document": {"format": "pdf", "name": "d", "source": {"bytes": PNG}}}, PNG),
+    "a document of text": (
+        {"document": {"format": "txt", "name": "d", "source": {"text": PAD}}},
+        json.dumps({"document": {"format": "txt", "name": "d", "source": {"text": PAD}}}).encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", BEDROCK)
+@pytest.mark.parametrize("flat", [False, True])
+@requirement("way:takes-content-blocks")
+async def test_what_bedrock_returns_keeps_its_shape(tmp_path: Path, form: str, flat: bool) -> None:
+    block, stored = BEDROCK[form]
+    inner: dict[str, Any] = {"toolUseId": "u", "content": [block], "status": "error"}
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take(inner if flat else {"toolResult": inner}))
+        assert taken.is_error
+        new = taken.content if flat else taken.content["toolResult"]
+        [note] = new["content"]
+        assert list(note) == ["text"]
+        assert note["text"].endswith(f": too large to show, kept; handle: {taken.handle}]")
+        assert {**new, "content": [block]} == inner
+        assert await whole(bag, taken.handle) == stored
+
+
+async def test_what_bedrock_returns_is_the_same_object_where_it_fits(tmp_path: Path) -> None:
+    small = {"toolResult": {"toolUseId": "u", "content": [{"json": {"a": 1}}, {"text": "b"}]}}
+    async with opened(tmp_path) as bag:
+        assert await bag.take(small) == Inline(small)
+        assert (await bag.take({"toolUseId": "u", "content": [{"text": "b"}], "status": "error"})).is_error
+        assert not (await bag.take({"toolUseId": "u", "content": [{"text": "b"}], "status": "success"})).is_error
+
+
+@requirement("way:nothing-lost-silently")
+async def test_a_block_that_holds_itself_is_told_and_not_shown(tmp_path: Path) -> None:
+    around: dict[str, Any] = {"type": "x", "pad": PAD}
+    around["self"] = around
+    async with opened(tmp_path) as bag:
+        taken = kept(await bag.take({"content": [text("a"), around], "isError": False}))
+        assert taken.content["content"][1]["text"].startswith("[block, 143,")

@@ -1,0 +1,32 @@
+"""A client of MCP servers, as far as its configuration goes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdall.gateway.installing import Done, install, uninstall
+
+
+class Client:
+    """A client with its file."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self.file = folder / "mcp.json"
+        self.configs = folder / "configs"
+        self.file.write_bytes(text.encode())
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.file.read_bytes())
+
+    def install(self) -> Done:
+        return install(str(self.file), "/opt/holdall", config_folder=str(self.configs))
+
+    def uninstall(self) -> Done:
+        return uninstall(str(self.file))
+
+    def rewrites(self, change: Callable[[Any], object], **form: Any) -> None:
+        value = self.value
+        change(value)
+        self.file.write_text(json.dumps(value, **form))
