@@ -1,5 +1,6 @@
 """Commands that go on after their shell, with the real program: exec --background, wait, stop, tail -f. No sleeps."""
 
+import json
 import os
 import signal
 import subprocess
@@ -53,7 +54,7 @@ def test_stop_ends_a_command_with_all_that_it_started_and_keeps_what_it_wrote(ho
     holdall("wait", handle, "--pattern", "begun")
     ran = holdall("stop", handle)
     assert ran.code == 0
-    assert ran.text.startswith(f"{handle} cancelled: it was asked to end (killed by SIGTERM) · 6 bytes, 1 lines")
+    assert ran.text.startswith(f"{handle} cancelled: it was asked to end (killed by SIGTERM) · 6 bytes, 1 line ·")
     assert holdall("cat", handle).out == b"begun\n"
     again = holdall("stop", handle)
     assert again.code == 2
@@ -92,4 +93,27 @@ def test_a_wait_that_is_over_its_time_says_so(holdall: Program, tmp_path: Path) 
     handle = _started(holdall, f"cat {_gate(tmp_path)}")
     ran = holdall("wait", "--timeout", "0.05")
     assert (ran.code, ran.err) == (1, "still running; the time is over\n")
+    assert holdall("stop", handle).code == 0
+
+
+@requirement("cli:json-everywhere")
+def test_what_cannot_be_waited_for_or_started_is_json_where_json_was_asked_for(holdall: Program) -> None:
+    nothing = holdall("wait", "--json")
+    assert (nothing.code, nothing.err) == (1, "")
+    assert nothing.json == {"ended": [], "matched": [], "timed_out": False}
+    for flags in ((), ("--background",)):
+        ran = holdall("exec", *flags, "--json", "--", "no-such-command-here")
+        assert (ran.code, ran.out) == (127, b"")
+        assert json.loads(ran.err) == {
+            "error": "WrongUse",
+            "message": "cannot run 'no-such-command-here': there is no such command. Nothing was kept.",
+        }
+
+
+@requirement("cli:json-everywhere")
+def test_a_wait_that_is_over_its_time_is_json_where_json_was_asked_for(holdall: Program, tmp_path: Path) -> None:
+    handle = _started(holdall, f"cat {_gate(tmp_path)}")
+    ran = holdall("wait", "--timeout", "0.05", "--json")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.json == {"ended": [], "matched": [], "timed_out": True}
     assert holdall("stop", handle).code == 0

@@ -178,6 +178,17 @@ def test_doctor_checks_everything_and_names_what_is_wrong(holdall: Program) -> N
     assert "'answer_max_bytes'" in failed["configuration"]
 
 
+@requirement("cli:doctor")
+def test_doctor_says_what_to_do_about_a_folder_that_cannot_be_written(holdall: Program) -> None:
+    ran = holdall("doctor", "--json", "--home", "/proc/holdall")
+    assert ran.code == 3
+    (detail,) = [check["detail"] for check in ran.json["checks"] if not check["ok"]]
+    assert detail == (
+        "nothing can be kept in /proc/holdall: No such file or directory. What is kept can be read. Make the folder "
+        "writable, or choose another one with --home or HOLDALL_HOME."
+    )
+
+
 @requirement("cli:json-everywhere")
 @pytest.mark.parametrize(
     "command",

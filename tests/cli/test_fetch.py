@@ -279,3 +279,72 @@ def _on_a_terminal(holdall: Program, *arguments: str) -> bytes:
     os.close(ours)
     process.wait(timeout=30)
     return seen
+
+
+@requirement("cli:exit-2")
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("grep", "x", "-c", "--group"), "--count is one number and --group one for each value: give one of the two."),
+        (
+            ("grep", "x", "-c", "--from", "5"),
+            "--from is where the shown matches begin; --count and --group are of the whole output.",
+        ),
+        (("query", "select 1", "--skip", "4"), "--skip goes with --path; in SQL write OFFSET 4."),
+        (("slice", "--start", "1", "--window", "5"), "--window and --match-index go with --anchor."),
+        (("slice",), "say what to slice: --start and --length, or an --anchor."),
+        (
+            ("slice", "--anchor", "x", "--start", "1"),
+            "give --start and --length, or --anchor and --window, not both.",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_by_their_names(
+    holdall: Program, command: tuple[str, ...], told: str
+) -> None:
+    ran = holdall(command[0], holdall.put(b"x\n"), *command[1:])
+    assert (ran.code, ran.out, ran.err) == (2, b"", f"holdall: {told}\n")
+
+
+@requirement("cli:exit-2")
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        (("query", "select * from t", "-m", "0"), "'-m' / '--max'"),
+        (("grep", "x", "-m", "0"), "'-m' / '--max'"),
+        (("grep", "x", "--from", "-5"), "'--from'"),
+        (("grep", "x", "-C", "-1"), "'-C' / '--context'"),
+        (("slice", "--anchor", "x", "--match-index", "-1"), "'--match-index'"),
+        (("tail", "-n", "-1"), "'-n' / '--lines'"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_the_name_of_its_flag(
+    holdall: Program, command: tuple[str, ...], flag: str
+) -> None:
+    ran = holdall(command[0], holdall.put(b"x\n"), *command[1:])
+    assert (ran.code, ran.out) == (2, b"")
+    assert f"Invalid value for {flag}: {command[-1]} is not in the range" in ran.err
+
+
+def test_an_occurrence_that_is_not_there_is_told_by_the_name_of_its_flag(holdall: Program) -> None:
+    ran = holdall("slice", holdall.put(b"x x\n"), "--anchor", "x", "--match-index", "7")
+    assert (ran.code, ran.err) == (
+        1,
+        "holdall: Anchor not found in content: it occurs 2 times (--match-index 0 to 1).\n",
+    )
+
+
+@requirement("cli:exit-1", "grep:nothing-found")
+def test_matches_that_all_lie_before_the_asked_byte_are_told_and_not_shown(holdall: Program) -> None:
+    ran = holdall("grep", holdall.put(b"x\nx\n"), "x", "--from", "9000")
+    assert (ran.code, ran.out) == (1, b"")
+    assert ran.err.startswith("2 matches in 4 bytes (2 lines) · none of them at byte 9,000 or after it · ")
+
+
+@pytest.mark.parametrize("command", ["exec", "read", "extract", "run", "show", "demo", "view", "gateway", ""])
+def test_an_example_in_the_help_is_a_line_that_can_be_copied(holdall: Program, command: str) -> None:
+    told = holdall(*command.split(), "--help", env={"COLUMNS": "60"}).text.splitlines()
+    begins = next(at for at, line in enumerate(told) if line.startswith(("  Example:  ", "  Start with:  ")))
+    ends = told.index("", begins)
+    for line in told[begins:ends]:
+        assert line.count("holdall") == 1 or " && " in line

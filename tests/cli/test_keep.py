@@ -10,11 +10,13 @@ import subprocess
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from holdall import Holdall, Kept, Settings
 from tests.cli.program import PROGRAM, Program
+from tests.faults.namespaces import way_in
 from tests.requirements import requirement
 
 LOG = b"".join(b"2026-01-01 00:00:00 INFO job %d done\n" % number for number in range(20_000))
@@ -250,6 +252,31 @@ def test_a_killed_exec_is_interrupted_and_keeps_what_had_been_written(holdall: P
     assert [facts["state"] for facts in listed] == ["interrupted"]
     assert holdall("cat", listed[0]["handle"]).out == b"first\nsecond\n"
     assert len(holdall("ls", "--json").json["outputs"]) == 1
+
+
+@requirement("cli:exec-streams")
+def test_a_full_disk_names_the_handle_under_which_a_part_is_kept(holdall: Program, tmp_path: Path) -> None:
+    way = way_in()
+    if way is None:
+        pytest.skip("no mount namespace is permitted here (Linux only)")
+    (tmp_path / "big").write_bytes(os.urandom(6_000_000))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = (
+        'mount -t tmpfs -o size=2m,mode=700 tmpfs "$1" && "$2" exec --home "$1" -- cat "$3" > /dev/null; echo $?;'
+        '"$2" ls --home "$1" --json; "$2" verify --home "$1"; echo $?'
+    )
+    words = [*way, "sh", "-c", script, "sh", str(disk), PROGRAM, str(tmp_path / "big")]
+    ran = subprocess.run(words, env=holdall.environment(), capture_output=True, text=True, check=False, timeout=60)
+    code, listed, verified = ran.stdout.splitlines()
+    (facts,) = json.loads(listed)["outputs"]
+    assert (code, facts["state"], verified) == ("3", "interrupted", "0")
+    told, checked = ran.stderr.splitlines()
+    assert told.startswith("holdall: no space left while ")
+    assert told.endswith(
+        f" What had been written until then is kept as {facts['handle']}, which counts as interrupted."
+    )
+    assert checked.endswith(" checked: every byte is as it came")
 
 
 @contextmanager

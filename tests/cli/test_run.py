@@ -271,7 +271,7 @@ def test_wrong_use_is_told_before_anything_is_started(holdall: Program, agents: 
     assert holdall("run", file, " ").code == 2
     nobody = holdall("run", file, "--resume", "nobody")
     assert nobody.code == 2
-    assert nobody.err.startswith('holdall: there is no session "nobody". The newest are: cli.')
+    assert nobody.err.startswith('holdall: there is no session "nobody". The newest are: none.')
     both = holdall("run", file, "--resume", "a", "--session", "b")
     assert both.err == "holdall: --resume names the session that goes on: leave --session out.\n"
     assert holdall("run", str(agents.folder / "find.md"), "x").err.endswith("finder.md?\n")

@@ -1,5 +1,6 @@
 """Upkeep: what expires and what stays, what killed writers leave, proof of every byte, totals, quotas."""
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 from holdall.policy.retention import DAY, Retention
 from holdall.store import record, upkeep
 from holdall.store.directory import DirectoryStore
+from holdall.store.folder import SessionFolder
 from holdall.store.keeping import Quota
 from holdall.store.protocol import SessionInfo
 from holdall.store.upkeep import Sweep
-from holdall.values.errors import OutputExpired, QuotaReached, UnknownHandle
+from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
 from holdall.values.facts import Facts, Origin
 from tests.requirements import requirement
 from tests.store.support import Clock, folder_of, keep, payload, read_back, tree
@@ -388,3 +390,34 @@ def test_a_stream_is_refused_as_soon_as_the_quota_is_passed(home: Path) -> None:
     assert payload(home, session) == []
     assert store.outputs(session) == []
     store.close()
+
+
+@requirement("store:verify-all")
+def test_an_output_whose_last_record_had_no_room_on_the_disk_is_not_damaged(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = folder_store.begin(folder_session, Origin(tool="cat", terminal=True))
+    writer.write(b"as far as there was room")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(SessionFolder, "rewrite", full)
+    with pytest.raises(StoreFull):
+        writer.finish("interrupted")
+    writer.close()
+    for _ in range(2):
+        (verdict,) = upkeep.verify(folder_store)
+        assert (verdict.handle, verdict.problem) == (writer.handle, "")
+    (file,) = folder_of(home, folder_session).glob("terminal/*.log")
+    file.unlink()
+    (verdict,) = upkeep.verify(folder_store)
+    assert verdict.problem  # what is not there is still found out
+
+
+def test_a_data_folder_that_cannot_be_made_is_not_said_to_have_gone() -> None:
+    with pytest.raises(StoreFault) as raised:
+        DirectoryStore("/proc/holdall")
+    assert str(raised.value) == (
+        "the data folder /proc/holdall cannot be made there. Choose another data folder with --home or HOLDALL_HOME."
+    )

@@ -4,9 +4,11 @@ The stores that ship are looked after here. One of somebody else's making looks 
 """
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Generator, Sequence
 
 from holdall.bag.journal import events_in
+from holdall.bag.opening import nothing_kept, store_as_it_is
 from holdall.policy.counters import Counters
 from holdall.store import memory_upkeep, upkeep
 from holdall.store.directory import DirectoryStore
@@ -14,15 +16,29 @@ from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore, Progress, SessionInfo
 from holdall.store.upkeep import Stats, Sweep, Verdict
 from holdall.values.errors import WrongUse
+from holdall.values.settings import Settings
 from holdall.verbs.engines.ripgrep import ripgrep_path
 
 
 class Care:
     """`bag.care`. Nothing here touches an output that is still being written."""
 
-    def __init__(self, store: OutputStore, session: SessionInfo) -> None:
+    def __init__(self, store: OutputStore, session: SessionInfo | None) -> None:
         self._store = store
         self._session = session
+
+    @classmethod
+    @contextlib.contextmanager
+    def of(cls, home: str, settings: Settings, *, session: str | None = None) -> Generator["Care"]:
+        """Of the store in `home`, without a bag: nothing is made or removed that was not asked for.
+
+        `session` is one that is there, for what is asked of only one.
+        """
+        with store_as_it_is(home, settings) as store:
+            if store is None:
+                yield cls(nothing_kept(), None)
+            else:
+                yield cls(store, store.find_session(session) if session is not None else None)
 
     async def sweep(self, *, dry_run: bool = False) -> Sweep:
         """Carry out retention in every session, and remove what killed writers left behind."""
@@ -40,7 +56,7 @@ class Care:
 
     async def verify(self, *, only_this_session: bool = False, progress: Progress | None = None) -> Sequence[Verdict]:
         """Read every kept byte again and compare every hash."""
-        chosen = [self._session] if only_this_session else None
+        chosen = self._chosen(only_this_session)
 
         def work() -> list[Verdict]:
             match self._store:
@@ -54,7 +70,7 @@ class Care:
         return await asyncio.to_thread(work)
 
     async def stats(self, *, only_this_session: bool = False) -> Stats:
-        chosen = [self._session] if only_this_session else None
+        chosen = self._chosen(only_this_session)
         return await asyncio.to_thread(upkeep.stats, self._store, chosen)
 
     async def counters(self, *, only_this_session: bool = False) -> Counters:
@@ -62,7 +78,8 @@ class Care:
 
         def fold() -> Counters:
             total = Counters()
-            for session in [self._session] if only_this_session else self._store.sessions():
+            chosen = self._chosen(only_this_session)
+            for session in self._store.sessions() if chosen is None else chosen:
                 for event in events_in(self._store.events_from(session, 0)[0]):
                     total.add(event)
             return total
@@ -76,6 +93,12 @@ class Care:
             return [(one, len(self._store.outputs(one))) for one in self._store.sessions()]
 
         return await asyncio.to_thread(count)
+
+    def _chosen(self, only_this_session: bool) -> list[SessionInfo] | None:
+        """None means all."""
+        if not only_this_session:
+            return None
+        return [self._session] if self._session is not None else []
 
     @staticmethod
     def ripgrep() -> str | None:

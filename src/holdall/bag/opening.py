@@ -1,7 +1,11 @@
-"""How a session is opened: its store, its dialect, its tokenizer, its journal, and now and then a sweep."""
+"""How a session is opened: its store, its dialect, its tokenizer, its journal, and now and then a sweep.
+
+And how a store is opened by somebody who only looks at what there is.
+"""
 
 import contextlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator
 
 from holdall.bag.core import Parts
 from holdall.bag.journal import Journal
@@ -12,7 +16,9 @@ from holdall.store.directory import DirectoryStore
 from holdall.store.home import default_home
 from holdall.store.ids import new_uuid
 from holdall.store.keeping import Quota
+from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore
+from holdall.store.sessions import PREFIX
 from holdall.text.tokenizers import tokenizer_named
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreFault
@@ -58,3 +64,34 @@ def _dialect(settings: Settings) -> Dialect:
     """S3's dialect is about what goes on in the background: where nothing may, it is as if it were switched off."""
     off = settings.dialect == "async" and not settings.async_enabled
     return DIALECTS["legacy" if off else settings.dialect]
+
+
+@contextlib.contextmanager
+def store_as_it_is(home: str, settings: Settings) -> Generator[DirectoryStore | None]:
+    """The store in `home`, with no session opened and nothing tidied up; None where nothing was ever kept in it.
+
+    So whoever only asks what there is makes neither a session nor a folder, and a dry run finds all that would go.
+    """
+    if not _has_sessions(home):
+        yield None
+        return
+    store = DirectoryStore(home, tokenizer=tokenizer_named(settings.tokenizer))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def nothing_kept() -> OutputStore:
+    """A store to look at in place of one in which nothing is kept yet; it leaves nothing on disk."""
+    return MemoryStore()
+
+
+def _has_sessions(home: str) -> bool:
+    """What cannot be looked into is for the store to explain."""
+    try:
+        return any(name.startswith(PREFIX) for name in os.listdir(home))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from holdall.cli.app_background import stop, wait
 from holdall.cli.app_bundle import export, import_
 from holdall.cli.app_care import CARE
 from holdall.cli.app_config import config_app
@@ -16,8 +17,9 @@ from holdall.cli.app_install import install, uninstall
 from holdall.cli.app_run import run, show
 from holdall.cli.app_view import view
 from holdall.cli.options import Handle, Home, Json, Session, common, runs
+from holdall.cli.program import Program
 
-app = typer.Typer(
+app = Program(
     name="holdall",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: rich would treble the time that it takes to show
@@ -49,11 +51,13 @@ def main(
 ) -> None:
     """Keep every tool output whole, and fetch exactly what you need of it.
 
-    Start with:  some-command | holdall put     or:  holdall exec -- some-command
+    \b
+    Start with:  some-command | holdall put
+    or:          holdall exec -- some-command
 
     It prints what a model would see, with a handle. Then read, grep, slice or query that handle. Content goes to
     standard output as it is, everything about it to standard error. Exit codes: 0 done, 1 found nothing, 2 wrong
-    use, 3 a fault of the store.
+    use, 3 a fault of the store or of standard output.
     """
     del version
     common.home, common.session, common.as_json, common.settings = home, session, as_json, tuple(settings or ())
@@ -70,6 +74,7 @@ async def put(
 ) -> int:
     """Keep standard input; print what a model would see.
 
+    \b
     Example:  curl -s https://example.com/big.json | holdall put --tool fetch
     """
     from holdall.cli import keep
@@ -100,49 +105,25 @@ async def exec_(
     standard error are kept as they came, in one stream. While it runs, `holdall tail -f HANDLE` follows it,
     `holdall wait HANDLE` waits for its end or for a pattern, and `holdall stop HANDLE` ends it.
 
-    Example:  holdall exec -- make -j2      holdall exec --background -- make -j2 world
+    \b
+    Example:  holdall exec -- make -j2
+              holdall exec --background -- make -j2 world
     """
     if background or report_to >= 0:
         from holdall.cli import background as behind
 
         if report_to >= 0:
-            return await behind.keep_in_background(command, tool, call_id, home, session, report_to)
+            return await behind.keep_in_background(
+                command, tool, call_id, home, session, as_json or common.as_json, report_to
+            )
         return await behind.execute(command, tool, call_id, home, session, as_json or common.as_json)
     from holdall.cli import keep
 
     return await keep.execute(command, tool, call_id, home, session, as_json or common.as_json)
 
 
-@app.command()
-@runs
-async def wait(
-    handle: Annotated[str | None, typer.Argument(help="The output to wait for (default: any that runs).")] = None,
-    pattern: Annotated[str | None, typer.Option("--pattern", "-p", help="Until its output matches this.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--timeout", "-t", metavar="SECONDS", help="No longer than this.")
-    ] = None,
-    home: Home = None,
-    session: Session = None,
-    as_json: Json = False,
-) -> int:
-    """Wait until a running command has ended, or until its output holds a pattern.
-
-    Exit code 1 where the time was over first, where it ended without the pattern, or where nothing runs.
-
-    Example:  holdall wait b7c4 --pattern 'error:'
-    """
-    from holdall.cli import background as behind
-
-    return await behind.wait(handle, pattern, seconds, home, session, as_json or common.as_json)
-
-
-@app.command()
-@runs
-async def stop(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
-    """End a command that runs in the background; what it has written is kept."""
-    from holdall.cli import background as behind
-
-    return await behind.stop(handle, home, session, as_json or common.as_json)
+app.command()(wait)
+app.command()(stop)
 
 
 @app.command()
@@ -187,7 +168,9 @@ async def read(
     Lines count from 1 and include both ends, bytes and chars count from 0 and exclude the end. A: goes to the end,
     :B starts at the beginning, negative numbers count from the end. A range is printed whole, however long it is.
 
-    Example:  holdall read k3f9 --lines 2860:2880      holdall read k3f9 --bytes=-500:
+    \b
+    Example:  holdall read k3f9 --lines 2860:2880
+              holdall read k3f9 --bytes=-500:
     """
     from holdall.cli import fetch
 
@@ -198,7 +181,7 @@ async def read(
 @runs
 async def tail(
     handle: Handle,
-    number: Annotated[int, typer.Option("-n", "--lines", help="How many lines.")] = 10,
+    number: Annotated[int, typer.Option("-n", "--lines", metavar="N", min=0, help="How many lines.")] = 10,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on while it is being written.")] = False,
     home: Home = None,
     session: Session = None,
@@ -217,13 +200,17 @@ async def grep(
     pattern: Annotated[str, typer.Argument(help="Regular expression (no look-around, no back-references).")],
     ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False,
     fixed: Annotated[bool, typer.Option("-F", "--fixed", help="The pattern is plain text.")] = False,
-    context: Annotated[int, typer.Option("-C", "--context", metavar="N", help="N lines around each match.")] = 0,
-    most: Annotated[int, typer.Option("-m", "--max", metavar="N", help="Show at most N matches or values.")] = 100,
+    context: Annotated[
+        int, typer.Option("-C", "--context", metavar="N", min=0, max=1000, help="N lines around each match.")
+    ] = 0,
+    most: Annotated[
+        int, typer.Option("-m", "--max", metavar="N", min=1, max=100_000, help="Show at most N matches or values.")
+    ] = 100,
     count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many matches there are.")] = False,
     group: Annotated[
         bool, typer.Option("--group", help="Print how often each captured value (or each match) occurs.")
     ] = False,
-    start: Annotated[int, typer.Option("--from", metavar="BYTE", help="Go on from this byte.")] = 0,
+    start: Annotated[int, typer.Option("--from", metavar="BYTE", min=0, help="Go on from this byte.")] = 0,
     home: Home = None,
     session: Session = None,
     as_json: Json = False,
@@ -233,6 +220,7 @@ async def grep(
     A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
     matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
 
+    \b
     Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
     """
     from holdall.cli import fetch
@@ -245,17 +233,20 @@ async def grep(
 @runs
 async def slice_(
     handle: Handle,
-    start: Annotated[int | None, typer.Option("--start", metavar="N", help="First character, from 0.")] = None,
-    length: Annotated[int | None, typer.Option("--length", metavar="N", help="How many characters.")] = None,
+    start: Annotated[int | None, typer.Option("--start", metavar="N", min=0, help="First character, from 0.")] = None,
+    length: Annotated[int | None, typer.Option("--length", metavar="N", min=0, help="How many characters.")] = None,
     anchor: Annotated[str | None, typer.Option("--anchor", metavar="TEXT", help="Text to slice around.")] = None,
-    window: Annotated[int, typer.Option("--window", metavar="N", help="Characters around the anchor.")] = 1000,
-    match_index: Annotated[int, typer.Option("--match-index", metavar="N", help="Which occurrence, from 0.")] = 0,
+    window: Annotated[int, typer.Option("--window", metavar="N", min=0, help="Characters around the anchor.")] = 1000,
+    match_index: Annotated[
+        int, typer.Option("--match-index", metavar="N", min=0, help="Which occurrence, from 0.")
+    ] = 0,
     home: Home = None,
     session: Session = None,
     as_json: Json = False,
 ) -> int:
     """Cut a piece out by characters: from a position, or around a text that stands in it.
 
+    \b
     Example:  holdall slice k3f9 --anchor 'OutOfMemory' --window 400
     """
     from holdall.cli import fetch
@@ -271,8 +262,12 @@ async def query(
     sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="One SELECT over the table t.")] = None,
     path: Annotated[str | None, typer.Option("--path", help="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).")] = None,
     at: Annotated[str | None, typer.Option("--at", help="Path of the array or object that is the table.")] = None,
-    most: Annotated[int | None, typer.Option("-m", "--max", metavar="N", help="Show at most N rows or values.")] = None,
-    skip: Annotated[int, typer.Option("--skip", metavar="N", help="With --path: leave out the first N values.")] = 0,
+    most: Annotated[
+        int | None, typer.Option("-m", "--max", metavar="N", min=1, help="Show at most N rows or values.")
+    ] = None,
+    skip: Annotated[
+        int, typer.Option("--skip", metavar="N", min=0, help="With --path: leave out the first N values.")
+    ] = 0,
     home: Home = None,
     session: Session = None,
     as_json: Json = False,
@@ -282,6 +277,7 @@ async def query(
     JSON, NDJSON and CSV are the table t with their own columns; anything else is t(line_no, text). Nested arrays:
     unnest(items), or --at '$.items'.
 
+    \b
     Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
     """
     from holdall.cli import fetch

@@ -24,6 +24,7 @@ async def export(
     Without --redact the file holds everything, secrets too. With it, keys, tokens, passwords, private keys and
     connection strings are masked in all of these, and the file says where.
 
+    \b
     Example:  holdall export build-42 -o build-42.holdall --redact
     """
     from holdall.cli import bundle
@@ -45,6 +46,7 @@ async def import_(
     All or nothing: a file that is damaged, cut short or not what it says is refused, and the store stays as it is. A
     session that is there already is never touched. What is restored is kept until you remove it.
 
+    \b
     Example:  holdall import build-42.holdall --as build-42-copy
     """
     from holdall.cli import bundle

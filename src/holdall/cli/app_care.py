@@ -63,7 +63,10 @@ async def demo(
     this machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing
     is configured, and without --keep or --home nothing stays. Exit code 3 where a byte is not there.
 
-    Example:  holdall demo      holdall demo --keep && holdall view      holdall demo --model gguf:qwen.gguf
+    \b
+    Example:  holdall demo
+              holdall demo --keep && holdall view
+              holdall demo --model gguf:qwen.gguf
     """
     from holdall.cli import demo as tour
 

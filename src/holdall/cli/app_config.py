@@ -40,6 +40,7 @@ async def show(home: Home = None, session: Session = None, as_json: Json = False
     A limit that nobody set is the dialect's own. What is different for one tool is listed as tools.TOOL.NAME. With a
     setting that cannot be, it says what is wrong (exit code 2) and lists the defaults.
 
+    \b
     Example:  holdall config show --json
     """
     from holdall.cli import configuration
@@ -52,6 +53,7 @@ async def show(home: Home = None, session: Session = None, as_json: Json = False
 async def path(as_json: Json = False) -> int:
     """Print the path of the configuration file, whether it is there or not.
 
+    \b
     Example:  "$EDITOR" "$(holdall config path)"
     """
     from holdall.cli import configuration

@@ -48,6 +48,7 @@ async def extract(  # noqa: PLR0913, PLR0917 - the options of a command are its 
     Exit codes: 0 answered, 1 searched and nothing found, 2 wrong use or too costly, 3 a fault: no answer could be had,
     or nothing was found and not all could be read.
 
+    \b
     Example:  holdall extract k3f9 "which account was attacked most?" --model gguf:qwen.gguf --max-calls 50
     """
     from holdall.cli import extract as asking

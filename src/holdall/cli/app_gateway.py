@@ -55,6 +55,7 @@ async def gateway(  # noqa: PLR0913, PLR0917 - the options of a command are its 
 
     Without --session each start is a session of its own. Outputs are kept for 30 days (the setting retention).
 
+    \b
     Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
               holdall gateway --config mcp.json --session work
     """

@@ -44,7 +44,9 @@ async def run(  # noqa: PLR0913, PLR0917 - the options of a command are its argu
     Exit codes: 0 it reported, 1 it reported a failure or could not be made to report, 2 wrong use, 3 a fault of its
     model, its MCP servers or the store; then --resume goes on.
 
-    Example:  holdall run finder.md "Which disk failed?"      holdall run finder.md --resume finder-3fa9c1
+    \b
+    Example:  holdall run finder.md "Which disk failed?"
+              holdall run finder.md --resume finder-3fa9c1
     """
     from holdall.cli import run as running
 
@@ -72,7 +74,9 @@ async def show(
     With --tree: what an agent did, turn by turn, with its model calls, tool calls, sub-agents and questions; how long
     each took, its tokens, its cost, and the handles of what was kept.
 
-    Example:  holdall show k3f9      holdall show --tree finder-3fa9c1
+    \b
+    Example:  holdall show k3f9
+              holdall show --tree finder-3fa9c1
     """
     if tree:
         from holdall.cli import tree as looking

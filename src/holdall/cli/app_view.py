@@ -19,7 +19,9 @@ async def view(
     Prints an address with a token, which is new with each start: whoever has it can look, and nobody else. It shows
     everything and changes nothing. Ctrl-C ends it.
 
-    Example:  holdall view      holdall view --no-open --port 8765
+    \b
+    Example:  holdall view
+              holdall view --no-open --port 8765
     """
     from holdall.cli import view as viewer
 

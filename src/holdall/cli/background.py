@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from holdall.cli import keep, show
-from holdall.cli.options import FAULT, FOUND_NOTHING, common, open_bag
+from holdall.cli.options import FAULT, FOUND_NOTHING, common, look_bag
 from holdall.text.numbers import age
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.facts import Facts
@@ -28,6 +28,7 @@ async def execute(
     options = [
         *(["--home", home] if home else []), *(["--session", session] if session else []),
         *(["--tool", tool] if tool else []), *(["--call-id", call_id] if call_id else []),
+        *(["--json"] if as_json else []),
     ]  # fmt: skip
     settings = [part for one in common.settings for part in ("--set", one)]
     keeper = subprocess.Popen(  # noqa: ASYNC220 - it is not waited for
@@ -52,9 +53,10 @@ async def execute(
 
 
 async def keep_in_background(
-    command: list[str], tool: str, call_id: str, home: str | None, session: str | None, report_to: int
-) -> int:
-    """The keeper itself."""
+    command: list[str], tool: str, call_id: str, home: str | None, session: str | None, as_json: bool,
+    report_to: int,
+) -> int:  # fmt: skip
+    """The keeper itself. Only what it complains about before it has a handle is read by anybody."""
 
     def report(handle: str) -> None:
         os.write(report_to, handle.encode("ascii"))
@@ -63,18 +65,21 @@ async def keep_in_background(
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 2)
 
-    return await keep.execute(command, tool, call_id, home, session, False, report)
+    return await keep.execute(command, tool, call_id, home, session, as_json, report)
 
 
 async def wait(
     handle: str | None, pattern: str | None, seconds: float | None, home: str | None, session: str | None, as_json: bool
 ) -> int:
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         running = [one for one in await bag.outputs() if one.state == "running"]
         if handle is None and pattern is not None:
             raise WrongUse("a pattern is waited for in one output: give its handle.")
         if handle is None and not running:
-            show.about("nothing is running")
+            if as_json:
+                show.as_json({"ended": [], "matched": [], "timed_out": False})
+            else:
+                show.about("nothing is running")
             return FOUND_NOTHING
         chosen = [handle] if handle is not None else [one.handle for one in running]
         waits = [asyncio.ensure_future(bag.wait(one, pattern=pattern or "", timeout=seconds)) for one in chosen]
@@ -91,13 +96,13 @@ async def wait(
             print(_line(facts))
         for one in [] if as_json else matched:
             show.about(f"{one}: the pattern is there: holdall grep {one} {json.dumps(pattern)}")
-        if not ended and not matched:
+        if not ended and not matched and not as_json:
             show.about("still running; the time is over")
         return 0 if (matched or (ended and pattern is None)) else FOUND_NOTHING
 
 
 async def stop(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         facts = await bag.show(handle)
         if facts.state != "running":
             raise WrongUse(f"output {facts.handle} is not running: it is {facts.state}.")
@@ -122,5 +127,4 @@ async def stop(handle: str, home: str | None, session: str | None, as_json: bool
 def _line(facts: Facts) -> str:
     why = f": {facts.error}" if facts.error else ""
     took = age((facts.ended or facts.created) - facts.created)
-    size = f"{facts.measure.bytes:,} bytes, {facts.measure.lines:,} lines"
-    return f"{facts.handle} {facts.state}{why} · {size} · {took}"
+    return f"{facts.handle} {facts.state}{why} · {keep.size_of(facts)} · {took}"

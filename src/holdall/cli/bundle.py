@@ -1,16 +1,16 @@
 """`export` and `import`: one library call each, and what is told about it."""
 
 import contextlib
-import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from holdall.bag.bundles import export_session, import_bundle
 from holdall.cli import show
 from holdall.cli.options import configuration
 from holdall.cli.progress import progress
+from holdall.cli.standard_input import StandardInput
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
 from holdall.values.bundles import Bundle, BundledSession, Exported, Imported, Mask
@@ -51,11 +51,11 @@ async def import_(file: str, name: str | None, home: str | None, as_json: bool) 
     if file == _STREAM and show.is_terminal(sys.stdin):
         raise WrongUse("nothing is piped in: name the file of the bundle, or send it through a pipe.")
     found = configuration(home)
-    source: str | BinaryIO = _Stdin() if file == _STREAM else file  # type: ignore[assignment]
-    with _told("importing", as_json) as (listed, tick):
-        done = await import_bundle(
-            source, name=name, home=found.home, settings=found.settings, listed=listed, progress=tick
-        )
+    async with _source(file) as source:
+        with _told("importing", as_json) as (listed, tick):
+            done = await import_bundle(
+                source, name=name, home=found.home, settings=found.settings, listed=listed, progress=tick
+            )
     if as_json:
         show.as_json(_imported(done))
         return 0
@@ -66,11 +66,23 @@ async def import_(file: str, name: str | None, home: str | None, as_json: bool) 
     return 0
 
 
-class _Stdin:
-    """Standard input, straight from its descriptor."""
+@contextlib.asynccontextmanager
+async def _source(file: str) -> AsyncGenerator[str | BinaryIO]:
+    """Its path, or standard input straight from its descriptor, which Ctrl-C ends at once."""
+    if file != _STREAM:
+        yield file
+        return
+    stdin = StandardInput("import -")
+    async with stdin.ending_with_signals():
+        yield cast("BinaryIO", _Reading(stdin))
+
+
+class _Reading:
+    def __init__(self, stdin: StandardInput) -> None:
+        self._stdin = stdin
 
     def read(self, most: int = _READ) -> bytes:
-        return os.read(sys.stdin.fileno(), most)
+        return self._stdin.read_some(most)
 
 
 @contextlib.contextmanager

@@ -1,28 +1,39 @@
 """The commands that look after the store: gc, verify, stats, doctor."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import metadata
 
 from holdall import __version__
 from holdall.bag import Care, Holdall
 from holdall.cli import show
-from holdall.cli.options import FAULT, common, configuration, open_bag
+from holdall.cli.options import FAULT, common, configuration, look_bag
 from holdall.cli.progress import progress
+from holdall.cli.sessions import session_named
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
-from holdall.values.errors import HoldallError
+from holdall.values.errors import HoldallError, StoreFault
+
+
+@contextlib.contextmanager
+def _care(home: str | None, session: str | None) -> Generator[Care]:
+    """No session is opened for it; one that was named must be there."""
+    found = configuration(home, session)
+    chosen = session_named(found, found.session).folder if session or common.session else None
+    with Care.of(found.home, found.settings, session=chosen) as care:
+        yield care
 
 
 async def gc(dry_run: bool, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
-        swept = await bag.care.sweep(dry_run=dry_run)
+    with _care(home, session) as care:
+        swept = await care.sweep(dry_run=dry_run)
     if as_json:
         show.as_json(
             {
@@ -47,9 +58,8 @@ async def gc(dry_run: bool, home: str | None, session: str | None, as_json: bool
 
 async def verify(home: str | None, session: str | None, as_json: bool) -> int:
     chosen = session or common.session
-    async with open_bag(home, session) as bag:
-        with progress("verifying") as tick:
-            verdicts = await bag.care.verify(only_this_session=chosen is not None, progress=tick)
+    with _care(home, session) as care, progress("verifying") as tick:
+        verdicts = await care.verify(only_this_session=chosen is not None, progress=tick)
     damaged = [verdict for verdict in verdicts if verdict.problem]
     if as_json:
         rows = [{"session": v.session, "handle": v.handle, "problem": v.problem} for v in damaged]
@@ -64,9 +74,9 @@ async def verify(home: str | None, session: str | None, as_json: bool) -> int:
 
 async def stats(home: str | None, session: str | None, as_json: bool) -> int:
     chosen = session or common.session
-    async with open_bag(home, session) as bag:
-        total = await bag.care.stats(only_this_session=chosen is not None)
-        done = await bag.care.counters(only_this_session=chosen is not None)
+    with _care(home, session) as care:
+        total = await care.stats(only_this_session=chosen is not None)
+        done = await care.counters(only_this_session=chosen is not None)
     if as_json:
         names = ("sessions", "outputs", "expired", "bytes", "stored_bytes", "lines", "tokens")
         flat: dict[str, object] = {name: getattr(total, name) for name in names}
@@ -139,9 +149,9 @@ def _store(home: str | None, session: str | None) -> str:
     found = configuration(home, session)
 
     async def try_it() -> int:
-        async with Holdall.open(home=found.home, session=found.session, settings=found.settings) as bag:
+        async with look_bag(home, session) as bag:
             kept = len(await bag.outputs())
-        with tempfile.TemporaryDirectory(prefix=".doctor-", dir=found.home) as folder:
+        with _trial(found.home) as folder:
             async with Holdall.open(home=os.path.join(folder, "home"), settings=found.settings) as bag:
                 facts = await bag.keep("holdall doctor\n", tool="doctor")
                 if (await bag.read(facts.handle)).text != "holdall doctor\n":
@@ -149,10 +159,32 @@ def _store(home: str | None, session: str | None) -> str:
         return kept
 
     kept = asyncio.run(try_it())
-    free = shutil.disk_usage(found.home).free
+    free = shutil.disk_usage(_nearest(found.home)).free
     return (
         f"{found.home}, {plural(kept, 'output')} in session {found.session!r}, {size(free)} free, keeps and gives back"
     )
+
+
+@contextlib.contextmanager
+def _trial(home: str) -> Generator[str]:
+    """A folder inside of the data folder that goes again; beside it where that is still to be made."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=".doctor-", dir=_nearest(home))
+    except OSError as problem:
+        reason = os.strerror(problem.errno) if problem.errno else str(problem)
+        raise StoreFault(
+            f"nothing can be kept in {home}: {reason}. What is kept can be read. Make the folder writable, or choose "
+            "another one with --home or HOLDALL_HOME."
+        ) from problem
+    with folder as path:
+        yield path
+
+
+def _nearest(path: str) -> str:
+    """The first folder that is there, upwards."""
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _ripgrep() -> str:

@@ -17,7 +17,7 @@ from holdall.bag import Holdall
 from holdall.cli import extract_show as looks
 from holdall.cli import show as screen
 from holdall.cli.extract_progress import Underway, drawn
-from holdall.cli.options import FAULT, FOUND_NOTHING, open_bag
+from holdall.cli.options import FAULT, FOUND_NOTHING, look_bag
 from holdall.policy.ceiling import Ceiling, Forecast
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import HoldallError, NoModel, TooCostly, WrongUse
@@ -55,7 +55,7 @@ class ExtractAsk(NamedTuple):
 async def extract(handle: str, ask: ExtractAsk, home: str | None, session: str | None, as_json: bool) -> int:
     if ask.max_cost is not None and not math.isfinite(ask.max_cost):
         raise WrongUse(f"--max-cost is {ask.max_cost:g}; it must be a number of dollars.")
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         with _logged():
             found = await _ask(bag, handle, ask, as_json)
     return _code(found)

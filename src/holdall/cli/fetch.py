@@ -5,15 +5,17 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from holdall.bag import Holdall
+from holdall.bag import Care
 from holdall.cli import show as screen
-from holdall.cli.options import FOUND_NOTHING, WRONG_USE, complain, open_bag
+from holdall.cli.options import FOUND_NOTHING, configuration, look_bag
 from holdall.policy.ledger import WAYS, Coverage
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.answers import Passage, Table
-from holdall.values.errors import WrongUse
+from holdall.values.errors import AnchorNotFound, WrongUse
 from holdall.values.facts import Facts
+
+DEFAULT_WINDOW = 1000  # characters around an anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,9 @@ class QueryAsk(NamedTuple):
 
 
 async def ls(sessions: bool, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
-        if sessions:
-            return await _sessions(bag, as_json)
+    if sessions:
+        return await _sessions(home, as_json)
+    async with look_bag(home, session) as bag:
         outputs, unreadable = await bag.outputs(), await bag.unreadable()
         if as_json:
             faults = {handle: str(fault) for handle, fault in unreadable.items()}
@@ -90,15 +92,20 @@ def _seen(facts: Facts, coverage: Coverage) -> float | None:
     return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
 
 
-async def _sessions(bag: Holdall, as_json: bool) -> int:
-    found = await bag.care.sessions()
+async def _sessions(home: str | None, as_json: bool) -> int:
+    where = configuration(home)
+    with Care.of(where.home, where.settings) as care:
+        found = await care.sessions()
     if as_json:
         rows = [
             {"name": one.name, "id": one.id, "created": one.created, "retention": str(one.retention), "outputs": count}
             for one, count in found
         ]
         screen.as_json({"sessions": rows})
-        return 0
+        return 0 if found else FOUND_NOTHING
+    if not found:
+        screen.about("there is no session yet: some-command | holdall put")
+        return FOUND_NOTHING
     now = time.time()
     cells = [[one_line(one.name, 40), str(one.retention), grouped(n), age(now - one.created)] for one, n in found]
     screen.columns(["SESSION", "RETENTION", "OUTPUTS", "AGE"], cells, right=(2, 3))
@@ -108,7 +115,7 @@ async def _sessions(bag: Holdall, as_json: bool) -> int:
 async def show(handle: str | None, home: str | None, session: str | None, as_json: bool) -> int:
     if handle is None:
         raise WrongUse("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
@@ -141,7 +148,7 @@ def _fact(name: str, value: Any) -> str:
 
 
 async def cat(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         if as_json:
             screen.as_json((await bag.read(handle, bytes=":", bounded=False)).to_json())
             return 0
@@ -158,7 +165,7 @@ async def read(
     home: str | None, session: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     ranged = (lines, bytes, chars) != (None, None, None)
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         if as_json or not ranged:
             passage = await bag.read(handle, lines=lines, bytes=bytes, chars=chars, bounded=not ranged)
             return _passage(passage, as_json)
@@ -174,7 +181,7 @@ async def read(
 
 
 async def tail(handle: str, number: int, follow: bool, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
+    async with look_bag(home, session) as bag:
         if not follow:
             passage = await bag.tail(handle, number, bounded=False)
             return _passage(passage, as_json, empty_is_fine=True)
@@ -189,8 +196,19 @@ async def tail(handle: str, number: int, follow: bool, home: str | None, session
 
 
 async def slice(handle: str, ask: SliceAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
-        return _passage(await bag.slice(handle, **ask._asdict(), bounded=False), as_json, command="slice")
+    if ask.anchor is not None and (ask.start, ask.length) != (None, None):
+        raise WrongUse("give --start and --length, or --anchor and --window, not both.")
+    if ask.anchor is None and (ask.start, ask.length) == (None, None):
+        raise WrongUse("say what to slice: --start and --length, or an --anchor.")
+    if ask.anchor is None and (ask.window, ask.match_index) != (DEFAULT_WINDOW, 0):
+        raise WrongUse("--window and --match-index go with --anchor.")
+    async with look_bag(home, session) as bag:
+        try:
+            passage = await bag.slice(handle, **ask._asdict(), bounded=False)
+        except AnchorNotFound as problem:
+            problem.args = (str(problem).replace("match_index", "--match-index"),)
+            raise
+        return _passage(passage, as_json, command="slice")
 
 
 def _passage(passage: Passage, as_json: bool, *, command: str = "read", empty_is_fine: bool = False) -> int:
@@ -204,7 +222,11 @@ def _passage(passage: Passage, as_json: bool, *, command: str = "read", empty_is
 
 
 async def grep(handle: str, ask: GrepAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    async with open_bag(home, session) as bag:
+    if ask.count and ask.group:
+        raise WrongUse("--count is one number and --group one for each value: give one of the two.")
+    if ask.start and (ask.count or ask.group):
+        raise WrongUse("--from is where the shown matches begin; --count and --group are of the whole output.")
+    async with look_bag(home, session) as bag:
         found = await bag.grep(
             handle, ask.pattern, ignore_case=ask.ignore_case, literal=ask.literal, context=ask.context,
             limit=ask.limit, count=ask.count, group=ask.group, start=ask.start, bounded=False,
@@ -215,17 +237,18 @@ async def grep(handle: str, ask: GrepAsk, home: str | None, session: str | None,
         print(found.total)
     else:
         screen.groups(found) if ask.group else screen.matches(found)
-        screen.about(screen.found_in_all(found))
-    return 0 if found.total else FOUND_NOTHING
+        screen.about(screen.found_in_all(found, ask.start))
+    return 0 if found.total and (found.matches or not ask.start) else FOUND_NOTHING
 
 
 async def query(handle: str, ask: QueryAsk, home: str | None, session: str | None, as_json: bool) -> int:
     if (ask.sql is None) == (ask.path is None):
-        complain(WrongUse("give one SELECT, or --path with a JSONPath or JSON Pointer."), as_json=as_json)
-        return WRONG_USE
+        raise WrongUse("give one SELECT, or --path with a JSONPath or JSON Pointer.")
     if ask.path is not None and ask.at is not None:
         raise WrongUse("--at chooses the table for SQL; with --path write one path.")
-    async with open_bag(home, session) as bag:
+    if ask.path is None and ask.skip:
+        raise WrongUse(f"--skip goes with --path; in SQL write OFFSET {ask.skip}.")
+    async with look_bag(home, session) as bag:
         found = await bag.query(
             handle, ask.sql, path=ask.path, at=ask.at, limit=ask.limit, skip=ask.skip, bounded=False
         )

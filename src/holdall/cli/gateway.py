@@ -4,8 +4,8 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, get_args
 
 from holdall.bag import Holdall
 from holdall.cli import show as screen
@@ -16,9 +16,12 @@ from holdall.gateway.serving import serve_stdio, settings_for
 from holdall.text.escape import for_people
 from holdall.upstream.config import Configured, from_command, load
 from holdall.values.errors import WrongUse
+from holdall.values.settings import Listed
+from holdall.values.words import short
 
 TOKEN_VARIABLE = "HOLDALL_GATEWAY_TOKEN"  # noqa: S105 - its name
 _LEAST_TOKEN = 16
+_LISTED: tuple[str, ...] = get_args(Listed)
 _LARGEST_FILE = 1024 * 1024
 
 
@@ -31,7 +34,9 @@ class GatewayAsk(NamedTuple):
     tools: str | None
 
     def flags(self) -> list[str]:
-        """Its options that are settings."""
+        """Its options that are settings. Raises WrongUse."""
+        if self.tools is not None and self.tools not in _LISTED:
+            raise WrongUse(f"--tools is {short(self.tools)}; it takes {' or '.join(_LISTED)}.")
         told = ["by_reference=true"] if self.by_reference else []
         return told if self.tools is None else [*told, f"tools_listed={self.tools}"]
 
@@ -110,14 +115,25 @@ def tokens_in(path: str) -> dict[str, str]:
     for number, words in enumerate(lines, 1):
         if not words or words[0].startswith("#"):
             continue
-        if len(words) != 2 or len(words[1]) < _LEAST_TOKEN or words[0] in found or words[1] in found.values():
-            raise WrongUse(
-                f"line {number} of {path} must be NAME TOKEN, each once, and a token of {_LEAST_TOKEN} characters."
-            )
+        if (problem := _problem(words, found)) is not None:  # no token is ever shown
+            raise WrongUse(f"line {number} of {path} {problem}.")
         found[words[0]] = words[1]
     if not found:
         raise WrongUse(f"{path} holds no token.")
     return found
+
+
+def _problem(words: list[str], found: Mapping[str, str]) -> str | None:
+    """Of a line, beside those before it."""
+    if len(words) != 2:
+        return "must be NAME TOKEN"
+    name, token = words
+    if len(token) < _LEAST_TOKEN:
+        return f"has a token that is too short: a token has at least {_LEAST_TOKEN} characters"
+    if name in found:
+        return f"has the name {short(name)} for a second time: each name stands once"
+    owner = next((other for other, its in found.items() if its == token), None)
+    return None if owner is None else f"has the token of {short(owner)}: each has a token of its own"
 
 
 def _servers(ask: GatewayAsk) -> Configured:

@@ -16,7 +16,10 @@ from holdall.bag import Holdall
 from holdall.cli import show
 from holdall.cli.options import FAULT, complain, open_bag
 from holdall.cli.progress import progress
+from holdall.cli.standard_input import StandardInput
+from holdall.cli.streams import NotPrinted, drop_output
 from holdall.text.escape import one_line
+from holdall.text.numbers import plural
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.facts import Facts, State
 
@@ -28,11 +31,18 @@ _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
 async def put(tool: str, call_id: str, home: str | None, session: str | None, as_json: bool) -> int:
     if sys.stdin.isatty():
         raise WrongUse("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
-    async with open_bag(home, session) as bag:
+    stdin = StandardInput("put")
+    async with stdin.ending_with_signals(), open_bag(home, session) as bag:
         _refuse_what_is_never_stored(bag, tool)
         with progress("keeping") as tick:
-            facts = await bag.keep(_Stdin(), tool=tool, call_id=call_id, progress=tick)
-        await _tell(bag, facts, as_json)
+            facts = await bag.keep(stdin, tool=tool, call_id=call_id, progress=tick)
+        stdin.release()
+        if stdin.ended_by and not facts.is_whole and not as_json:
+            show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")
+        else:
+            await _tell(bag, facts, as_json)
+        if stdin.ended_by and not facts.is_whole:
+            return _BY_SIGNAL + stdin.ended_by
         return FAULT if facts.state == "failed" else 0
 
 
@@ -55,7 +65,7 @@ async def execute(
         try:
             process = await asyncio.to_thread(_start, command, report is not None)
         except (OSError, ValueError) as problem:
-            return _cannot_start(command[0], problem)
+            return _cannot_start(command[0], problem, as_json)
         try:
             writer = await bag.begin(
                 tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid()
@@ -71,16 +81,17 @@ async def execute(
         if show.is_terminal(sys.stderr):
             show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
         with _ignoring_interrupts():
-            fault = await asyncio.to_thread(_copy, process, writer.write, live)
+            fault, unprinted = await asyncio.to_thread(_copy, process, writer.write, live)
             code = await asyncio.to_thread(process.wait)
-        facts = await asyncio.to_thread(_finish, writer.finish, code, fault, stopped.is_set())
-        if facts is None or report is not None:
-            return FAULT if facts is None else 0
+        facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
+        if report is not None:
+            return 0
         if live:
-            size = f"{facts.measure.bytes:,} bytes, {facts.measure.lines:,} lines"
-            show.about(f"{_ended(code)} · kept as {facts.handle} · {size}")
+            show.about(f"{_ended(code)} · kept as {facts.handle} · {size_of(facts)}")
         else:
             await _tell(bag, facts, as_json)
+        if unprinted is not None:
+            raise _kept_all_the_same(unprinted, facts)
         if fault is not None:
             complain(fault, as_json=as_json)
             return FAULT
@@ -112,8 +123,23 @@ def _stopping(process: "subprocess.Popen[bytes]", *, alone: bool) -> threading.E
     return asked
 
 
+def size_of(facts: Facts) -> str:
+    return f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
+
+
 async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
     """What a model would see, on standard output; the handle for a person on standard error."""
+    try:
+        await _show(bag, facts, as_json)
+    except NotPrinted as problem:
+        raise _kept_all_the_same(problem, facts) from problem
+
+
+def _kept_all_the_same(problem: NotPrinted, facts: Facts) -> NotPrinted:
+    return NotPrinted(f"{problem} The output is kept as {facts.handle}.")
+
+
+async def _show(bag: Holdall, facts: Facts, as_json: bool) -> None:
     fits = await bag.fits(facts.handle)
     content = str((await bag.shown(facts.handle)).content)
     if as_json:
@@ -147,33 +173,24 @@ def _refuse_what_is_never_stored(bag: Holdall, tool: str) -> None:
         )
 
 
-class _Stdin:
-    """Standard input in large pieces, straight from its descriptor."""
-
-    def fileno(self) -> int:
-        return sys.stdin.fileno()
-
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end, so that a slow pipe does not make many small pieces."""
-        parts: list[bytes] = []
-        while size > 0 and (part := os.read(sys.stdin.fileno(), size)):
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-
 def _widen(descriptor: int) -> None:
     """A pipe of a megabyte instead of 64 KiB: fewer turns between whoever writes and us."""
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # Linux only
 
 
-def _copy(process: "subprocess.Popen[bytes]", keep: Any, live: bool) -> StoreFault | OSError | None:
-    """All that the command writes, kept and, on a terminal, shown. A store that refuses does not stop the command."""
+def _copy(
+    process: "subprocess.Popen[bytes]", keep: Any, live: bool
+) -> tuple[StoreFault | OSError | None, NotPrinted | None]:
+    """All that the command writes, kept and, on a terminal, shown. Neither a store nor a stream that refuses stops it.
+
+    Gives what the store said, and what standard output said.
+    """
     pipe = process.stdout
     fault: StoreFault | OSError | None = None
+    unprinted: NotPrinted | None = None
     if pipe is None:
-        return None
+        return None, None
     _widen(pipe.fileno())
     while chunk := os.read(pipe.fileno(), _PIPE_BYTES):
         if fault is None:
@@ -183,12 +200,17 @@ def _copy(process: "subprocess.Popen[bytes]", keep: Any, live: bool) -> StoreFau
                 fault = problem
         if live or fault is not None:
             # What cannot be kept is at least not lost: it goes on to whoever reads us.
-            with contextlib.suppress(BrokenPipeError):
+            try:
                 show.content(chunk)
-    return fault
+            except BrokenPipeError:
+                pass
+            except NotPrinted as problem:
+                unprinted = problem
+                drop_output()
+    return fault, unprinted
 
 
-def _finish(finish: Any, code: int, fault: Exception | None, stopped: bool) -> Facts | None:
+def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stopped: bool) -> Facts:
     state: State = "interrupted" if fault is not None else "ready" if code == 0 else "failed"
     error = "" if code == 0 else _ended(code)
     if stopped and code != 0:
@@ -198,15 +220,16 @@ def _finish(finish: Any, code: int, fault: Exception | None, stopped: bool) -> F
     try:
         facts: Facts = finish(state, error=error, exit_code=code if code >= 0 else _BY_SIGNAL - code)
     except (StoreFault, OSError) as problem:
-        complain(problem, as_json=False)
-        return None
+        # Its record says that it runs, and nobody holds it any more once we have ended: whoever looks finds that out.
+        kept = f"What had been written until then is kept as {handle}, which counts as interrupted."
+        raise StoreFault(f"{problem} {kept}") from problem
     return facts
 
 
-def _cannot_start(command: str, problem: Exception) -> int:
+def _cannot_start(command: str, problem: Exception, as_json: bool) -> int:
     missing = isinstance(problem, FileNotFoundError) and shutil.which(command) is None
     reason = "there is no such command" if missing else (getattr(problem, "strerror", None) or str(problem))
-    complain(WrongUse(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=False)
+    complain(WrongUse(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=as_json)
     return _NOT_FOUND if missing else _NOT_EXECUTABLE
 
 

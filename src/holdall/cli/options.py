@@ -1,19 +1,20 @@
 """The options that every command has, and how a command is run: open the session, do one thing, tell how it went.
 
-Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store or of something upstream. No error of ours
-ever shows a traceback.
+Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store, of something upstream, or of standard output.
+No error of ours ever shows a traceback.
 """
 
 import functools
 import inspect
 import json
-import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
+
+from holdall.cli import streams
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -46,12 +47,7 @@ common = Common()
 def complete_handle(incomplete: str) -> list[str]:
     """For the shell: the handles of the session. Silent on any trouble: a completion must never be in the way."""
     try:
-        from holdall.bag import Holdall
-
-        found = configuration()
-        if not os.path.isdir(found.home):
-            return []
-        bag = Holdall.open(home=found.home, session=found.session, settings=found.settings)
+        bag = look_bag(None, None)
         return [one.handle for one in bag.store.outputs(bag.session) if one.handle.startswith(incomplete)]
     except Exception:
         return []
@@ -79,10 +75,14 @@ def runs(command: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, N
             complain(problem, as_json=as_json)
             is_fault = isinstance(problem, StoreFault)
             code = FAULT if is_fault else FOUND_NOTHING if isinstance(problem, NothingFound) else WRONG_USE
-        except BrokenPipeError:
-            # Whoever read us has seen enough; what is left in the buffer has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(problem, streams.NotPrinted):
+                streams.drop_output()
+        except BrokenPipeError:  # whoever read us has seen enough
+            streams.drop_output()
             code = 0
+        except OSError as problem:  # the store explains its own; what is left is as plain as the system tells it
+            complain(problem, as_json=as_json)
+            code = FAULT
         except KeyboardInterrupt:
             code = 130
         raise typer.Exit(code or 0)
@@ -133,3 +133,22 @@ def open_bag(home: str | None, session: str | None) -> "Holdall":
 
     found = configuration(home, session)
     return Holdall.open(home=found.home, session=found.session, settings=found.settings)
+
+
+def look_bag(home: str | None, session: str | None) -> "Holdall":
+    """The same for a command that only looks: no session is made by looking for one, and no data folder.
+
+    A session that the command line names must be there; one that is only the usual one is empty until it is.
+    """
+    from holdall.bag import Holdall
+    from holdall.bag.opening import nothing_kept
+    from holdall.cli.sessions import find_session, session_named
+
+    found = configuration(home, session)
+    if found.sources["session"] == "--session":
+        known = session_named(found, found.session)
+    else:
+        known = find_session(found, found.session)
+    if known is None:
+        return Holdall.open(session=found.session, settings=found.settings, store=nothing_kept())
+    return Holdall.open(home=found.home, session=known.folder, settings=found.settings)

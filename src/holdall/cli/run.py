@@ -24,7 +24,7 @@ from holdall.agent.values import Family, Report
 from holdall.bag import Holdall
 from holdall.cli import run_show as looks
 from holdall.cli import show as screen
-from holdall.cli.options import FAULT, common, complain, configuration, open_bag
+from holdall.cli.options import FAULT, common, complain, configuration
 from holdall.cli.run_progress import drawn
 from holdall.cli.sessions import session_named
 from holdall.config import Configuration
@@ -67,7 +67,7 @@ async def run(ask: RunAsk, home: str | None, session: str | None, as_json: bool)
     file = load_agent(ask.file)
     found = _configuration(file, ask.flags(), home, session)
     prompt = _prompt(ask)
-    name = await _session(ask, file, found, home)
+    name = _session(ask, file, found)
     with looks.reserved() as out, _logged():
         building = built(
             file, home=found.home, warn=screen.about,
@@ -104,18 +104,22 @@ class _Run:
             complain(problem, as_json=self._as_json)
             self._say_how_to_go_on(again)
             return FAULT
-        if not self._lines.is_read:
-            raise BrokenPipeError
+        self._check_read()
         if report is None:
             self._say_how_to_go_on(again)
             return _BY_SIGNAL + self._ended_by
         if self._as_json:
             del self._bag.journal.watchers[self._lines.heard]  # nothing comes after the report
             self._lines.write(report.to_json() | {"session_name": self._bag.session.name})
+            self._check_read()
         else:
             looks.report_text(report, self._out)
             looks.about(report, self._bag, time.monotonic() - began)
         return NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0
+
+    def _check_read(self) -> None:
+        if not self._lines.is_read:
+            raise self._lines.refused or BrokenPipeError
 
     async def _driven(self, prompt: str, *, resume: bool) -> Report | None:
         """None where a person ended it."""
@@ -193,10 +197,9 @@ def _read_stdin() -> str:
         signal.signal(signal.SIGINT, before)
 
 
-async def _session(ask: RunAsk, file: AgentFile, found: Configuration, home: str | None) -> str:
+def _session(ask: RunAsk, file: AgentFile, found: Configuration) -> str:
     if ask.resume is not None:
-        async with open_bag(home or found.home, None) as bag:
-            return (await session_named(bag, ask.resume)).name
+        return session_named(found, ask.resume).name
     named = found.sources["session"] != "default"
     return found.session if named else f"{file.name}-{secrets.token_hex(3)}"
 

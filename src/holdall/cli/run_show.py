@@ -15,6 +15,7 @@ from holdall.agent.values import Report
 from holdall.bag import Holdall
 from holdall.cli import show as screen
 from holdall.cli.extract_show import money
+from holdall.cli.streams import NotPrinted, not_printed
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, size
 from holdall.values.events import Event
@@ -41,6 +42,7 @@ class Lines:
 
     def __init__(self, out: BinaryIO, gone: Callable[[], object] = lambda: None) -> None:
         self.is_read = True
+        self.refused: NotPrinted | None = None  # why it is not, where somebody would have read it
         self.gone = gone
         self._out = out
         self._lock = threading.Lock()
@@ -56,18 +58,30 @@ class Lines:
             try:
                 self._out.write(line)
                 self._out.flush()
-            except BrokenPipeError:
+            except OSError as problem:
                 self.is_read = False
-                with contextlib.suppress(OSError):  # what is left in the buffer has nowhere to go
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+                self.refused = None if isinstance(problem, BrokenPipeError) else not_printed(problem)
+                _drop(self._out)
                 self.gone()
 
 
 def report_text(report: Report, out: BinaryIO) -> None:
     is_terminal = os.isatty(out.fileno()) and os.environ.get("TERM") != "dumb"
     text = for_people(report.text) if is_terminal else report.text
-    out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
-    out.flush()
+    try:
+        out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+        out.flush()
+    except OSError as problem:
+        _drop(out)
+        if isinstance(problem, BrokenPipeError):
+            raise
+        raise not_printed(problem) from problem
+
+
+def _drop(out: BinaryIO) -> None:
+    """What is left in the buffer has nowhere to go."""
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), out.fileno())
 
 
 def about(report: Report, bag: Holdall, seconds: float) -> None:

@@ -48,7 +48,7 @@ def about(text: str) -> None:
 
 
 def as_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8"))
+    print(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8"), flush=True)
 
 
 def range_of(passage: Passage, command: str = "read") -> str:
@@ -116,7 +116,8 @@ def groups(found: Found) -> None:
         print(f"{grouped(group.count):>{width}}  {value}")
 
 
-def found_in_all(found: Found) -> str:
+def found_in_all(found: Found, start: int = 0) -> str:
+    """`start` is the byte from which on matches were asked for."""
     noun = {"matches": "match", "lines": "matching line"}[found.unit]
     where = (
         f"{plural(found.total, noun)} in {plural(found.totals.bytes, 'byte')} ({plural(found.totals.lines, 'line')})"
@@ -126,6 +127,8 @@ def found_in_all(found: Found) -> str:
         parts.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
     elif found.matches and found.next is not None:
         parts.append(f"{len(found.matches):,} shown; go on with --from {found.next}")
+    elif found.total and start and not found.matches:
+        parts.append(f"none of them at byte {grouped(start)} or after it")
     return " · ".join([*parts, *found.notes])
 
 

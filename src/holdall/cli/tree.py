@@ -9,13 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.bag import Holdall
+from holdall.bag.opening import store_as_it_is
 from holdall.cli import show as screen
 from holdall.cli.extract_show import money
-from holdall.cli.options import FOUND_NOTHING, common, configuration, open_bag
-from holdall.cli.sessions import Known, session_named, sessions_of
-from holdall.config import SESSION_VARIABLE
+from holdall.cli.options import FOUND_NOTHING, common, configuration
+from holdall.cli.sessions import Known, session_named, sessions_at
+from holdall.config import SESSION_VARIABLE, Configuration
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural
+from holdall.values.errors import NothingFound
 
 _WIDEST = 200  # where nobody says how wide it may be
 _MOST_DEEP = 8
@@ -25,13 +27,16 @@ Node = Mapping[str, Any]
 
 async def show(wanted: str | None, home: str | None, session: str | None, as_json: bool) -> int:
     wanted = wanted or session or common.session or os.environ.get(SESSION_VARIABLE)
-    async with open_bag(home, None) as bag:
-        chosen = await session_named(bag, wanted) if wanted else await _newest_run(bag)
-        known = {one.id: one for one in await sessions_of(bag)}
+    found = configuration(home)
+    chosen = session_named(found, wanted) if wanted else _newest_run(found)
+    known = {one.id: one for one in sessions_at(found)}
     tree = await _tree(chosen, known, home) if chosen is not None else None
     if chosen is None or not tree or not tree.get("children"):
         name = f' in session "{one_line(chosen.name, 100)}"' if chosen is not None else ""
-        screen.about(f"no agent has run{name} yet: holdall run AGENT.md")
+        told = f"no agent has run{name} yet: holdall run AGENT.md"
+        if as_json:
+            raise NothingFound(told)
+        screen.about(told)
         return FOUND_NOTHING
     if as_json:
         screen.as_json(tree | {"session": chosen.id, "session_name": chosen.name})
@@ -42,11 +47,12 @@ async def show(wanted: str | None, home: str | None, session: str | None, as_jso
     return 0
 
 
-async def _newest_run(bag: Holdall) -> Known | None:
+def _newest_run(found: Configuration) -> Known | None:
     """Only a session that an agent ran in has a snapshot of its tree."""
-    for one in await asyncio.to_thread(bag.store.sessions):
-        if not one.parent and await asyncio.to_thread(bag.store.tree, one) is not None:
-            return Known(one.name, one.id, one.parent)
+    with store_as_it_is(found.home, found.settings) as store:
+        for one in store.sessions() if store is not None else ():
+            if not one.parent and store is not None and store.tree(one) is not None:
+                return Known(one.name, one.id, one.parent)
     return None
 
 

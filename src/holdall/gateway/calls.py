@@ -11,14 +11,16 @@ from holdall.gateway import eras, results
 from holdall.gateway.client import Asked
 from holdall.gateway.messages import INVALID_PARAMS, Refusal, table
 from holdall.gateway.relay import Relay
+from holdall.text.escape import one_line
 from holdall.upstream import large
 from holdall.upstream.connection import Connection
+from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
 from holdall.values.taken import Running
 
-_TOO_LATE = (
-    "The tool asks its user something before it goes on, and this call had gone to the background by then. Call it "
-    "again, or let its calls wait (never_async)."
-)
+_TOO_LATE = "asks its user something first, and the call had gone to the background by then"
+_AGAIN = "Call it again, or let its calls wait (never_async)."
+_MOST_TOLD = 300  # signs of a message, and of data: in what is one line. More than that is an output
+_MOST_WRITTEN = 10 * _MOST_TOLD  # as much where each of them is an escape
 
 
 class ToolCall:
@@ -53,7 +55,9 @@ class ToolCall:
             raise results.refused(taken, self._refusal)
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
-        result = results.for_the_client(taken, original, revision=revision, has_schema=has_schema)
+        result = results.for_the_client(
+            taken, original, revision=revision, has_schema=has_schema, handle_of=bag.handle_of
+        )
         return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:
@@ -62,12 +66,12 @@ class ToolCall:
             result = await self._relay.forward(self._connection, self._asked, params)
         except Refusal as refusal:
             if not self._asked.open:
-                raise
+                return self._failed(refusal)
             self._refusal = refusal
-            return results.text(refusal.message, is_error=True)
+            return results.of_refusal(refusal)
         if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
             if not self._asked.open:
-                raise Refusal(INVALID_PARAMS, _TOO_LATE)
+                raise UpstreamFault(self._connection.name, _TOO_LATE, way_out=_AGAIN)
             self._untouched = large.plain(result)
             return ""
         if (text := large.only_text(result)) is not None:
@@ -76,6 +80,18 @@ class ToolCall:
         result = large.plain_texts(result)
         self._remember(result)
         return results.for_the_bag(result)
+
+    def _failed(self, refusal: Refusal) -> dict[str, Any]:
+        """In the background nobody is left to be refused: how the call failed is told in a line, or is its output."""
+        data = "" if refusal.data is None else results.data_of(refusal)
+        said = f"(code {refusal.code})"
+        if len(refusal.message) > _MOST_TOLD or len(data) > _MOST_TOLD:
+            return results.of_refusal(Refusal(refusal.code, f"{said} {refusal.message}", refusal.data))
+        what = f'refused "{one_line(self._tool, 60)}": {one_line(refusal.message, _MOST_WRITTEN)} {said}'
+        what += f", with the data {one_line(data, _MOST_WRITTEN)}" if data else ""
+        raise UpstreamRefused(
+            self._connection.name, what, code=refusal.code, reason=refusal.message, data=refusal.data
+        ) from refusal
 
     def _remember(self, result: dict[str, Any]) -> None:
         """Only while somebody waits: a call in the background is kept by its session, and so would this be."""

@@ -25,6 +25,7 @@ PATH = "/mcp"
 _LARGEST_BODY = 64 * 1024 * 1024
 _IDLE_SECONDS = 3600.0
 _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
+_PLAIN_FROM = 256 * 1024  # bytes: clients bound the size of an event, and not that of a body
 _MOST_SESSIONS = 200
 
 OpenBag = Callable[[str], Awaitable[Holdall]]
@@ -194,13 +195,19 @@ class HttpApp:
     async def _exchange(
         self, session: HttpSession, request: Message, headers: Mapping[str, str], exchange: Exchange
     ) -> Event | None:
-        streams = "text/event-stream" in headers.get("accept", "") or "*/*" in headers.get("accept", "")
+        accepts = headers.get("accept", "")
+        streams = "text/event-stream" in accepts or "*/*" in accepts
         own, stream = session.begin(request)
         answer: Event | None = None
         try:
             exchange.watch()
             if streams and not session.shared and request["method"] not in _AT_ONCE:
-                answer = await exchange.pump(stream, lasting=True, primed=session.primes)
+                # An answer that a client could lose with its connection is a stream, to which it can come back.
+                more = {"lasting": True, "primed": session.primes}
+                if "application/json" in accepts or "*/*" in accepts:
+                    answer = await exchange.carry(stream, streams=True, modern=False, plain_from=_PLAIN_FROM, **more)
+                else:
+                    answer = await exchange.pump(stream, **more)
             else:
                 answer = await exchange.carry(stream, streams=streams, modern=session.shared)
         finally:

@@ -66,12 +66,23 @@ class Exchange:
         """Plain JSON; None for a body of nothing."""
         await self._write(status, b"" if value is None else messages.encode(value)[:-1])  # type: ignore[arg-type]
 
-    async def carry(self, stream: Stream, *, streams: bool, modern: bool) -> Event | None:
+    async def carry(
+        self,
+        stream: Stream,
+        *,
+        streams: bool,
+        modern: bool,
+        plain_from: int = 0,
+        lasting: bool = False,
+        primed: bool = False,
+    ) -> Event | None:
         """Everything up to the answer, which is given; None where the stream ended without one.
 
-        Where it need not be a stream it is one only if something has to be told before the answer.
+        It is a stream only if something has to be told before the answer, the answer takes long, or has less than
+        `plain_from` bytes; `lasting` and `primed` are for that stream. Where the client takes no streams it is none.
         """
         first: Event | None = None
+        stream.readers += 1  # what belongs to no request may be told here, too
         try:
             first = await stream.after(0, _DEFER_SECONDS if streams else None)
             position = 1
@@ -79,11 +90,13 @@ class Exchange:
                 first = await stream.after(position, None)
                 position += 1
         except TimeoutError:
-            return await self.pump(stream)
+            first = await stream.after(0, None) if stream.answered else None  # it may have come in the last moment
+        finally:
+            stream.readers -= 1
         if first is None and not streams:
             raise Denied(503, "the request was cancelled, or the gateway ends")
-        if first is None or not first.answers:
-            return await self.pump(stream)
+        if first is None or not first.answers or len(first.data) < plain_from:
+            return await self.pump(stream, lasting=lasting, primed=primed)
         # In the older era HTTP says nothing about an error of the protocol: 404 would mean the session.
         status = ERROR_CODE_HTTP_STATUS.get(first.code, 200) if modern and first.code is not None else 200
         await self._write(status, first.data)
@@ -97,7 +110,7 @@ class Exchange:
         `lasting`: events have ids, by which a client that lost them can ask for them. `primed`: it gets one at once.
         `again`: it comes back, from the pause that comes first, where one does.
         """
-        self._begun = True
+        self._begun = stream.begun = True
         await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self.extra]})
         if primed:
             first = f"id: {event_id(stream, position)}\r\nretry: {RETRY_MILLISECONDS}\r\ndata: \r\n\r\n"

@@ -5,6 +5,7 @@ keeps open, on whatever answer is open where it keeps none, or waits until there
 connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
 """
 
+import asyncio
 import itertools
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from typing import Any
 from holdall.bag import Holdall
 from holdall.gateway import messages
 from holdall.gateway.front import Front, House
+from holdall.gateway.http_large import is_too_large, lighter
 from holdall.gateway.http_stream import Finished, Stream
 from holdall.gateway.messages import Message, Refusal, RequestId, is_id, table
 
@@ -36,7 +38,9 @@ class HttpSession:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._streams: dict[RequestId, Stream] = {}  # of requests that are not answered
+        self._requests: dict[RequestId, Message] = {}  # of the same
         self._finished = Finished()
+        self._lightening: set[asyncio.Task[None]] = set()
         self._waiting: deque[Message] = deque(maxlen=_MOST_WAITING)
         self._touched = clock()
 
@@ -60,6 +64,7 @@ class HttpSession:
             stream.put(messages.error(original, Refusal(messages.INVALID_REQUEST, "This id is in use")))
         else:
             self._streams[own] = stream
+            self._requests[own] = message
             self.front.client.hear({**message, "id": own})
         return own, stream
 
@@ -101,6 +106,8 @@ class HttpSession:
 
     async def close(self) -> None:
         self.front.ending()
+        for task in self._lightening:
+            task.cancel()
         for stream in (*self._streams.values(), *((self._standing,) if self._standing else ())):
             stream.end()
         await self.front.close()
@@ -114,6 +121,7 @@ class HttpSession:
     def _without_answer(self, number: Any) -> None:
         stream = self._streams.pop(number, None) if is_id(number) else None
         if stream is not None:
+            self._requests.pop(number, None)
             stream.end()
 
     def _send(self, message: Message, related: RequestId | None) -> None:
@@ -136,9 +144,28 @@ class HttpSession:
             stream.pause()
 
     def _answer(self, message: Message, related: RequestId | None) -> None:
-        stream = self._streams.pop(related, None) if related is not None else None
-        if stream is None:
+        if related is None or related not in self._streams:
             return  # nobody waits for it
+        if self.shared or not self._streams[related].begun or not is_too_large(message):
+            self._put(message, related)
+            return
+        task = asyncio.get_running_loop().create_task(self._put_lighter(message, related))
+        self._lightening.add(task)
+        task.add_done_callback(self._lightening.discard)
+
+    async def _put_lighter(self, message: Message, related: RequestId) -> None:
+        """Meanwhile the request may have been cancelled."""
+        request, revision = self._requests[related], self.front.revision
+        try:
+            message = await lighter(self.bag, request, message, revision=revision)
+        finally:
+            self._put(message, related)
+
+    def _put(self, message: Message, related: RequestId) -> None:
+        stream = self._streams.pop(related, None)
+        self._requests.pop(related, None)
+        if stream is None:
+            return
         stream.put(message)
         if not self.shared:
             self._finished.keep(stream)

@@ -36,6 +36,7 @@ class Stream:
     def __init__(self, name: str = "", original: RequestId | None = None, own: RequestId | None = None) -> None:
         self.name = name
         self.readers = 0
+        self.begun = False  # whether it is on its way as a stream: until then its answer can still be plain JSON
         self._original = original
         self._own = own
         self.size = 0  # bytes

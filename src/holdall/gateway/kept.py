@@ -39,14 +39,19 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
         found = await bag.find(handle, **(ranges or {"bytes": ":"}))
         size = found.bytes.end - found.bytes.start
         if size > MOST_BYTES:
-            words = f"{plural(size, 'byte')} are more than one answer holds ({MOST_BYTES:,}). Read it in ranges: "
-            raise Refusal(INVALID_PARAMS, f"{words}?bytes=0:{MOST_BYTES}", {"uri": uri[:500], "size": size})
+            raise only_in_ranges(uri, size, MOST_BYTES, "one answer")
         data = b"".join([chunk async for chunk in bag.stream(handle, found.bytes)])
     except StoreFault as fault:
         raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
     except HoldallError as problem:
         raise Refusal(INVALID_PARAMS, str(problem), {"uri": uri[:500]}) from problem
     return {"contents": [{"uri": uri, "mimeType": media_type_of(facts), **_content(data)}]}
+
+
+def only_in_ranges(uri: str, size: int, most: int, holder: str) -> Refusal:
+    """`most` is how large a range may be."""
+    words = f"{plural(size, 'byte')} are more than {holder} holds ({most:,}). Read it in ranges: ?bytes=0:{most}"
+    return Refusal(INVALID_PARAMS, words, {"uri": uri[:500], "size": size})
 
 
 def _content(data: bytes) -> dict[str, str]:

@@ -3,7 +3,8 @@
 Pure: the bag has decided and stored. Whatever else a result carried, unknown fields included, stays in it.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.gateway import eras
@@ -14,7 +15,7 @@ from holdall.values.answers import Answer
 from holdall.values.facts import Facts
 from holdall.values.taken import Inline, Kept, Running, Taken, Unkept
 from holdall.wire.mcp_results import kept_note, link, running_note
-from holdall.wire.notes import structured_gone
+from holdall.wire.notes import blob_note, structured_gone
 
 _ENVELOPE = ("content", "structuredContent", "isError")
 _MOST_LINKS = 5
@@ -23,13 +24,20 @@ _MOST_LINKS = 5
 def for_the_bag(result: Mapping[str, Any]) -> object:
     """The part of a result that the bag knows: its blocks, its structured twin, whether it is an error."""
     if not isinstance(result.get("content"), list):
-        return result
+        return plain(result)
     envelope = {name: result[name] for name in _ENVELOPE if name in result}
     return result if len(envelope) == len(result) else {"isError": False, **envelope}
 
 
-def for_the_client(taken: Taken, original: dict[str, Any] | None, *, revision: str, has_schema: bool) -> dict[str, Any]:
-    """`original` is what the server answered; None where it did not."""
+def for_the_client(
+    taken: Taken,
+    original: dict[str, Any] | None,
+    *,
+    revision: str,
+    has_schema: bool,
+    handle_of: Callable[[Facts], str] = lambda facts: facts.handle,
+) -> dict[str, Any]:
+    """`original` is what the server answered; None where it did not. `handle_of` is how handles are written."""
     match taken:
         case Inline(content=content):
             whole = original is not None and not isinstance(content, str)
@@ -42,6 +50,7 @@ def for_the_client(taken: Taken, original: dict[str, Any] | None, *, revision: s
             wanted = has_schema or "structuredContent" in (original or {})
             if wanted and not taken.is_error and "structuredContent" not in result:
                 result["structuredContent"] = kept_note(facts)
+            result["content"] = _with_note(result, (facts, *others), handle_of)
             if eras.knows_links(revision):
                 result["content"] = [*result["content"], *_links(facts, others)]
             return result
@@ -61,13 +70,43 @@ def text(said: object, is_error: bool = False) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": str(said)}]} | ({"isError": True} if is_error else {})
 
 
+def of_refusal(refusal: Refusal) -> dict[str, Any]:
+    """An error of the protocol as a result, all of which the bag can keep: its message, and its data after that."""
+    said = text(refusal.message, is_error=True)
+    if refusal.data is not None:
+        said["content"].append({"type": "text", "text": data_of(refusal)})
+    return said
+
+
+def data_of(refusal: Refusal) -> str:
+    data = refusal.data
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=repr)
+
+
 def refused(taken: Taken, refusal: Refusal) -> Refusal:
-    """An error of the protocol whose message was too long: the notice stands in it. People read it, too."""
+    """An error of the protocol that was too long: the notice is its message. People read it, too."""
     if isinstance(taken, Inline):
         return refusal
-    shown = _merged(None, taken.content, True)
+    blocks = cast("list[dict[str, Any]]", _merged(None, taken.content, True)["content"])
+    shown = "\n".join(str(block["text"]) for block in blocks if "text" in block)
     data = kept_note(taken.artifact) if isinstance(taken, Kept) else None
-    return Refusal(refusal.code, for_people(str(shown["content"][0].get("text", ""))), data)
+    if isinstance(taken, Unkept) and refusal.data is not None:
+        data = structured_gone(len(data_of(refusal).encode("utf-8", "replace")), str(taken.fault))
+    return Refusal(refusal.code, for_people(shown), data)
+
+
+def _with_note(
+    result: Mapping[str, Any], kept: Sequence[Facts], handle_of: Callable[[Facts], str]
+) -> list[dict[str, Any]]:
+    """The blocks. Who shows only text is told of structured content that is kept by itself."""
+    blocks = cast("list[dict[str, Any]]", result["content"])
+    places = [at for at, block in enumerate(blocks) if isinstance(block.get("text"), str)]
+    aside = next((one for one in kept if kept_note(one) == result.get("structuredContent")), None)
+    if aside is None or any(handle_of(aside) in blocks[at]["text"] for at in places):
+        return blocks
+    note = blob_note("structured content", aside.measure.bytes, handle=handle_of(aside))
+    behind = places[-1] + 1 if places else 0
+    return [*blocks[:behind], {"type": "text", "text": note}, *blocks[behind:]]
 
 
 def _merged(original: dict[str, Any] | None, content: object, is_error: bool) -> dict[str, Any]:

@@ -27,6 +27,8 @@ def open_root(path: str) -> int:
             os.chmod(path, 0o700)  # just made by us, so no link; the umask may have taken bits away
         except FileExistsError:
             pass
+        except FileNotFoundError as problem:  # where the system lets nobody make a folder, as in /proc
+            raise StoreFault(f"the data folder {path} cannot be made there. {_ELSEWHERE}") from problem
         root = open_folder(path, shown=path)
     about = os.fstat(root)
     if about.st_uid != os.geteuid():

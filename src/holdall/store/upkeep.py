@@ -227,6 +227,9 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
     descriptor = folder.open_bytes(facts)
     digest = hashlib.sha256()
     try:
+        if facts.state == "running":
+            # Its writer is gone, and on a full disk its record could not be ended: it has no hash to compare with yet.
+            return
         here = os.fstat(descriptor).st_size
         if here != facts.measure.bytes:
             what = "truncated" if here < facts.measure.bytes else "grown"

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.text.numbers import plural
 from holdall.values.facts import Facts
-from holdall.wire.notes import structured_note
+from holdall.wire.notes import media_type_in, structured_note
 
 SCHEME = "holdall"
 _HOISTED = ("$defs", "definitions")
@@ -79,7 +79,8 @@ def uri_of(facts: Facts) -> str:
 
 
 def media_type_of(facts: Facts) -> str:
-    return _MEDIA.get(facts.measure.kind, "text/plain")
+    """What its tool said that it is, else what it looks like."""
+    return media_type_in(facts.measure.notes) or _MEDIA.get(facts.measure.kind, "text/plain")
 
 
 def link(facts: Facts) -> dict[str, Any]:
