@@ -317,6 +317,8 @@ def test_it_sees_the_outputs_of_its_session_and_home_only(holdall: Program, scri
     options = ("which?", "--model", script(DISK))
     assert holdall("extract", handle, *options, "--session", "one").code == 0
     elsewhere = str(holdall.home.parent / "elsewhere")
+    holdall.put(b"x", "--session", "two")
+    holdall.put(b"x", "--session", "one", "--home", elsewhere)
     for other in (("--session", "two"), ("--session", "one", "--home", elsewhere)):
         ran = holdall("extract", handle, *options, *other)
         assert (ran.code, ran.out) == (2, b"")

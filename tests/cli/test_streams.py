@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -166,3 +167,18 @@ def test_a_command_whose_terminal_is_gone_is_still_kept_whole(holdall: Program) 
     assert running.returncode == 3
     (facts,) = holdall("ls", "--json").json["outputs"]
     assert holdall("cat", facts["handle"]).out == b"first\n" + b"".join(b"%d\n" % n for n in range(1, 1001))
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_said_is_there_at_once_buffered_or_not(tmp_path: Path, unbuffered: str) -> None:
+    code = (
+        "import sys, time; from holdall.cli import streams; streams.prepare();"
+        "print('said', file=sys.stderr); sys.stdin.read()"
+    )
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=tmp_path
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"said\n"  # before its input ends
+        process.communicate()

@@ -84,7 +84,9 @@ def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
     if before is None:
         return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="replace", newline="\n")
     old = cast("io.TextIOWrapper", before)
+    # Unbuffered (PYTHONUNBUFFERED) is without a buffer: `write_through` alone only reaches the next one.
+    below: Any = raw if old.write_through else io.BufferedWriter(raw)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=old.encoding, errors=old.errors, newline="\n",
+        below, encoding=old.encoding, errors=old.errors, newline="\n",
         line_buffering=old.line_buffering, write_through=old.write_through,
     )  # fmt: skip
