@@ -5,6 +5,7 @@ Standard output that refuses is told as such, by one error; standard error that 
 """
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -55,12 +56,19 @@ class _Output(io.FileIO):
     """Its errors are told from all others: `print` is called everywhere."""
 
     def write(self, data: Any, /) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
         try:
-            return super().write(data)
+            while rest:  # without a buffer above, nobody else goes on where a pipe took a part
+                written: int | None = super().write(rest)
+                if written is None:
+                    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+                rest = rest[written:]
         except BrokenPipeError:
             raise
         except OSError as problem:
             raise not_printed(problem) from problem
+        return size
 
 
 class _Diagnostics(io.FileIO):
