@@ -313,3 +313,9 @@ def _say(process: "subprocess.Popen[bytes]") -> None:
     assert process.stdin is not None
     process.stdin.write(b"go\n")
     process.stdin.flush()
+
+
+def test_of_what_is_shown_as_it_is_nothing_says_that_it_is_too_large(holdall: Program) -> None:
+    told = holdall("put", "--json", stdin=b"hello world\n").json
+    assert told["inline"] is True
+    assert told["notice"] == f"kept as {told['handle']}"

@@ -142,6 +142,7 @@ def _kept_all_the_same(problem: NotPrinted, facts: Facts) -> NotPrinted:
 async def _show(bag: Holdall, facts: Facts, as_json: bool) -> None:
     fits = await bag.fits(facts.handle)
     content = str((await bag.shown(facts.handle)).content)
+    kept = f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else "")
     if as_json:
         show.as_json(
             {
@@ -149,7 +150,7 @@ async def _show(bag: Holdall, facts: Facts, as_json: bool) -> None:
                 "long_handle": facts.long_handle,
                 "facts": facts.to_json(),
                 "inline": fits,
-                "notice": await bag.notice(facts.handle) if fits else content,
+                "notice": kept if fits else content,  # nothing stands in the place of what is shown as it is
             }
         )
         return
@@ -159,7 +160,7 @@ async def _show(bag: Holdall, facts: Facts, as_json: bool) -> None:
     show.content(data)
     show.end_line(data)
     if fits or bag.dialect.shorten is not None:  # then its handle may stand nowhere in it
-        show.about(f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else ""))
+        show.about(kept)
     elif facts.error:
         show.about(f"{facts.handle} {facts.state}: {facts.error}")
 
