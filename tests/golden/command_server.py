@@ -1,0 +1,78 @@
+"""The program many times over, in a fork each: what it imports is imported once.
+
+A line of JSON on the first descriptor is one run: arguments, environment, folder, and the files of the three streams.
+The answer on the second is its exit code. It is the installed command that runs, found by its name.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+import holdall
+
+REQUESTS, ANSWERS = (int(number) for number in sys.argv[1:3])
+
+
+def main() -> None:
+    (command,) = entry_points(group="console_scripts", name="holdall")
+    program: Callable[[], None] = command.load()
+    for name in holdall.__all__:
+        getattr(holdall, name)
+    _import_commands(program)
+    with open(REQUESTS, encoding="utf-8") as requests:
+        for line in requests:
+            code = _forked(program, json.loads(line))
+            os.write(ANSWERS, f"{code}\n".encode())
+
+
+def _import_commands(program: Callable[[], None]) -> None:
+    """`--version` imports the command line and does nothing else."""
+    sys.argv = ["holdall", "--version"]
+    with contextlib.suppress(SystemExit):
+        program()
+
+
+def _forked(program: Callable[[], None], asked: dict[str, Any]) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            code = _run(program, asked)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _run(program: Callable[[], None], asked: dict[str, Any]) -> int:
+    os.close(REQUESTS)
+    os.close(ANSWERS)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    for number, path, flags in (
+        (0, asked["stdin"], os.O_RDONLY),
+        (1, asked["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        (2, asked["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+    ):
+        opened = os.open(path, flags, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.argv = asked["argv"]
+    try:
+        program()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    return 0
+
+
+if __name__ == "__main__":
+    main()

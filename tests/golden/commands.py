@@ -1,0 +1,105 @@
+"""The program, run as a user runs it: arguments, streams, an exit code."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PROGRAM = str(Path(sys.executable).parent / "holdall")
+ENVIRONMENT = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "COLUMNS": "100",
+    "LINES": "40",
+    "HOLDALL_REAL_MODELS": "off",
+    "PYTHONPYCACHEPREFIX": str(ROOT / ".dev" / "pycache"),  # compiled once, and not with every start
+}
+"""All that a run knows of this machine: no terminal, no language, no zone of whoever runs the tests."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def json(self) -> Any:
+        assert self.out, self.err.decode()
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Runs of the program, one after the other; each is a process of its own, forked from one that has imported it."""
+
+    folder: Path  # for what the streams hold
+    server: "subprocess.Popen[bytes]"
+    requests: int
+    answers: int
+
+    def __call__(
+        self,
+        *arguments: str,
+        home: Path,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Ran:
+        streams = {name: str(self.folder / name) for name in ("stdin", "stdout", "stderr")}
+        Path(streams["stdin"]).write_bytes(stdin)
+        surroundings = ENVIRONMENT | {"HOME": str(home.parent), "HOLDALL_HOME": str(home)} | dict(env or {})
+        asked = {"argv": [PROGRAM, *arguments], "env": surroundings, "cwd": str(cwd or home.parent), **streams}
+        os.write(self.requests, json.dumps(asked).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            piece = os.read(self.answers, 100)
+            assert piece, "the process that runs the commands has ended"
+            answer += piece
+        return Ran(int(answer), Path(streams["stdout"]).read_bytes(), Path(streams["stderr"]).read_bytes())
+
+
+@contextlib.contextmanager
+def commands() -> Generator[Commands]:
+    with contextlib.ExitStack() as ends, tempfile.TemporaryDirectory(prefix="holdall-golden-") as folder:
+        theirs, ours = os.pipe()
+        answers, their_answers = os.pipe()
+        for one in (ours, answers):
+            ends.callback(os.close, one)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.golden.command_server", str(theirs), str(their_answers)], cwd=ROOT, env=ENVIRONMENT | {"HOME": folder}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, pass_fds=(theirs, their_answers),
+        )  # fmt: skip
+        os.close(theirs)
+        os.close(their_answers)
+        try:
+            yield Commands(Path(folder), server, ours, answers)
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+def real(*arguments: str, home: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
+    """The same without the fork: the installed command."""
+    surroundings = ENVIRONMENT | {"HOME": str(home.parent), "HOLDALL_HOME": str(home)} | dict(env or {})
+    ran = subprocess.run(
+        [PROGRAM, *arguments],
+        input=stdin,
+        env=surroundings,
+        cwd=home.parent,
+        capture_output=True,
+        timeout=90,
+        check=False,
+    )
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
