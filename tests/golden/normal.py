@@ -1,0 +1,61 @@
+"""What differs from run to run, by name: handles, tags, ids, times, durations, folders. All else is compared as it is.
+
+A value gets the same name each time that it occurs, so that a text which confuses two handles still differs.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+UNKNOWN = "zzzz"  # a handle that the tests ask for and that nobody has
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_NONCE = re.compile(r"\b[0-9a-f]{32}\b")
+_HANDLE = r"[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3,11}"
+# Where a handle is told for the first time.
+_LEARNED = re.compile(
+    rf'(?:handle: |\\?"handle\\?": ?\\?"|\\?"id\\?":\\?"|kept as |\bas |mcp__|\(id: |\bID: |outputs?/)({_HANDLE})\b'
+)
+_TAG = re.compile(r"(<handle-\d+>:)[0-9a-f]{8}\b")
+_CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
+_WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
+_TIMES = re.compile(r'("(?:created|ended|at|seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])')
+_SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?s\b(?!\w)")
+_MILLISECONDS = re.compile(r"\b\d+ ms\b(?= ·| took|$)", re.MULTILINE)
+
+
+@dataclass
+class Normal:
+    """`places` are texts of this machine, as folders, with the names that stand for them."""
+
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    _names: dict[str, str] = field(default_factory=dict[str, str])
+    _counts: dict[str, int] = field(default_factory=dict[str, int])
+
+    def learn(self, handle: str) -> None:
+        self._name("handle", handle)
+
+    def __call__(self, text: str, *, durations: bool = False) -> str:
+        """`durations` for texts that tell how long something took; the samples have such words of their own."""
+        for place in sorted(self.places, key=len, reverse=True):
+            text = text.replace(place, self.places[place])
+        text = _UUID.sub(lambda found: self._name("uuid", found[0]), text)
+        text = _NONCE.sub(lambda found: self._name("nonce", found[0]), text)
+        for found in _LEARNED.finditer(text):
+            if found[1] != UNKNOWN:
+                self.learn(found[1])
+        for value, name in self._names.items():
+            if name.startswith("<handle"):
+                text = re.sub(rf"(?:(?<![A-Za-z0-9])|(?<=\\n)){value}(?![A-Za-z0-9])", name, text)
+        text = _TAG.sub(r"\1<tag>", text)
+        text = _CLOSING_TAG.sub(r"\1<tag>", text)
+        text = _WRAPPER.sub(r"\1<nonce>\2", text)
+        text = _TIMES.sub(r"\1<time>", text)
+        if durations:
+            text = _MILLISECONDS.sub("<time>", _SECONDS.sub("<time>", text))
+        return text
+
+    def _name(self, kind: str, value: str) -> str:
+        if value not in self._names:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._names[value] = f"<{kind}-{self._counts[kind]}>"
+        return self._names[value]
