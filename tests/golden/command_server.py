@@ -2,9 +2,13 @@
 
 A line of JSON on the first descriptor is one run: arguments, environment, folder, and the files of the three streams.
 The answer on the second is its exit code. It is the installed command that runs, found by its name.
+
+It is started as a file: the program's own help names what was started as a module.
 """
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import sys
@@ -24,8 +28,10 @@ def main() -> None:
     for name in holdall.__all__:
         getattr(holdall, name)
     _import_commands(program)
+    gc.disable()
     with open(REQUESTS, encoding="utf-8") as requests:
         for line in requests:
+            gc.freeze()  # else the first collection in each fork copies all that was imported
             code = _forked(program, json.loads(line))
             os.write(ANSWERS, f"{code}\n".encode())
 
@@ -38,23 +44,36 @@ def _import_commands(program: Callable[[], None]) -> None:
 
 
 def _forked(program: Callable[[], None], asked: dict[str, Any]) -> int:
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 70
         try:
+            os.close(reading)
+            os.set_inheritable(writing, False)
+            before = set(sys.modules)
             code = _run(program, asked)
+            new = [name for name in sys.modules if name not in before and name.startswith("holdall.")]
+            os.write(writing, json.dumps(new).encode())
         except BaseException:
             traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        told = pipe.read()
+    # What a command imported when it ran is there for the next one.
+    for name in json.loads(told or b"[]"):
+        importlib.import_module(name)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _run(program: Callable[[], None], asked: dict[str, Any]) -> int:
     os.close(REQUESTS)
     os.close(ANSWERS)
+    gc.enable()
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])

@@ -78,7 +78,7 @@ def commands() -> Generator[Commands]:
         for one in (ours, answers):
             ends.callback(os.close, one)
         server = subprocess.Popen(
-            [sys.executable, "-m", "tests.golden.command_server", str(theirs), str(their_answers)], cwd=ROOT, env=ENVIRONMENT | {"HOME": folder}, stdin=subprocess.DEVNULL,
+            [sys.executable, "-P", str(HERE / "command_server.py"), str(theirs), str(their_answers)], cwd=ROOT, env=ENVIRONMENT | {"HOME": folder}, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, pass_fds=(theirs, their_answers),
         )  # fmt: skip
         os.close(theirs)

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ DATA = Path(__file__).parent / "data"
 VARIABLE = "HOLDALL_GOLDEN_UPDATE"  # set by `python -m tests.golden.update`
 _HOW = "Where this is meant: .venv/bin/python -m tests.golden.update, and read what git shows."
 _LONG = 200
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def compare(name: str, now: str) -> None:
@@ -57,6 +59,12 @@ def _pieces(text: str) -> list[str]:
                 line.replace("\\n", "\\n\n    ").replace('", "', '", \n    "').replace('","', '",\n    "').split("\n")
             )
     return found
+
+
+def readable(text: str) -> str:
+    """The golden files are for people: no control characters, and no halves of pairs."""
+    plain = text.encode("utf-8", "backslashreplace").decode()
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", plain)
 
 
 def lacking(before: Any, now: Any, place: str = "") -> list[str]:

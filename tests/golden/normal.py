@@ -13,7 +13,8 @@ _NONCE = re.compile(r"\b[0-9a-f]{32}\b")
 _HANDLE = r"[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3,11}"
 # Where a handle is told for the first time.
 _LEARNED = re.compile(
-    rf'(?:handle: |\\?"handle\\?": ?\\?"|\\?"id\\?":\\?"|kept as |\bas |mcp__|\(id: |\bID: |outputs?/)({_HANDLE})\b'
+    rf'(?:handle: |\\?"handle\\?": ?\\?"|"seen": {{"|kept as |kept (?=\S+ ·)|answer (?=\S+ ·)|\bas |\bof (?=\S+ \()|'
+    rf"\(id: |\bID: |<(?=\S+:[0-9a-f]{{8}}>))({_HANDLE})\b"
 )
 _TAG = re.compile(r"(<handle-\d+>:)[0-9a-f]{8}\b")
 _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
@@ -28,6 +29,7 @@ class Normal:
     """`places` are texts of this machine, as folders, with the names that stand for them."""
 
     places: Mapping[str, str] = field(default_factory=dict[str, str])
+    times: bool = True  # name them, as `"at": 1770000000`; not where the samples have such of their own
     _names: dict[str, str] = field(default_factory=dict[str, str])
     _counts: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -45,11 +47,11 @@ class Normal:
                 self.learn(found[1])
         for value, name in self._names.items():
             if name.startswith("<handle"):
-                text = re.sub(rf"(?:(?<![A-Za-z0-9])|(?<=\\n)){value}(?![A-Za-z0-9])", name, text)
+                text = re.sub(rf"(?:(?<![A-Za-z0-9])|(?<=\\n)|(?<=\\u003c)){value}(?![A-Za-z0-9])", name, text)
         text = _TAG.sub(r"\1<tag>", text)
         text = _CLOSING_TAG.sub(r"\1<tag>", text)
         text = _WRAPPER.sub(r"\1<nonce>\2", text)
-        text = _TIMES.sub(r"\1<time>", text)
+        text = _TIMES.sub(r"\1<time>", text) if self.times else text
         if durations:
             text = _MILLISECONDS.sub("<time>", _SECONDS.sub("<time>", text))
         return text

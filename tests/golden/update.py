@@ -16,7 +16,7 @@ def main() -> int:
     os.environ[VARIABLE] = "1"
     here = Path(__file__).parent
     chosen = [str(here / name) for name in sys.argv[1:]] or [str(here)]
-    return int(pytest.main(["-q", "-p", "no:cacheprovider", *chosen]))
+    return int(pytest.main(["-q", *chosen]))
 
 
 if __name__ == "__main__":
