@@ -20,6 +20,7 @@ from typing import Any
 import holdall
 
 REQUESTS, ANSWERS = (int(number) for number in sys.argv[1:3])
+IMPORTED: set[str] = set()
 
 
 def main() -> None:
@@ -64,9 +65,11 @@ def _forked(program: Callable[[], None], asked: dict[str, Any]) -> int:
     os.close(writing)
     with open(reading, "rb") as pipe:
         told = pipe.read()
-    # What a command imported when it ran is there for the next one.
+    # What a second command imports when it runs is there for the third one.
     for name in json.loads(told or b"[]"):
-        importlib.import_module(name)
+        if name in IMPORTED:
+            importlib.import_module(name)
+        IMPORTED.add(name)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -202,7 +202,6 @@ def test_what_mistakes_print(story: Story) -> None:
     story("read", log, "--no-such-option")
     story("grep", log, "a", "-m", "0")
     story("gateway")
-    story("gateway", "--tokens", "file", "--", "true")
     story("tail", log, "-f", "--json")
     facts = story.holdall("show", log, "--json", home=story.home).json
     path = story.home / f"session-{facts['session']}" / facts["file"]
