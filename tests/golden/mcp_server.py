@@ -1,15 +1,13 @@
 """An MCP server in raw lines of JSON, for the transcripts: what it says never changes.
 
 python mcp_server.py ERA JOURNAL GATE     ERA is older or newer; each line that it hears is one of the journal; the tool
-                                          `gate` answers once the file GATE + its argument `name` is there
+                                          `gate` answers once somebody opens the pipe GATE + its argument `name`
 """
 
 import base64
 import json
-import os
 import sys
 import threading
-import time
 from typing import Any
 
 from tests.golden import samples
@@ -105,8 +103,8 @@ def call(name: str, arguments: dict[str, Any], params: dict[str, Any]) -> dict[s
                 )
             )
         case "gate":
-            while not os.path.exists(GATE + arguments["name"]):
-                time.sleep(0.01)
+            with open(GATE + arguments["name"], "rb"):  # a pipe, which opens when somebody opens its other end
+                pass
             return text(samples.log() if arguments.get("large") else "opened")
         case _:
             raise Refused(-32602, f"Unknown tool: {name}")

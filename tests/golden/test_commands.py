@@ -26,6 +26,8 @@ _USAGE = re.compile(r'("(?:input_tokens|output_tokens|model_tokens|cost|model_co
 _SPENT = re.compile(r"~?[\d,]+(?= tokens| → )|(?<=→ )[\d,]+|\$\d+\.\d+")
 _AGE = re.compile(r" +(AGE|\d+(?:\.\d+)? ?(?:s|m|min|h|d|days?))$", re.MULTILINE)
 _CLIENT = re.compile(r"(clients/)[0-9a-f]{16}\b")
+# How well a bundle is compressed is the library's business.
+_WRITTEN = re.compile(r'("file": "[^"]+", "bytes": )\d+|(written to \S+: )[\d.]+ \w+')
 _TAG = re.compile(r'("(?:by|op)": )"[0-9a-f]{8}"')
 
 
@@ -66,6 +68,7 @@ class Story:
         if durations:
             text = _AGE.sub(lambda found: "  AGE" if found[1] == "AGE" else "  <age>", text)
         text = _PROCESS.sub(r"\1<process>", _CLOCK.sub("<clock>", self.normal(text, durations=durations)))
+        text = _WRITTEN.sub(lambda found: f"{found[1] or found[2]}<n>", text)
         text = _CLIENT.sub(r"\1<hash>", _TAG.sub(r'\1"<tag>"', text))
         return _SPENT.sub("<n>", _USAGE.sub(r"\1<n>", text)) if usage else text
 

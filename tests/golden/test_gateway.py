@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,10 @@ def test_a_client_gets_these_bytes(client: str, server: str, tmp_path: Path) -> 
 
 
 def test_a_client_gets_these_bytes_of_calls_that_take_long(tmp_path: Path) -> None:
-    """Each call of the tool goes to the background: it waits for a file that only this test makes."""
+    """Each call of the tool goes to the background: it waits for a pipe that only this test opens."""
+    gates = [tmp_path / "gate1", tmp_path / "gate2"]
+    for gate in gates:
+        os.mkfifo(gate)
     with stdio(tmp_path, "older", (*ROOMY, "--set", "slow_after_seconds=0.2")) as gateway:
         gateway.say(next(greeting(False)))
         gateway.say(INITIALIZED, answers=0)
@@ -158,9 +162,9 @@ def test_a_client_gets_these_bytes_of_calls_that_take_long(tmp_path: Path) -> No
         gateway.say(call(3, "context_read", False, handle="{h1}"))
         gateway.say(call(4, "context_read", False))
         gateway.say(call(5, "wait_for_tool_output", False, timeout=0))
-        (tmp_path / "gate1").touch()
+        gates[0].open("wb").close()
         gateway.say(call(6, "wait_for_tool_output", False, handle="{h1}"))
-        (tmp_path / "gate2").touch()
+        gates[1].open("wb").close()
         gateway.say(call(7, "wait_for_tool_output", False, handle="{h2}"))
         gateway.say(call(8, "wait_for_tool_output", False, handle="{h1}"))
         gateway.say(call(9, "context_read", False, handle="{h1}"))
