@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from holdall.agent.toolbox import AgentTool
-from holdall.bag import Holdall, Pending, Turn
+from holdall.bag import Holdall, Pending
+from holdall.bag import Turn as BagTurn
 from holdall.bag.taking import text_of
 from holdall.policy.waking import Response
 from holdall.values.answers import Answer
@@ -119,7 +120,7 @@ async def run_calls(
     return [one.returned() for one in started], {one.call.id: one.response() for one in started}
 
 
-def _start(runtime: Runtime, turn: Turn, call: ToolCall, depth: int) -> _Started:
+def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int) -> _Started:
     name = call.name.replace(".", "_")
     tool = next((one for one in runtime.listed() if one.plain_name == name), None)
     if tool is None:
@@ -151,7 +152,7 @@ def _start(runtime: Runtime, turn: Turn, call: ToolCall, depth: int) -> _Started
     return _Started(call, text=answer or "", is_error=answer is None)
 
 
-def _batch(runtime: Runtime, turn: Turn, call: ToolCall, arguments: Mapping[str, Any], depth: int) -> _Started:
+def _batch(runtime: Runtime, turn: BagTurn, call: ToolCall, arguments: Mapping[str, Any], depth: int) -> _Started:
     if depth >= MOST_NESTED:
         return _Started(call, text=nested_too_deep(MOST_NESTED), is_error=True)
     members = arguments.get("calls")
