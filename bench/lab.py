@@ -16,7 +16,7 @@ from bench.machine import Patience
 from holdall.bag import Holdall
 from holdall.store.directory import DirectoryStore
 from holdall.text.tokens import Tokenizer
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 ROOT = Path(__file__).parents[1]
 MB = 1_000_000

@@ -7,7 +7,7 @@ import tempfile
 from holdall.policy.measure import Measurer
 from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 
 class _Reader(FileReader):

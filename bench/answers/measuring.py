@@ -15,8 +15,8 @@ from bench.answers.searcher import MOST_CALLS, search
 from bench.answers.tasks import Collection, Output, Task
 from holdall.bag import Holdall
 from holdall.text.o200k import O200k
+from holdall.values.outputs import Kept
 from holdall.values.spans import Span
-from holdall.values.taken import Kept
 
 NOTICE, SEARCHED = "Holdall: the notice alone", "Holdall: the notice and at most three calls"
 STRATEGIES = (*clamps.CLAMPS, NOTICE, SEARCHED)

@@ -20,7 +20,7 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.policy.ceiling import Ceiling
 from holdall.text.tokens import Estimate
 from holdall.values.extraction import Extraction
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 AT_ONCE = 8  # calls side by side: the setting's default
 _CHUNK_BYTES = 51_000  # of the log: 25,000 tokens with what neighbours share

@@ -12,7 +12,7 @@ from bench.result import Gate, Measured, Row
 from bench.rounds import compare, timed, timed_call
 from holdall.bag import Holdall
 from holdall.text.tokens import Estimate
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 _LINES = 200
 _BLOCK = 64 * 1024

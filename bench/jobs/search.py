@@ -10,7 +10,7 @@ from bench.result import Gate, Measured, Row
 from bench.rounds import MANY, compare, timed, timed_call
 from holdall.bag import Care, Holdall
 from holdall.text.tokens import Estimate
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 # What `-o -b` prints is read and thrown away: whoever searches has to take it.
 _FLAGS = ("--no-config", "-a", "-o", "-b", "-N", "--no-heading", "--color", "never", "--encoding", "none", "--mmap")

@@ -12,8 +12,8 @@ from bench.rounds import percentile
 from holdall.bag import Holdall
 from holdall.text.tokens import Estimate
 from holdall.values.events import Event
+from holdall.values.outputs import Running
 from holdall.values.settings import Settings
-from holdall.values.taken import Running
 
 _BATCH = 500
 _BATCHES = 20  # a batch is ten milliseconds: the best of many is one that nothing else disturbed

@@ -22,7 +22,7 @@ from holdall.store.protocol import SessionInfo
 from holdall.store.summaries import NAME
 from holdall.text.tokens import Estimate
 from holdall.values.events import Event
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 
 _GATE = Gate(0.1, "figure")
 _BATCH = 50

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
         BadSetting,
         HoldallError,
         MissingExtra,
+        ModelBusy,
+        ModelFault,
+        ModelOverflow,
         NeverStored,
         NoModel,
         NoSuchModel,
@@ -57,25 +60,19 @@ if TYPE_CHECKING:
         StoreUnsafe,
         TooCostly,
         TooLargeForRaw,
+        TooLongForModel,
         UnknownHandle,
+        UpstreamFault,
+        UpstreamOverdue,
+        UpstreamRefused,
         WorkerFault,
         WrongUse,
     )
     from holdall.values.events import Event
     from holdall.values.extraction import Extraction, FailedChunk, Snippet
-    from holdall.values.facts import Facts, Measure, Origin
-    from holdall.values.remote_errors import (
-        ModelBusy,
-        ModelFault,
-        ModelOverflow,
-        TooLongForModel,
-        UpstreamFault,
-        UpstreamOverdue,
-        UpstreamRefused,
-    )
+    from holdall.values.outputs import Facts, Inline, Kept, Measure, Origin, Running, Taken, Unkept
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
-    from holdall.values.taken import Inline, Kept, Running, Taken, Unkept
     from holdall.wire.dialect import Cut, Dialect
     from holdall.wire.reference import context_ref, function_call_record
     from holdall.wire.tool import Ask, Tool, ToolSpec
@@ -104,16 +101,16 @@ _HOMES = {
         "OutputDamaged", "OutputExpired", "OutputMissing", "QueryMissing", "QuotaReached", "StoreFault", "StoreFull",
         "StoreGone", "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "WrongUse",
     ),
-    "holdall.values.remote_errors": (
+    "holdall.values.errors": (
         "ModelBusy", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault", "UpstreamOverdue",
         "UpstreamRefused",
     ),
     "holdall.values.events": ("Event",),
     "holdall.values.extraction": ("Extraction", "FailedChunk", "Snippet"),
-    "holdall.values.facts": ("Facts", "Measure", "Origin"),
+    "holdall.values.outputs": ("Facts", "Measure", "Origin"),
     "holdall.values.settings": ("Settings", "ToolPolicy"),
     "holdall.values.spans": ("Span", "Totals"),
-    "holdall.values.taken": ("Inline", "Kept", "Running", "Taken", "Unkept"),
+    "holdall.values.outputs": ("Inline", "Kept", "Running", "Taken", "Unkept"),
     "holdall.wire.dialect": ("Cut", "Dialect"),
     "holdall.wire.reference": ("context_ref", "function_call_record"),
     "holdall.wire.tool": ("Ask", "Tool", "ToolSpec"),

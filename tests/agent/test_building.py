@@ -15,8 +15,7 @@ from holdall.agent.files import AgentFile, load_agent
 from holdall.agent.loop import run_agent
 from holdall.agent.values import Agent, Report
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.errors import NoSuchModel, WrongUse
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import NoSuchModel, UpstreamFault, WrongUse
 from holdall.values.settings import Settings
 from tests.agent.shapes import returned
 from tests.requirements import requirement

@@ -13,7 +13,7 @@ from holdall.agent.values import Agent, Report
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.remote_errors import ModelFault
+from holdall.values.errors import ModelFault
 from tests.agent.shapes import acting, agent, notice_of, report, returned, tool
 from tests.requirements import requirement
 

@@ -14,8 +14,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.errors import SessionHeld
-from holdall.values.remote_errors import ModelFault, ModelOverflow, TooLongForModel
+from holdall.values.errors import ModelFault, ModelOverflow, SessionHeld, TooLongForModel
 from tests.agent.shapes import acting, agent, newest_handle, notice_of, report, returned, tool
 from tests.agent.test_loop import BIG, big, run, small
 from tests.extract.shapes import Answer, said

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.values.remote_errors import ModelFault
-from holdall.values.taken import Kept
+from holdall.values.errors import ModelFault
+from holdall.values.outputs import Kept
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.extract.shapes import Answer, finding
 from tests.requirements import requirement

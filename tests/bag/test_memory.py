@@ -12,8 +12,7 @@ from inline_snapshot import snapshot
 from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle, WrongUse
 from holdall.policy.retention import Retention
 from holdall.store.nameless import SMALL
-from holdall.values.facts import Facts
-from holdall.values.taken import Inline, Kept
+from holdall.values.outputs import Facts, Inline, Kept
 from holdall.verbs.grep import grep
 from tests.requirements import requirement
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdall import Holdall, Settings
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.taken import Inline, Running
+from holdall.values.outputs import Inline, Running
 
 pytestmark = pytest.mark.anyio
 QUICK = Settings(slow_after_seconds=0.05)

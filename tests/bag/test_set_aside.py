@@ -10,7 +10,7 @@ import mcp.types as mcp
 import pytest
 
 from holdall import Holdall, Inline, Kept, Unkept
-from holdall.values.taken import Taken
+from holdall.values.outputs import Taken
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
 

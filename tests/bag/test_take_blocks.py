@@ -10,7 +10,7 @@ import mcp.types as mcp
 import pytest
 
 from holdall import Inline, Kept, Unkept
-from holdall.values.large import LargeJson
+from holdall.values.outputs import LargeJson
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
 

@@ -16,7 +16,7 @@ from holdall.text.tokenizers import tokenizer_named
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import WrongUse
-from holdall.values.facts import Kind, Measure
+from holdall.values.outputs import Kind, Measure
 from holdall.values.spans import Span
 from tests.requirements import requirement
 from tests.support import reader_of

@@ -11,9 +11,8 @@ from holdall.extract.full_chunked import rooms
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply
-from holdall.values.errors import OutputDamaged
-from holdall.values.facts import Measure
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, OutputDamaged
+from holdall.values.outputs import Measure
 from holdall.values.spans import Span
 from holdall.wire.prompts import Form, Source, map_prompt
 from tests.bag.shapes import opened

@@ -9,8 +9,8 @@ from holdall.store.catalogue import Catalogue
 from holdall.store.directory import DirectoryStore
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.protocol import SessionInfo
-from holdall.values.blocks import BlockTable
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
+from holdall.values.spans import BlockTable
 
 
 def record_before_data() -> None:

@@ -21,7 +21,7 @@ from holdall.store import upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.disk import INCOMING
 from holdall.store.index import NAME
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from tests.faults.harness import Event
 from tests.faults.writer import CONTENTS
 

@@ -16,7 +16,7 @@ from holdall.store.directory import DirectoryStore
 from holdall.store.index import NAME
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import HoldallError, StoreFault, StoreFull, StoreUnsafe
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from tests.faults.checker import contents, left_over, listed
 
 NOBODY = 65534

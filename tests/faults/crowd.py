@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from holdall.store import disk, upkeep
 from holdall.store.directory import DirectoryStore
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 from tests.faults.checker import contents
 
 SESSION = "the one session"

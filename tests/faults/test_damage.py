@@ -9,7 +9,6 @@ import pytest
 from holdall.store import upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import OutputReader
-from holdall.values.blocks import BLOCK
 from holdall.values.errors import (
     HoldallError,
     OutputDamaged,
@@ -18,7 +17,8 @@ from holdall.values.errors import (
     StoreGone,
     UnknownHandle,
 )
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
+from holdall.values.spans import BLOCK
 from tests.faults.checker import TWO_HOURS, contents, opened
 from tests.faults.confined import keep, refused
 from tests.faults.flips import flipped, sample

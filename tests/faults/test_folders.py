@@ -12,7 +12,7 @@ import pytest
 from holdall.store import upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.values.errors import HoldallError, StoreFault, StoreGone, StoreUnsafe, UnknownHandle
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 from tests.faults.checker import contents, listed, opened
 from tests.faults.confined import keep, refused
 from tests.faults.namespaces import on_a_disk, without_rights

@@ -15,7 +15,7 @@ import pytest
 from holdall.store import upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import SessionInfo
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 from tests.faults.checker import contents, left_over, listed, opened
 from tests.faults.confined import keep
 from tests.faults.crowd import SESSION, content

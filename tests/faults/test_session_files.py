@@ -7,7 +7,7 @@ import pytest
 
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import StoreFault
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from tests.faults.checker import contents, opened
 from tests.faults.confined import keep
 from tests.faults.flips import flipped, sample

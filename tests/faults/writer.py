@@ -22,7 +22,7 @@ from holdall.store import live, upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import OutputWriter, SessionInfo
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from tests.faults import broken
 from tests.faults.hooks import Fault, Hooks, say
 

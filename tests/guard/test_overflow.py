@@ -15,8 +15,7 @@ from inline_snapshot import snapshot
 from pydantic_ai import exceptions as pydantic_ai
 
 from holdall.guard.overflow import Overflow, is_overflow
-from holdall.values.errors import StoreFull
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, StoreFull
 from tests.requirements import requirement
 
 REQUEST = httpx2.Request("POST", "https://api.example.com/v1/chat/completions")

@@ -13,8 +13,7 @@ import pytest
 
 from holdall.llm.protocol import Model, Request
 from holdall.values.chat import Returned, Said, System, User
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import ModelOverflow
+from holdall.values.errors import ModelOverflow, WrongUse
 from holdall.wire.tool import ToolSpec
 
 SECONDS = 60.0

@@ -9,7 +9,7 @@ from holdall.llm.providers import ProviderModel
 from holdall.llm.sampling import Role, Sampled, SampledModel
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.remote_errors import ModelOverflow
+from holdall.values.errors import ModelOverflow
 from tests.llm.openai_server import OpenAIServer, Scene, completion
 
 SECONDS = 30.0

@@ -9,7 +9,7 @@ from holdall.llm.converse import Turn, converse, from_transcript, side_by_side
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Message, Reply, Returned, Said, ToolCall, Usage, User
-from holdall.values.remote_errors import ModelBusy
+from holdall.values.errors import ModelBusy
 from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
 from tests.llm.contract import GREP
 

@@ -12,8 +12,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.providers import ProviderModel
 from holdall.values.chat import Reply, Returned, Said, System, ToolCall, Usage, User
-from holdall.values.errors import NoSuchModel
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 from tests.llm.contract import COLOUR, GREP, asking
 from tests.llm.openai_server import OpenAIServer, Scene, completion
 

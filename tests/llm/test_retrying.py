@@ -7,7 +7,7 @@ import pytest
 from holdall.llm.protocol import Request
 from holdall.llm.retrying import Patience, Retry, Retrying, ask_again
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import asking
 
 pytestmark = pytest.mark.anyio

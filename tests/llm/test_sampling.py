@@ -5,7 +5,7 @@ import pytest
 from holdall.llm.protocol import Request
 from holdall.llm.sampling import Sampled
 from holdall.values.chat import Returned, Said, System, ToolCall, User
-from holdall.values.remote_errors import ModelBusy, ModelFault
+from holdall.values.errors import ModelBusy, ModelFault
 from tests.llm.contract import asking
 from tests.llm.rigs import SampledRig
 

@@ -13,8 +13,7 @@ from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.llm.scripted_file import scripted_from
 from holdall.values.chat import Reply, ToolCall, Usage
-from holdall.values.errors import NoSuchModel
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 from tests.llm.contract import GREP, asking
 from tests.requirements import requirement
 

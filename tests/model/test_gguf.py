@@ -20,7 +20,7 @@ from holdall.llm.posting import post_json
 from holdall.llm.protocol import Model, Request
 from holdall.llm.providers import ProviderModel
 from holdall.values.chat import System, User
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import COLOUR, GREP, LONG, ModelContract, Rig, asking
 
 pytestmark = [

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from holdall.policy.measure import Measurer
 from holdall.text.tokens import Estimate
-from holdall.values.blocks import BLOCK, BlockTable
-from holdall.values.facts import Measure
-from holdall.values.spans import Totals
+from holdall.values.outputs import Measure
+from holdall.values.spans import BLOCK, BlockTable, Totals
 from tests.requirements import requirement
 from tests.text.strategies import SEQUENCES, in_pieces, messy_bytes
 

@@ -18,7 +18,7 @@ from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.store.root import Root
 from holdall.values.bundles import Imported
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from tests.store.support import keep
 
 JSON = json.dumps([{"id": number, "name": f"naïve {number}"} for number in range(4000)]).encode()

@@ -19,7 +19,7 @@ from holdall.store.directory import DirectoryStore
 from holdall.store.keeping import Quota
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, WrongUse
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled, imported, taken_apart
 from tests.store.support import keep, tree

@@ -18,7 +18,7 @@ from holdall.store.protocol import SessionInfo
 from holdall.text.masking import Masker, masked, merged
 from holdall.values.bundles import Exported
 from holdall.values.errors import MissingExtra
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 from tests.store.bundles import exported, imported, taken_apart, unpacked
 from tests.store.support import keep
 

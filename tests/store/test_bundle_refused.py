@@ -17,10 +17,10 @@ import pytest
 
 from holdall.store import bundle_zstd, record
 from holdall.store.directory import DirectoryStore
-from holdall.values.blocks import BlockTable
 from holdall.values.bundles import MOST_SESSIONS
 from holdall.values.errors import BundleRefused, StoreFull
-from holdall.values.facts import Facts, Measure
+from holdall.values.outputs import Facts, Measure
+from holdall.values.spans import BlockTable
 from tests.requirements import requirement
 from tests.store.bundles import Forged, exported, filled, imported, packed, taken_apart, unpacked
 from tests.store.support import keep, tree

@@ -6,9 +6,8 @@ import pytest
 
 from holdall.store.live import RunningReader
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.blocks import BLOCK
-from holdall.values.facts import Measure, Origin, State
-from holdall.values.spans import Totals
+from holdall.values.outputs import Measure, Origin, State
+from holdall.values.spans import BLOCK, Totals
 from tests.requirements import requirement
 from tests.store.support import Clock, StoreMaker, keep, read_back
 

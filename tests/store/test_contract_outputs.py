@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.blocks import BLOCK
 from holdall.values.errors import AmbiguousCallId, UnknownHandle
-from holdall.values.facts import Facts, Measure, Origin
 from holdall.values.handles import LONGEST, SHORTEST, format_long, is_short
+from holdall.values.outputs import Facts, Measure, Origin
+from holdall.values.spans import BLOCK
 from tests.requirements import requirement
 from tests.store.support import Clock, StoreMaker, keep, one_store, read_back
 from tests.values.bad_handles import HOSTILE

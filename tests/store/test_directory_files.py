@@ -18,9 +18,9 @@ import pytest
 from holdall.store import record, upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import SessionInfo
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import OutputMissing, StoreFault, UnknownHandle
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
+from holdall.values.spans import BlockTable
 from tests.requirements import requirement
 from tests.store.support import folder_of, keep, payload, read_back, tree
 from tests.store.test_contract_outputs import HOSTILE_NAMES

@@ -21,7 +21,7 @@ from holdall.store.nameless import SMALL
 from holdall.store.protocol import SessionInfo
 from holdall.store.upkeep import Sweep
 from holdall.values.errors import OutputDamaged, OutputExpired, QuotaReached, StoreFault, StoreFull, StoreGone, WrongUse
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
 from tests.store.support import Clock, keep, read_back
 

@@ -16,7 +16,7 @@ from holdall.store.keeping import Quota
 from holdall.store.protocol import SessionInfo
 from holdall.store.upkeep import Sweep
 from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
 from tests.store.support import Clock, folder_of, keep, payload, read_back, tree
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from holdall.policy.measure import Measurer
 from holdall.text.kinds import delimiter_of, json_complaint, kind_of
 from holdall.text.tokens import Estimate
-from holdall.values.facts import KINDS, Measure
+from holdall.values.outputs import KINDS, Measure
 from tests.requirements import requirement
 from tests.text.strategies import messy_bytes
 

@@ -18,8 +18,7 @@ from holdall.upstream.routes import Callbacks, Declined
 from holdall.upstream.sdk import types
 from holdall.upstream.servers import Servers
 from holdall.upstream.spec import HttpServer, Revision, ServerSpec
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamOverdue, UpstreamRefused
+from holdall.values.errors import UpstreamOverdue, UpstreamRefused, WrongUse
 from tests.upstream.support import bad, good, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio

@@ -15,8 +15,7 @@ from holdall.upstream.connection import Connection
 from holdall.upstream.keeper import Means
 from holdall.upstream.servers import Servers
 from holdall.upstream.spec import HttpServer
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault, WrongUse
 from tests.upstream.support import BAD, SOON, bad, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 from holdall.upstream.connection import Connection
 from holdall.upstream.servers import Servers
 from holdall.upstream.spec import HttpServer, Revision
-from holdall.values.remote_errors import UpstreamFault, UpstreamOverdue
+from holdall.values.errors import UpstreamFault, UpstreamOverdue
 from tests.upstream.support import good, http_server, means, text_of, until
 
 pytestmark = pytest.mark.anyio

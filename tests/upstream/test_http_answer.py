@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdall.upstream import large
 from holdall.upstream.http_answer import watched
 from holdall.upstream.routes import Call, Callbacks
-from holdall.values.large import LargeJson, LargeText
+from holdall.values.outputs import LargeJson, LargeText
 
 pytestmark = pytest.mark.anyio
 NOTE = b": ping\r\n\r\nid: a-1\r\nretry: 10\r\ndata: \r\n\r\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdall.upstream.codec import Kept, decode
 from holdall.upstream.large import only_text, parse, plain, without_structure
 from holdall.upstream.sdk import types
-from holdall.values.large import LargeJson, LargeText
+from holdall.values.outputs import LargeJson, LargeText
 
 BODIES = st.text(
     st.one_of(

@@ -14,8 +14,7 @@ from holdall.upstream.routes import Callbacks
 from holdall.upstream.servers import Servers
 from holdall.upstream.spec import StdioServer
 from holdall.upstream.stdio import Bounds
-from holdall.values.errors import StoreFault
-from holdall.values.remote_errors import UpstreamFault, UpstreamOverdue, UpstreamRefused
+from holdall.values.errors import StoreFault, UpstreamFault, UpstreamOverdue, UpstreamRefused
 from tests.upstream.support import bad, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.values.blocks import BlockTable
+from holdall.values.spans import BlockTable
 
 numbers = st.integers(min_value=0, max_value=2**64 - 1)
 rows = st.lists(st.tuples(numbers, numbers, numbers), max_size=40)

@@ -5,7 +5,7 @@ import re
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.values import errors, remote_errors
+from holdall.values import errors as remote_errors
 from holdall.values.errors import (
     AmbiguousCallId,
     AnchorNotFound,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.values.facts import Facts, Kind, Measure, Origin, State
 from holdall.values.handles import format_long
+from holdall.values.outputs import Facts, Kind, Measure, Origin, State
 
 plain_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

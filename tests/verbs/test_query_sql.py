@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from holdall.values.answers import Table
 from holdall.values.errors import BadQuery, OutputDamaged
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 from holdall.verbs.query import SqlWorker, query_sql
 from holdall.verbs.read import read
 from holdall.verbs.sql_scratch import json_mended

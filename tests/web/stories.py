@@ -10,7 +10,7 @@ from holdall.bag import Holdall
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.taken import Kept
+from holdall.values.outputs import Kept
 
 LOG = "".join(
     f"2026-11-15 10:{at // 60 % 60:02}:{at % 60:02} INFO request {at} took {at % 97} ms\n" for at in range(6000)

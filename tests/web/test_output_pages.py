@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdall.bag import Holdall
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.settings import Settings
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, NEEDLE, REAL_QUOTE, Told, investigation

@@ -12,7 +12,7 @@ from typing import Any
 from holdall.store.reader import FileReader
 from holdall.text.tokenizers import default_tokenizer
 from holdall.text.tokens import Estimate
-from holdall.values.facts import Origin
+from holdall.values.outputs import Origin
 from holdall.verbs.glimpse import glimpse
 from holdall.wire.notice import notice
 from holdall.wire.view import MOST_TOKENS, View

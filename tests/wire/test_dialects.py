@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 from holdall.policy.limits import BY_DIALECT, Limits
 from holdall.text.tokens import Estimate
 from holdall.values.errors import NoModel, UnknownHandle
-from holdall.values.facts import Facts, Measure, Origin
+from holdall.values.outputs import Facts, Measure, Origin
 from holdall.verbs.glimpse import glimpse
 from holdall.verbs.paragraphs import with_paragraphs
 from holdall.wire.dialect import Dialect

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.wire.mcp_results import kept_note, link_parts, running_note, uri_of, widened
 
 TREE: dict[str, Any] = {

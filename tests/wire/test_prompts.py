@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 from holdall.wire.prompts import (
     VERSION,
     Form,

@@ -19,8 +19,7 @@ from holdall.agent.values import Agent
 from holdall.bag import Holdall
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault, WrongUse
 from holdall.values.settings import Settings
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.tool import ToolSpec

@@ -17,7 +17,7 @@ from holdall.bag.taking import text_of
 from holdall.policy.waking import Response
 from holdall.values.answers import Answer
 from holdall.values.chat import Returned, ToolCall
-from holdall.values.taken import Inline, Kept, Running, Unkept
+from holdall.values.outputs import Inline, Kept, Running, Unkept
 from holdall.wire.actions import broken_arguments, unknown_tool
 from holdall.wire.agent_texts import nested_too_deep
 from holdall.wire.arguments import coerced, schema_problem

@@ -10,7 +10,7 @@ from holdall.bag import Holdall
 from holdall.guard.overflow import is_overflow
 from holdall.llm.converse import Conversation, converse
 from holdall.values.chat import User
-from holdall.values.remote_errors import ModelFault, TooLongForModel
+from holdall.values.errors import ModelFault, TooLongForModel
 from holdall.wire.agent_texts import EMPTY_REPLY, not_a_report
 
 _MOST_NUDGES = 2  # replies in a row that neither call anything nor report

@@ -7,7 +7,7 @@ from holdall.guard.prefix import PrefixSum
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrapped import Wrapped
 from holdall.values.chat import Reply, Usage, size_of
-from holdall.values.remote_errors import ModelFault
+from holdall.values.errors import ModelFault
 
 _PREVIEW = 500
 

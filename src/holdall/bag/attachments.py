@@ -18,8 +18,7 @@ from holdall.store.sources import json_text
 from holdall.text import json_same
 from holdall.text.numbers import plural
 from holdall.values.errors import NeverStored, StoreFault
-from holdall.values.facts import Facts, Origin
-from holdall.values.large import LargeJson
+from holdall.values.outputs import Facts, LargeJson, Origin
 from holdall.wire.blocks import Note, fields_beside, json_of, payload_of, text_block, text_of
 from holdall.wire.clamp import with_structured_content
 from holdall.wire.notes import aside_note, blob_note, fields_named, part_note, structured_gone, structured_note

@@ -15,7 +15,7 @@ from holdall.bag.fetching import Fetched
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.verbs.bounds import Bounds
 from holdall.verbs.glimpse import whole_text

@@ -18,7 +18,7 @@ from holdall.store.cache import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.values.errors import SessionClosed
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.bounds import UNBOUNDED, Bounds
 from holdall.verbs.sql_worker import SqlWorker

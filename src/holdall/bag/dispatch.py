@@ -23,8 +23,7 @@ from holdall.bag.sinks import Sink
 from holdall.bag.taking import Prepared, prepare, stored, text_of
 from holdall.policy.lifecycle import Step, after
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Facts, Origin, State
-from holdall.values.taken import Running
+from holdall.values.outputs import Facts, Origin, Running, State
 from holdall.wire.clamp import traceback_of
 from holdall.wire.notes import SAID_SO, unreadable
 from holdall.wire.parts import take_apart

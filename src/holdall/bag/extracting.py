@@ -16,7 +16,7 @@ from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.wire.prompts import Source
 from holdall.wire.read_grep import READ_GREP
 

@@ -17,7 +17,7 @@ from holdall.store.sources import CHUNK
 from holdall.store.watching import FileWatch
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import StoreFault, WrongUse
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.verbs.bounds import Bounds
 from holdall.verbs.grep import grep

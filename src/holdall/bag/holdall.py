@@ -30,9 +30,8 @@ from holdall.policy.room import room_of_turn
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
-from holdall.values.taken import Inline, Running, Taken
 from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect

@@ -8,7 +8,7 @@ from holdall.bag.core import Core
 from holdall.store.protocol import Progress
 from holdall.store.pump import Pump
 from holdall.store.sources import Source
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 
 
 async def keep(

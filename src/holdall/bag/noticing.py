@@ -7,7 +7,7 @@ from holdall.bag.core import Core
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import StoreFault
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.verbs.glimpse import glimpse
 from holdall.verbs.paragraphs import with_paragraphs
 from holdall.wire.answers import line_of

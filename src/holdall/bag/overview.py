@@ -19,7 +19,7 @@ from holdall.store.read_only import ReadOnlyStore
 from holdall.store.summaries import Stamp, Summaries
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 _MOST_TOOLS = 6  # named in a summary
 _MOST_DEEP = 8  # agents of agents; a session that claims to be its own ancestor ends there too

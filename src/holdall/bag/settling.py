@@ -16,8 +16,7 @@ from holdall.bag.taking import Prepared, text_of, tokens_of, with_text
 from holdall.policy.decide import Decision, Fits, Keep, decide
 from holdall.store.ids import new_tag
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
-from holdall.values.facts import Facts, Origin
-from holdall.values.taken import Inline, Kept, Taken, Unkept
+from holdall.values.outputs import Facts, Inline, Kept, Origin, Taken, Unkept
 from holdall.wire.clamp import MAX_BYTES, clamp_text
 from holdall.wire.dialect import Cut
 from holdall.wire.dialects.cutting import clamped

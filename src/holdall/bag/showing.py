@@ -10,9 +10,8 @@ from holdall.bag.core import Core
 from holdall.bag.noticing import view_of
 from holdall.policy.limits import Limits
 from holdall.store.ids import new_tag
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts, Kept
 from holdall.values.spans import Span
-from holdall.values.taken import Kept
 from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import MAX_BYTES
 from holdall.wire.dialect import Cut

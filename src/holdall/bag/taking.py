@@ -15,7 +15,7 @@ from holdall.policy.decide import Decision, Fits, Keep, decide
 from holdall.policy.limits import Limits
 from holdall.store.sources import Source, json_text
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.notes import unreadable
 from holdall.wire.parts import Parts, take_apart

@@ -19,8 +19,7 @@ from holdall.policy.decide import Fits
 from holdall.policy.room import Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
-from holdall.values.facts import Origin
-from holdall.values.taken import Running, Taken
+from holdall.values.outputs import Origin, Running, Taken
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
 _LEAST_ANSWER = 256

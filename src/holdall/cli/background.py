@@ -15,7 +15,7 @@ from holdall.cli import keep, show
 from holdall.cli.options import FAULT, FOUND_NOTHING, common, look_bag
 from holdall.text.numbers import age
 from holdall.values.errors import StoreFault, WrongUse
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 _STOP_SECONDS = 10.0
 

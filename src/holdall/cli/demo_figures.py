@@ -8,7 +8,7 @@ from typing import Any, cast
 from holdall.bag import Holdall
 from holdall.values.answers import Passage
 from holdall.values.events import Event
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.wire.tool import Ask
 
 

@@ -13,7 +13,7 @@ from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.answers import Passage, Table
 from holdall.values.errors import AnchorNotFound, WrongUse
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 DEFAULT_WINDOW = 1000  # characters around an anchor
 

@@ -15,9 +15,8 @@ from holdall.gateway.front import House
 from holdall.gateway.serving import serve_stdio, settings_for
 from holdall.text.escape import for_people
 from holdall.upstream.config import Configured, from_command, load
-from holdall.values.errors import WrongUse
+from holdall.values.errors import WrongUse, short
 from holdall.values.settings import Listed
-from holdall.values.words import short
 
 TOKEN_VARIABLE = "HOLDALL_GATEWAY_TOKEN"  # noqa: S105 - its name
 _LEAST_TOKEN = 16

@@ -21,7 +21,7 @@ from holdall.cli.streams import NotPrinted, drop_output
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural
 from holdall.values.errors import StoreFault, WrongUse
-from holdall.values.facts import Facts, State
+from holdall.values.outputs import Facts, State
 
 _PIPE_BYTES = 1024 * 1024
 _PATIENCE = 2.0  # seconds between asking a command to end and ending it

@@ -14,9 +14,8 @@ from holdall.llm.pace import pace_of
 from holdall.llm.protocol import Model, Request
 from holdall.policy.ceiling import Ceiling, Forecast
 from holdall.values.chat import Reply, Usage, size_of
-from holdall.values.errors import TooCostly
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly
 from holdall.values.extraction import CallRecord, Spent
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
 
 PREVIEW = 500  # characters of a reply that are recorded
 _FIRST_PAUSE = 0.5  # seconds before a busy model is asked again; twice as long each time

@@ -28,9 +28,8 @@ from holdall.llm.protocol import Request
 from holdall.store.ids import new_nonce, new_tag
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import count_in_pieces
-from holdall.values.errors import HoldallError
+from holdall.values.errors import HoldallError, ModelOverflow
 from holdall.values.extraction import FailedChunk, Progress
-from holdall.values.remote_errors import ModelOverflow
 from holdall.values.spans import Span
 from holdall.wire.findings import Finding
 from holdall.wire.prompts import fences_of, form_for

@@ -16,7 +16,7 @@ from holdall.text.borders import Read, border_before
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode
 from holdall.values.errors import WrongUse
-from holdall.values.facts import Kind, Measure
+from holdall.values.outputs import Kind, Measure
 from holdall.values.spans import Span
 
 _NEAR = 0.05  # a border this near, as a share of the chunk, is worth a chunk that is so much shorter or longer

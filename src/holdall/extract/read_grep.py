@@ -17,8 +17,8 @@ from holdall.policy.ledger import Ranges
 from holdall.policy.route import Route
 from holdall.store.ids import new_nonce, new_tag
 from holdall.values.chat import Message, Reply, Returned, ToolCall, User
+from holdall.values.errors import ModelFault
 from holdall.values.extraction import Extraction
-from holdall.values.remote_errors import ModelFault
 from holdall.values.spans import Span
 from holdall.wire.extraction import nothing_found_by_search
 from holdall.wire.findings import Finding, finding_in_text, finding_of

@@ -32,9 +32,8 @@ from holdall.policy.route import Route, route
 from holdall.text.numbers import plural
 from holdall.text.tokens import count_in_pieces
 from holdall.values.chat import Usage
-from holdall.values.errors import TooCostly
+from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Spent
-from holdall.values.remote_errors import ModelFault
 from holdall.wire.extraction import fallen_back, not_summed_up, nothing_found
 
 _LOG = logging.getLogger("holdall")

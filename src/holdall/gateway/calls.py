@@ -14,8 +14,8 @@ from holdall.gateway.relay import Relay
 from holdall.text.escape import one_line
 from holdall.upstream import large
 from holdall.upstream.connection import Connection
-from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
-from holdall.values.taken import Running
+from holdall.values.errors import UpstreamFault, UpstreamRefused
+from holdall.values.outputs import Running
 
 _TOO_LATE = "asks its user something first, and the call had gone to the background by then"
 _AGAIN = "Call it again, or let its calls wait (never_async)."

@@ -17,7 +17,7 @@ from holdall.gateway.names import Names
 from holdall.gateway.relay import Relay
 from holdall.text.escape import one_line
 from holdall.upstream.connection import Connection
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault
 from holdall.wire.mcp_results import widened
 
 _LOG = logging.getLogger("holdall.gateway")

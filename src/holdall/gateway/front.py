@@ -24,7 +24,7 @@ from holdall.gateway.subscriptions import follow
 from holdall.llm.sampling import SampledModel
 from holdall.upstream.greeting import Greeting
 from holdall.upstream.spec import ServerSpec
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault
 from holdall.wire.tool import ToolSpec
 
 _LOG = logging.getLogger("holdall.gateway")

@@ -14,7 +14,7 @@ from holdall.bag.keeping import keep
 from holdall.gateway import eras, kept, messages
 from holdall.gateway.messages import Message, table
 from holdall.values.errors import StoreFault
-from holdall.values.facts import Facts, Origin
+from holdall.values.outputs import Facts, Origin
 from holdall.wire.blocks import payload_of, text_of
 from holdall.wire.mcp_results import link
 from holdall.wire.notes import blob_note, part_note, structured_note

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, cast
 
-from holdall.values.large import AsCame
+from holdall.values.outputs import AsCame
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 RESOURCE_NOT_FOUND = -32002

@@ -21,8 +21,7 @@ from holdall.upstream.keeper import Means
 from holdall.upstream.routes import Callbacks, Declined
 from holdall.upstream.servers import Servers
 from holdall.upstream.spec import ServerSpec
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
+from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
 
 _LOG = logging.getLogger("holdall.gateway")
 _PATIENCE = Patience(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds

@@ -12,8 +12,7 @@ from holdall.gateway.messages import Refusal
 from holdall.text.escape import for_people
 from holdall.upstream.large import only_text, plain
 from holdall.values.answers import Answer
-from holdall.values.facts import Facts
-from holdall.values.taken import Inline, Kept, Running, Taken, Unkept
+from holdall.values.outputs import Facts, Inline, Kept, Running, Taken, Unkept
 from holdall.wire.mcp_results import kept_note, link, running_note
 from holdall.wire.notes import blob_note, structured_gone
 

@@ -11,7 +11,7 @@ from holdall.gateway.client import Asked
 from holdall.gateway.listeners import LISTEN
 from holdall.gateway.messages import Refusal
 from holdall.gateway.relay import Relay
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault
 
 _LOG = logging.getLogger("holdall.gateway")
 _AGAIN = 1.0  # seconds before a server that broke off is asked again

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.policy.overflow import Overflow, in_one_line, overflow_in, words_in
-from holdall.values.remote_errors import ModelOverflow
+from holdall.values.errors import ModelOverflow
 
 __all__ = ["Overflow", "is_overflow"]
 

@@ -1,7 +1,7 @@
 """What providers say when they refuse, and which of our errors that is. Nothing of a request is ever repeated."""
 
 from holdall.policy.overflow import overflow_in, says_rate_limit
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 
 _MOST_SHOWN = 300
 _BUSY_STATUS = (408, 409, 425, 429)

@@ -21,8 +21,7 @@ from holdall.llm.pace import Pace
 from holdall.llm.posting import NoAnswer, post_json
 from holdall.llm.protocol import Request
 from holdall.values.chat import Message, Reply, Said, System, Usage
-from holdall.values.errors import MissingExtra, NoSuchModel
-from holdall.values.remote_errors import ModelBusy, ModelFault
+from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, NoSuchModel
 from holdall.wire.actions import as_plain_messages
 
 DEFAULT_CONTEXT = 8_192

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdall.values.errors import NoSuchModel
-from holdall.values.remote_errors import ModelBusy, ModelFault
+from holdall.values.errors import ModelBusy, ModelFault, NoSuchModel
 
 LOAD_SECONDS = 300.0
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdall.llm.gguf_child import main; main()"

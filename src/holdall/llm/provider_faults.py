@@ -6,7 +6,7 @@ from typing import cast
 import pydantic_ai.exceptions as refusals
 
 from holdall.llm.faults import fault_of_status, in_one_line, says_too_long
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 
 _BUSY = (
     refusals.ModelRateLimitError,

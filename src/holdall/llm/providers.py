@@ -16,8 +16,7 @@ from holdall.llm.faults import fault_of_time, in_one_line
 from holdall.llm.fitting import must_fit, reply_limit
 from holdall.llm.protocol import Request
 from holdall.values.chat import Reply, Usage
-from holdall.values.errors import MissingExtra, NoSuchModel
-from holdall.values.remote_errors import ModelFault
+from holdall.values.errors import MissingExtra, ModelFault, NoSuchModel
 
 try:
     from pydantic_ai.direct import model_request

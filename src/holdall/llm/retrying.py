@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrapped import Wrapped
 from holdall.values.chat import Reply
-from holdall.values.remote_errors import ModelBusy, ModelFault
+from holdall.values.errors import ModelBusy, ModelFault
 
 TRIES = 3
 LONGEST_PAUSE = 60.0  # seconds; a provider that wants a longer one is not waited for

@@ -14,7 +14,7 @@ from holdall.llm.faults import in_one_line
 from holdall.llm.fitting import must_fit, reply_limit
 from holdall.llm.protocol import Request
 from holdall.values.chat import Message, Reply, Returned, Said, System, Usage, User
-from holdall.values.remote_errors import ModelBusy, ModelFault
+from holdall.values.errors import ModelBusy, ModelFault
 from holdall.wire.actions import as_plain_messages
 
 Role = Literal["user", "assistant"]

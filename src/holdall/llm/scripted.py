@@ -14,7 +14,7 @@ from holdall.llm.counting import estimated_tokens
 from holdall.llm.fitting import must_fit
 from holdall.llm.protocol import Request
 from holdall.values.chat import Message, Reply, Said, ToolCall, Usage
-from holdall.values.remote_errors import ModelFault
+from holdall.values.errors import ModelFault
 
 Line = str | Reply | Exception
 Answering = Callable[[Request], "str | Reply | Awaitable[str | Reply]"]

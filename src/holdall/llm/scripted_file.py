@@ -22,8 +22,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import Line, ScriptedModel
 from holdall.values.chat import Reply, Stop, ToolCall, Usage
-from holdall.values.errors import NoSuchModel
-from holdall.values.remote_errors import ModelBusy, ModelFault, ModelOverflow
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 
 _OPTIONS: dict[str, type | tuple[type, ...]] = {
     "window": int, "max_output": int, "calls_tools": bool, "keeps_schema": bool, "latency": (int, float),

@@ -15,9 +15,8 @@ import xxhash
 from holdall.text.kinds import SAMPLE, TAIL, json_complaint, kind_of
 from holdall.text.tokens import Tokenizer, TokenMeter
 from holdall.text.utf8 import CharCounter
-from holdall.values.blocks import BLOCK, BlockTable
-from holdall.values.facts import Kind, Measure
-from holdall.values.spans import Totals
+from holdall.values.outputs import Kind, Measure
+from holdall.values.spans import BLOCK, BlockTable, Totals
 
 checksum = xxhash.xxh3_64_intdigest
 

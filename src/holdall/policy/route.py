@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from holdall.values.extraction import Mode, RouteReason, Strategy
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from holdall.store.folder import SessionFolder
 from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.remembered import FOLDER as ANSWERS
 from holdall.store.session_files import TRANSCRIPT, TREE
-from holdall.values.blocks import BLOCK, BlockTable
 from holdall.values.bundles import Bundle, Exported
 from holdall.values.errors import OutputDamaged, StoreFault, StoreGone
-from holdall.values.facts import Facts, Measure
+from holdall.values.outputs import Facts, Measure
+from holdall.values.spans import BLOCK, BlockTable
 
 _CHUNK = 16 * BLOCK
 _CUT = "it was still being written when its session was exported; what had been written is in the bundle"

@@ -9,8 +9,7 @@ from collections.abc import Callable, Generator
 from holdall.store import disk
 from holdall.store.ids import new_tag
 from holdall.text.numbers import size
-from holdall.values.errors import StoreFault, StoreFull, WrongUse
-from holdall.values.words import flat
+from holdall.values.errors import StoreFault, StoreFull, WrongUse, flat
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

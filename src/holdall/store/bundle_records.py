@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from holdall.store import record
 from holdall.store.bundle_format import Entry
-from holdall.values.blocks import BlockTable
 from holdall.values.bundles import is_sha256
 from holdall.values.errors import BundleRefused, StoreFault
-from holdall.values.facts import Facts, Measure, Origin
 from holdall.values.handles import is_uuid
+from holdall.values.outputs import Facts, Measure, Origin
+from holdall.values.spans import BlockTable
 
 _MOST = 1 << 62
 _DEEPEST = 200  # levels of JSON in what is read whole

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from holdall.text.masking import Find, Finding, Masker, json_findings, masked
 from holdall.values.bundles import Mask
 from holdall.values.errors import MissingExtra
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 _PLACES = 1000  # that are told to whoever exports; the bundle has all of them
 _FIELDS = ("tool", "server", "arguments", "call_id", "traceback", "error", "notes")

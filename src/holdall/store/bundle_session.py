@@ -19,10 +19,10 @@ from holdall.store.ingest import Beside
 from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.remembered import FOLDER as ANSWERS
 from holdall.text.tokens import Estimate
-from holdall.values.blocks import BlockTable
 from holdall.values.bundles import BundledSession
 from holdall.values.errors import BundleRefused
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
+from holdall.values.spans import BlockTable
 
 _LARGE = 4 * 1024 * 1024
 _UUID = 36

@@ -22,7 +22,7 @@ from holdall.store.remembered import FOLDER as ANSWERS
 from holdall.store.session_files import TRANSCRIPT, TREE
 from holdall.values.bundles import MOST_SESSIONS, Bundle, BundledSession
 from holdall.values.errors import StoreFault
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 UNFINISHED = ("running", "queued")
 _BACK = 64 * 1024

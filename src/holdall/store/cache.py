@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from holdall.store.live import RunningReader
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 _OPEN = 16
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from holdall.store.folder import SessionFolder
 from holdall.store.index import Index
 from holdall.values.errors import StoreFault
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 
 class Catalogue:

@@ -30,10 +30,10 @@ from holdall.store.reader import FileReader
 from holdall.store.root import Root
 from holdall.store.session_files import SessionFiles
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
-from holdall.values.facts import Facts, Origin
 from holdall.values.handles import Foreign, Long, Short, parse
+from holdall.values.outputs import Facts, Origin
+from holdall.values.spans import BlockTable
 
 
 class DirectoryStore(SessionFiles):

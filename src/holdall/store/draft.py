@@ -14,9 +14,9 @@ from typing import Protocol
 from holdall.policy.measure import Measurer
 from holdall.store.nameless import Blob, explained, reopened
 from holdall.text.tokens import Tokenizer
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import WrongUse
-from holdall.values.facts import Facts, Measure, State
+from holdall.values.outputs import Facts, Measure, State
+from holdall.values.spans import BlockTable
 
 
 class Ending(Protocol):

@@ -13,10 +13,10 @@ from dataclasses import replace
 from holdall.store import disk, record
 from holdall.store.ids import new_handle, new_tag
 from holdall.store.protocol import SessionInfo
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import OutputDamaged, OutputMissing, StoreFault, StoreUnsafe
-from holdall.values.facts import Facts
 from holdall.values.handles import is_short
+from holdall.values.outputs import Facts
+from holdall.values.spans import BlockTable
 
 TERMINAL = "terminal"
 _LOCK = ".lock"

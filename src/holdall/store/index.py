@@ -9,7 +9,7 @@ import json
 import sqlite3
 
 from holdall.store.cache_file import CacheFile, proof_of
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 NAME = "index.sqlite"
 _VERSION = 1

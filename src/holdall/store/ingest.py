@@ -16,8 +16,8 @@ from holdall.policy.measure import Measurer
 from holdall.store.disk import write_all
 from holdall.store.protocol import Progress
 from holdall.text.tokens import Tokenizer
-from holdall.values.blocks import BlockTable
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
+from holdall.values.spans import BlockTable
 
 _LARGE = 4 * 1024 * 1024
 _ON_THEIR_WAY = 6  # chunks of a megabyte

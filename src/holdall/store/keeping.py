@@ -15,9 +15,9 @@ from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.ingest import Ingested
 from holdall.store.sources import storable
 from holdall.text.numbers import size
-from holdall.values.blocks import BLOCK, BlockTable
 from holdall.values.errors import QuotaReached, StoreFault
-from holdall.values.facts import Facts, Origin, State
+from holdall.values.outputs import Facts, Origin, State
+from holdall.values.spans import BLOCK, BlockTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from holdall.policy.measure import Measurer
 from holdall.store import disk
 from holdall.store.folder import SessionFolder
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.blocks import BLOCK, BlockTable
 from holdall.values.errors import OutputDamaged, OutputMissing
-from holdall.values.facts import Facts, State
-from holdall.values.spans import Totals
+from holdall.values.outputs import Facts, State
+from holdall.values.spans import BLOCK, BlockTable, Totals
 
 _SYNC_BYTES = 8 * 1024 * 1024
 _SYNC_SECONDS = 1.0

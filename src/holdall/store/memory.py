@@ -24,9 +24,9 @@ from holdall.store.sessions import check_name
 from holdall.store.shelf import Entry, Shelf, Shelves
 from holdall.store.sources import storable
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import OutputExpired, SessionHeld, StoreFault, StoreGone, UnknownHandle, WrongUse
-from holdall.values.facts import Facts, Origin, State
+from holdall.values.outputs import Facts, Origin, State
+from holdall.values.spans import BlockTable
 
 
 class MemoryStore:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.upkeep import Sweep, Verdict
-from holdall.values.blocks import BLOCK
 from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
+from holdall.values.spans import BLOCK
 
 _READ = 16 * BLOCK
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdall.policy.retention import Retention
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import StoreFault
-from holdall.values.facts import Facts, Origin, State
-from holdall.values.spans import Totals
+from holdall.values.outputs import Facts, Origin, State
+from holdall.values.spans import BlockTable, Totals
 
 Progress = Callable[[int], None]  # called with the bytes done so far, from whichever thread does the work
 

@@ -8,10 +8,9 @@ import os
 from collections import OrderedDict
 
 from holdall.policy.measure import checksum
-from holdall.values.blocks import BLOCK, BlockTable
 from holdall.values.errors import OutputDamaged
-from holdall.values.facts import Facts
-from holdall.values.spans import Totals
+from holdall.values.outputs import Facts
+from holdall.values.spans import BLOCK, BlockTable, Totals
 
 _CACHED_BLOCKS = 32  # 2 MiB: neighbouring reads share blocks
 

@@ -11,9 +11,9 @@ and touches nothing.
 import json
 
 from holdall.policy.measure import checksum
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import OutputDamaged, StoreFault
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
+from holdall.values.spans import BlockTable
 
 SUFFIX = ".record"
 VERSION = 1

@@ -12,10 +12,10 @@ from holdall.store.ids import new_handle
 from holdall.store.nameless import Blob
 from holdall.store.protocol import SessionInfo
 from holdall.store.sessions import PREFIX
-from holdall.values.blocks import BlockTable
 from holdall.values.errors import AmbiguousCallId, StoreFault, StoreGone
-from holdall.values.facts import Facts
 from holdall.values.handles import Foreign, Long, Short, parse
+from holdall.values.outputs import Facts
+from holdall.values.spans import BlockTable
 
 
 @dataclass(slots=True)

@@ -16,9 +16,9 @@ from holdall.store.directory import DirectoryStore
 from holdall.store.folder import TERMINAL, SessionFolder
 from holdall.store.protocol import OutputStore, Progress, SessionInfo
 from holdall.store.sessions import NAMES, PREFIX
-from holdall.values.blocks import BLOCK
 from holdall.values.errors import HoldallError, OutputDamaged
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
+from holdall.values.spans import BLOCK
 
 MARK = ".last-gc"
 _EVERY_SECONDS = 86_400.0

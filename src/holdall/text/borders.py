@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from holdall.text.utf8 import straddling_bytes
-from holdall.values.facts import Kind
+from holdall.values.outputs import Kind
 
 Read = Callable[[int, int], bytes]
 

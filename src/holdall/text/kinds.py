@@ -10,7 +10,7 @@ from collections import Counter
 
 import stringzilla
 
-from holdall.values.facts import Kind
+from holdall.values.outputs import Kind
 
 SAMPLE = 64 * 1024  # bytes of the beginning that are looked at
 TAIL = 1024  # bytes of the end that are looked at

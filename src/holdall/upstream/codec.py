@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from holdall.upstream import large
 from holdall.upstream.sdk import types
-from holdall.values.large import AsCame
+from holdall.values.outputs import AsCame
 
 GARBLED: object = object()
 """The `data` of an error that this module made: no server can send it."""

@@ -17,8 +17,7 @@ from holdall.upstream.session import Session
 from holdall.upstream.sharing import Ended, joined, shared
 from holdall.upstream.spec import ServerSpec
 from holdall.upstream.tools import Listing, listing
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault, UpstreamOverdue, UpstreamRefused
+from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused, WrongUse
 
 _CALL, _LIST = "tools/call", "tools/list"
 _MOST_LISTINGS = 3  # of a server whose tools never stand still

@@ -8,7 +8,7 @@ from holdall.upstream import codec
 from holdall.upstream.routes import Call, Trouble
 from holdall.upstream.sdk import MCPError, types
 from holdall.upstream.spec import HttpServer, ServerSpec, StdioServer, without_secrets
-from holdall.values.remote_errors import UpstreamFault, UpstreamOverdue, UpstreamRefused
+from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused
 
 _CLOSED = "Connection closed"  # what the SDK says to requests that are under way when the stream ends
 _CUT = "SSE stream "  # how its words begin for an answer that ended too early

@@ -21,7 +21,7 @@ from holdall.upstream.sdk import (
     versions,
 )
 from holdall.upstream.spec import Revision
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault
 
 Send = Callable[[str, dict[str, Any], dict[str, str]], Awaitable[dict[str, Any]]]
 """Method, params and headers; raises MCPError for an error of the protocol."""

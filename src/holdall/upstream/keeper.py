@@ -23,8 +23,7 @@ from holdall.upstream.sharing import Ended, joined, shared
 from holdall.upstream.spec import HttpServer, ServerSpec
 from holdall.upstream.standing import Standing
 from holdall.upstream.stdio import Bounds, StdioChannel
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
+from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
 
 _LISTENED = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
 _AGAIN = 1.0  # seconds before it is listened to again

@@ -16,7 +16,7 @@ from holdall.text.json_hits import Hit, SeveralValues
 from holdall.text.json_path import parse_path
 from holdall.text.json_same import readable
 from holdall.text.json_scan import Scan
-from holdall.values.large import AsCame, LargeJson, LargeText
+from holdall.values.outputs import AsCame, LargeJson, LargeText
 
 LARGE = 1024 * 1024
 """Bytes of a string from which on it is taken out."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdall.upstream.sdk import types
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault
 
 
 @dataclass(frozen=True, slots=True)

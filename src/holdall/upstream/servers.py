@@ -11,8 +11,7 @@ from holdall.upstream.keeper import Means
 from holdall.upstream.routes import Callbacks
 from holdall.upstream.sdk import anyio
 from holdall.upstream.spec import ServerSpec
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault, WrongUse
 
 Tools = tuple[dict[str, Any], ...]
 

@@ -19,8 +19,7 @@ from holdall.upstream.large import plain
 from holdall.upstream.routes import CURRENT, Call, Callbacks
 from holdall.upstream.sdk import CallOptions, JSONRPCDispatcher, MCPError, TransportContext
 from holdall.upstream.spec import ServerSpec
-from holdall.values.errors import WrongUse
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault, WrongUse
 
 LISTEN = "subscriptions/listen"
 _FINAL = (0, 401, 403, 407)  # no connection, or no permission: the other era would not help

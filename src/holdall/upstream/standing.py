@@ -9,7 +9,7 @@ from typing import Any
 
 from holdall.text.escape import one_line
 from holdall.upstream.session import Session
-from holdall.values.remote_errors import UpstreamFault
+from holdall.values.errors import UpstreamFault
 
 _LOG = logging.getLogger("holdall.upstream")
 _SET_LEVEL, _SUBSCRIBE, _UNSUBSCRIBE = "logging/setLevel", "resources/subscribe", "resources/unsubscribe"

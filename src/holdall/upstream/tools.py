@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from holdall.text.escape import one_line
 from holdall.upstream.sdk import find_invalid_x_mcp_header, mcp_param_headers, types, x_mcp_header_map
-from holdall.values.remote_errors import UpstreamFault, UpstreamRefused
+from holdall.values.errors import UpstreamFault, UpstreamRefused
 
 _LOG = logging.getLogger("holdall.upstream")
 _MOST_PAGES = 1000

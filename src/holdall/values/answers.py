@@ -8,7 +8,7 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from holdall.values.facts import State
+from holdall.values.outputs import State
 from holdall.values.spans import Span, Totals
 
 

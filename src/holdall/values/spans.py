@@ -1,10 +1,76 @@
-"""Where something stands in an output.
-
-A span of bytes or chars counts from 0 and excludes its end. A span of lines counts from 1 and includes
-both ends. Which of the two a span is, is said by the name of the field that holds it.
+"""Where something stands in an output: spans and totals, and the block table that finds any line, char or byte
+with one small read. Frozen data; nothing here reads an output.
 """
 
-from dataclasses import dataclass
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+# The block table: what lets any line, char or byte of a large output be found with one small read.
+#
+# For each block of 64 KiB it holds how many newlines and how many whole characters the output has up to the end
+# of that block, and a checksum of the block's bytes. A character belongs to the block that holds its last byte.
+# The table is built by `policy.measure` and stored with the record; this module only reads it.
+
+
+BLOCK = 64 * 1024
+
+
+def _numbers() -> "array[int]":
+    return array("Q")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTable:
+    newlines: "array[int]" = field(default_factory=_numbers)
+    chars: "array[int]" = field(default_factory=_numbers)
+    checksums: "array[int]" = field(default_factory=_numbers)
+
+    def __len__(self) -> int:
+        return len(self.checksums)
+
+    def newlines_before(self, block: int) -> int:
+        return self.newlines[block - 1] if block else 0
+
+    def chars_before(self, block: int) -> int:
+        return self.chars[block - 1] if block else 0
+
+    def block_of_newline(self, number: int) -> int:
+        """The block that holds newline `number`, counted from 1. len(self) where there is none."""
+        return bisect_left(self.newlines, number)
+
+    def block_of_char(self, index: int) -> int:
+        """The block in which char `index`, counted from 0, ends. len(self) where there is none."""
+        return bisect_right(self.chars, index)
+
+    def to_bytes(self) -> bytes:
+        return b"".join(_little_endian(column).tobytes() for column in (self.newlines, self.chars, self.checksums))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "BlockTable":
+        if len(data) % 24:
+            raise ValueError("a block table has three columns of 8-byte numbers")
+        third = len(data) // 3
+        columns: list[array[int]] = []
+        for start in (0, third, 2 * third):
+            column = _numbers()
+            column.frombytes(data[start : start + third])
+            columns.append(_little_endian(column))
+        return BlockTable(*columns)
+
+
+def _little_endian(column: "array[int]") -> "array[int]":
+    if sys.byteorder == "big":
+        column = column[:]
+        column.byteswap()
+    return column
+
+
+# Where something stands in an output.
+#
+# A span of bytes or chars counts from 0 and excludes its end. A span of lines counts from 1 and includes
+# both ends. Which of the two a span is, is said by the name of the field that holds it.
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdall.text.excerpt import beginning, ending
 from holdall.text.tokens import Tokenizer, count_in_pieces
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ Lines end at a newline and nothing else. Positions past the end come back as the
 
 from holdall.store.protocol import OutputReader
 from holdall.text.utf8 import char_offset_to_byte, decode, pending_bytes, straddling_bytes
-from holdall.values.blocks import BLOCK
-from holdall.values.spans import Span
+from holdall.values.spans import BLOCK, Span
 
 
 def byte_of_line(reader: OutputReader, line: int) -> int:

@@ -19,7 +19,7 @@ from holdall.text.json_path import JsonPath, Segment, Wildcard, parse_path
 from holdall.text.json_scan import Scan
 from holdall.text.kinds import SAMPLE, TAIL, delimiter_of, kind_of
 from holdall.values.errors import BadQuery, OutputDamaged
-from holdall.values.facts import Kind
+from holdall.values.outputs import Kind
 from holdall.verbs.locate import byte_of_line, line_of_byte
 from holdall.verbs.sql_scratch import Check, are_plain_lines, json_mended, marked_lines, mended, pieces, scratch
 

@@ -11,8 +11,7 @@ from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import around, beginning
 from holdall.text.utf8 import decode
 from holdall.values.answers import Match
-from holdall.values.blocks import BLOCK
-from holdall.values.spans import Span
+from holdall.values.spans import BLOCK, Span
 from holdall.verbs.locate import byte_of_line, char_of_byte, line_of_byte
 
 _NEAR = 512  # most lines end within this

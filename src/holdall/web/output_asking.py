@@ -13,7 +13,7 @@ from holdall.bag import Holdall
 from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Found, Match, Nodes, Table
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span, Totals
 from holdall.web.output_rows import By, Reader, window
 from holdall.web.output_seen import mark_of, seen_of

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from holdall.bag import Holdall
 from holdall.values.errors import HoldallError
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom longer
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from holdall.bag import Holdall
 from holdall.text.ranges import whole_number
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span, Totals
 from holdall.web import output_asking as asking
 from holdall.web.house import house_of, render

@@ -13,7 +13,7 @@ from typing import Literal, cast
 from holdall.bag import Holdall
 from holdall.values.errors import HoldallError
 from holdall.values.events import Event
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.web.output_rows import Reader
 

@@ -12,10 +12,9 @@ from itertools import pairwise
 from typing import Any, Literal, Protocol, get_args
 
 from holdall.text.utf8 import straddling_bytes
-from holdall.values.blocks import BLOCK, BlockTable
 from holdall.values.errors import BadRange
-from holdall.values.facts import Facts
-from holdall.values.spans import Span, Totals
+from holdall.values.outputs import Facts
+from holdall.values.spans import BLOCK, BlockTable, Span, Totals
 from holdall.web.output_text import Run, runs_of
 
 By = Literal["lines", "bytes", "hex"]

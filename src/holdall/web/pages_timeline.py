@@ -21,7 +21,7 @@ from holdall.bag.overview import Summary
 from holdall.policy.ledger import Ledger
 from holdall.policy.operations import Tree
 from holdall.values.errors import HoldallError, WrongUse
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.web import charts, timeline_rows
 from holdall.web.house import House, house_of, render
 from holdall.web.report import Piece, Proof, Reported, linked, report_text, task_of

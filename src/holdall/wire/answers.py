@@ -11,7 +11,7 @@ from typing import Any
 
 from holdall.text.numbers import plural
 from holdall.values.answers import Found, Match, Nodes, Passage, Table
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 
 _HEX_ROW = 32

@@ -9,7 +9,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.text.numbers import plural
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.wire.notes import media_type_in, structured_note
 
 SCHEME = "holdall"

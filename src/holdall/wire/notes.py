@@ -6,7 +6,7 @@ from typing import Any
 
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.wire.reference import context_ref
 
 _PART = "a part of a result: "

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdall.text.numbers import grouped, plural, roughly
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.wire.ends import End, first_lines, last_lines
 from holdall.wire.frugal import counter

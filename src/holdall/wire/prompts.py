@@ -12,7 +12,7 @@ from itertools import count
 
 from holdall.text.secrets import masked
 from holdall.values.chat import Message, System, User
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 from holdall.wire.final_report import closing_tag, opening_tag
 from holdall.wire.findings import NOTHING
 

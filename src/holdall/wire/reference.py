@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from holdall.text.numbers import plural
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 
 def context_ref(facts: Facts) -> dict[str, Any]:

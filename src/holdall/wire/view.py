@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from holdall.text.outline import Outline
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 MOST_TOKENS = 500
 GLIMPSE = 4096  # how much of each end is enough to build a notice from

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdall.text.numbers import plural
-from holdall.values.facts import Facts
+from holdall.values.outputs import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from holdall.policy.measure import Measurer
 from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Estimate
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 
 
 def measured(data: bytes) -> Measure:

@@ -15,7 +15,7 @@ from holdall.text.outline.sample import LineAt, Read, Sample, take
 from holdall.text.outline.table import table_outline
 from holdall.text.outline.text_outline import text_outline
 from holdall.text.outline.xml_outline import xml_outline
-from holdall.values.facts import Measure
+from holdall.values.outputs import Measure
 
 _JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
 _XML = re.compile(

@@ -1,12 +1,65 @@
-"""What is known of an output: where it came from, what it measures, what became of it.
-
-These are the words of the record on disk. `to_json` and `from_json` are its only spelling.
+"""What is known of an output: its facts, what became of it (`Taken`), and JSON that stays bytes because it is too
+large to be read into objects. Frozen data; nothing here measures or decides.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast, get_args
 
+from holdall.values.errors import HoldallError
 from holdall.values.handles import format_long
+
+# JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
+#
+# Where a result holds something large, whoever stores it takes the bytes; whoever has to show it asks for the
+# value.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargeText:
+    """A text by its bytes, which are valid UTF-8."""
+
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.data.decode()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LargeJson:
+    """An object or an array of JSON by its bytes. Its strings and brackets are closed; no more is known of it."""
+
+    data: bytes
+
+    def value(self) -> Any:
+        """What it says. Where it turns out to be no JSON, it is the text that came: nothing of it is lost."""
+        text = self.data.decode("utf-8", "surrogateescape")
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+class AsCame(dict[str, Any]):
+    """A result, and the bytes that it was read from: so that who passes it on unchanged passes on just these.
+
+    Numbers, escapes and names that occur twice are not what they were once they have been read and written.
+    """
+
+    def __init__(self, value: Mapping[str, Any], raw: bytes) -> None:
+        super().__init__(value)
+        self.raw = raw
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.raw = b""  # it is another one now
+        super().__setitem__(name, value)
+
+
+# What is known of an output: where it came from, what it measures, what became of it.
+#
+# These are the words of the record on disk. `to_json` and `from_json` are its only spelling.
+
 
 Kind = Literal["json", "ndjson", "csv", "html", "markdown", "log", "diff", "text", "binary"]
 State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
@@ -96,3 +149,59 @@ class Facts:
             n: flat[n] for n in ("handle", "id", "session", "created", "state", "ended", "file", "error", "exit_code")
         }
         return Facts(origin=origin, measure=measure, **own)
+
+
+# What became of a tool's output: one of four, each with the `content` that the model should get.
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """It fits: `content` is the object that came, untouched (a stream is joined, an error is its message)."""
+
+    __match_args__ = ("content",)
+
+    content: Any
+    is_error: bool = False
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """It is stored whole: `content` has a notice in its place, or is the output itself where it was to be stored."""
+
+    __match_args__ = ("artifact",)
+
+    content: Any
+    artifact: Facts
+    others: tuple[Facts, ...] = ()  # images, blobs and structured content that are kept by themselves
+    is_error: bool = False
+
+    @property
+    def handle(self) -> str:
+        return self.artifact.handle
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """It goes on in the background: what it has written so far can be read under the handle."""
+
+    __match_args__ = ("handle",)
+
+    content: Any
+    handle: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unkept:
+    """It does not fit and is not stored: `content` is a part of it that says so, and `fault` says why."""
+
+    __match_args__ = ("fault",)
+
+    content: Any
+    fault: HoldallError
+    is_error: bool = False
+    traceback: str = ""
+
+
+Taken = Inline | Kept | Running | Unkept
