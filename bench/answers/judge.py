@@ -11,7 +11,7 @@ from typing import Literal
 from bench.answers.question import words_of
 from bench.answers.reading import Reply
 from bench.answers.tasks import Task
-from holdall.policy.ledger import Ranges
+from holdall.policy.folds import Ranges
 from holdall.values.spans import Span
 
 How = Literal["bytes", "computed", "notice", ""]

@@ -14,7 +14,7 @@ from bench import machine
 from bench.extract.reader import Reader
 from bench.lab import file_of
 from holdall.bag import Holdall
-from holdall.policy.ceiling import Ceiling
+from holdall.policy.route import Ceiling
 from holdall.text.tokens import Estimate
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from bench.answers.clamps import both_ends, tokens_in
 from bench.answers.judge import ranges
-from holdall.policy.ledger import Ranges
+from holdall.policy.folds import Ranges
 from holdall.values.spans import Span
 
 Rival = Callable[[bytes, str, int], Ranges]

@@ -17,7 +17,7 @@ from bench.rounds import Compared, Turn
 from holdall.bag import Holdall
 from holdall.extract.document import Progress
 from holdall.llm.scripted import ScriptedModel
-from holdall.policy.ceiling import Ceiling
+from holdall.policy.route import Ceiling
 from holdall.text.tokens import Estimate
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts

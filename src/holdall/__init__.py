@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from holdall.bag import Command, Holdall
     from holdall.llm.protocol import Model, Request
     from holdall.llm.scripted import ScriptedModel
-    from holdall.policy.ceiling import Ceiling, Forecast
-    from holdall.policy.decide import Decision, Fits, Keep, decide
-    from holdall.policy.limits import Limits
+    from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
     from holdall.policy.retention import Retention
+    from holdall.policy.route import Ceiling, Forecast
     from holdall.store.keeping import Quota
     from holdall.store.memory import MemoryStore
     from holdall.store.protocol import OutputStore
@@ -84,9 +83,9 @@ _HOMES = {
     "holdall.bag": ("Command", "Holdall"),
     "holdall.llm.protocol": ("Model", "Request"),
     "holdall.llm.scripted": ("ScriptedModel",),
-    "holdall.policy.ceiling": ("Ceiling", "Forecast"),
+    "holdall.policy.route": ("Ceiling", "Forecast"),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
-    "holdall.policy.limits": ("Limits",),
+    "holdall.policy.decide": ("Limits",),
     "holdall.policy.retention": ("Retention",),
     "holdall.store.keeping": ("Quota",),
     "holdall.store.memory": ("MemoryStore",),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdall import Returned, Said, System, User
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.values.chat import Message
 from holdall.wire.clamp import clamp_messages
 from tests.bag.shapes import LOG, opened

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall import config
-from holdall.policy.limits import Limits, limits_of
+from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import Retention, retention_of
 from holdall.values.errors import BadSetting, WrongUse
 from holdall.values.settings import Settings

@@ -8,7 +8,7 @@ from holdall import Holdall, Settings
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.policy.ceiling import Ceiling
+from holdall.policy.route import Ceiling
 from holdall.values.errors import NoModel, NotReady, QueryMissing, TooCostly, UnknownHandle, WrongUse
 from holdall.values.events import Event
 from holdall.values.settings import Remembering

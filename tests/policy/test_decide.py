@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.decide import LONGEST_TOKEN, Fits, Keep, Reason, decide
-from holdall.policy.limits import BY_DIALECT, Limits
+from holdall.policy.decide import BY_DIALECT, LONGEST_TOKEN, Fits, Keep, Limits, Reason, decide
 from tests.requirements import requirement
 
 

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.counters import Counters
-from holdall.policy.ledger import Ledger, Ranges
+from holdall.policy.folds import Counters, Ledger, Ranges
 from holdall.values.events import Event
 from holdall.values.spans import Span
 from tests.requirements import requirement

@@ -5,8 +5,19 @@ import itertools
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.lifecycle import STATES, STEPS, TRANSITIONS, CallState, IllegalStep, after, diagram, has_ended
-from holdall.policy.waking import NOT_NEW, Response, may_run
+from holdall.policy.lifecycle import (
+    NOT_NEW,
+    STATES,
+    STEPS,
+    TRANSITIONS,
+    CallState,
+    IllegalStep,
+    Response,
+    after,
+    diagram,
+    has_ended,
+    may_run,
+)
 from tests.requirements import requirement
 
 KINDS: tuple[Response, ...] = ("output", "size notice", "failure", "retrieval", "running notice", "queued notice")

@@ -5,8 +5,7 @@ from dataclasses import fields, replace
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import Fits, Keep, decide
-from holdall.policy.limits import BY_DIALECT, Limits, limits_of
+from holdall.policy.decide import BY_DIALECT, Fits, Keep, Limits, decide, limits_of
 from holdall.values.settings import DIALECTS, Settings, by_name
 from tests.requirements import requirement
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.operations import Tree
+from holdall.policy.folds import Tree
 from holdall.values.events import EVENT_KINDS, Event
 from tests.requirements import requirement
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.room import Want, room_of_turn, share
+from holdall.policy.decide import Want, room_of_turn, share
 from tests.requirements import requirement
 
 wants = st.lists(st.builds(Want, st.integers(0, 50_000), st.integers(0, 500), st.booleans()), max_size=12)

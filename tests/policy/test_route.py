@@ -2,8 +2,7 @@
 
 import pytest
 
-from holdall.policy.ceiling import Ceiling, Forecast
-from holdall.policy.route import Route, route
+from holdall.policy.route import Ceiling, Forecast, Route, route
 from holdall.values.extraction import Mode, RouteReason, Strategy
 from holdall.values.outputs import Measure
 from tests.requirements import requirement

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.ledger import Coverage
+from holdall.policy.folds import Coverage
 from holdall.text.escape import for_people
 from holdall.values.errors import BadRange
 from holdall.values.spans import Span

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.bag import Holdall
-from holdall.policy.ledger import Coverage
+from holdall.policy.folds import Coverage
 from holdall.values.events import Event
 from holdall.values.spans import Span
 from holdall.web.charts import context_chart, coverage_bar

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.text.tokens import Estimate, last_resort
 from holdall.wire.clamp import SUFFIX, clamp_result, clamp_text, structured_content_of
 from tests.requirements import requirement

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from holdall.policy.limits import BY_DIALECT, Limits
+from holdall.policy.decide import BY_DIALECT, Limits
 from holdall.wire.clamp import SUFFIX, clamp_error, traceback_of
 from tests.requirements import requirement
 from tests.wire.texts import lines, size

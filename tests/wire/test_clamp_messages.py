@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.wire.clamp import SUFFIX, clamp_messages
 from tests.requirements import requirement
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.limits import BY_DIALECT, Limits
+from holdall.policy.decide import BY_DIALECT, Limits
 from holdall.wire.clamp import SUFFIX, clamp_result, structured_content_of, suffix_for, with_structured_content
 from tests.requirements import requirement
 from tests.wire.texts import lines, size, texts

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.wire.clamp import MAX_BYTES, MAX_LINES, SUFFIX, Clamped, clamp_text, suffix_for
 from tests.requirements import requirement
 from tests.wire.texts import FAMILY, borders, broken_texts, lines, size, texts

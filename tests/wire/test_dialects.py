@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.limits import BY_DIALECT, Limits
+from holdall.policy.decide import BY_DIALECT, Limits
 from holdall.text.tokens import Estimate
 from holdall.values.errors import NoModel, UnknownHandle
 from holdall.values.outputs import Facts, Measure, Origin

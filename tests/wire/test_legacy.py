@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.wire.legacy import truncate
 from holdall.wire.legacy_parse import Members, parse, parse_deep
 from tests.requirements import requirement

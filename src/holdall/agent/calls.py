@@ -14,7 +14,7 @@ from holdall.agent.toolbox import AgentTool
 from holdall.bag import Holdall, Pending
 from holdall.bag import Turn as BagTurn
 from holdall.bag.taking import text_of
-from holdall.policy.waking import Response
+from holdall.policy.lifecycle import Response
 from holdall.values.answers import Answer
 from holdall.values.chat import Returned, ToolCall
 from holdall.values.outputs import Inline, Kept, Running, Unkept

@@ -24,7 +24,7 @@ from holdall.llm.actions import with_tools
 from holdall.llm.converse import Turn
 from holdall.llm.protocol import Request
 from holdall.llm.retrying import Retrying
-from holdall.policy.waking import may_run
+from holdall.policy.lifecycle import may_run
 from holdall.values.chat import Reply, Returned, System, ToolCall, Usage, User
 from holdall.wire.agent_texts import (
     FINAL_REPORT,

@@ -4,7 +4,7 @@ import json
 from contextlib import AbstractContextManager
 
 from holdall.bag.fetching import Fetching
-from holdall.policy.operations import Tree
+from holdall.policy.folds import Tree
 from holdall.values.events import Event
 
 

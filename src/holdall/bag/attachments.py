@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from holdall.bag.core import Core
 from holdall.bag.keeping import keep
 from holdall.bag.taking import value_text
-from holdall.policy.decide import Keep, decide
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Keep, Limits, decide
 from holdall.store.sources import json_text
 from holdall.text import json_same
 from holdall.text.numbers import plural

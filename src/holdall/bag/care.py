@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 
 from holdall.bag.journal import events_in
 from holdall.bag.opening import nothing_kept, store_as_it_is
-from holdall.policy.counters import Counters
+from holdall.policy.folds import Counters
 from holdall.store import memory_upkeep, upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.memory import MemoryStore

@@ -13,7 +13,7 @@ from typing import TypeVar
 from holdall.bag.journal import Journal
 from holdall.bag.models import Models
 from holdall.llm.protocol import Model
-from holdall.policy.limits import Limits, limits_of
+from holdall.policy.decide import Limits, limits_of
 from holdall.store.cache import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces

@@ -11,7 +11,7 @@ from holdall.extract.run import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.pace import pace_of
 from holdall.llm.protocol import Model
-from holdall.policy.ceiling import Ceiling
+from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.bag.core import Core
-from holdall.policy.counters import Counters
-from holdall.policy.ledger import Coverage
+from holdall.policy.folds import Counters, Coverage
 from holdall.store.protocol import OutputReader
 from holdall.store.sources import CHUNK
 from holdall.store.watching import FileWatch

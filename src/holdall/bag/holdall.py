@@ -25,8 +25,7 @@ from holdall.bag.taking import prepare
 from holdall.bag.turn import Turn
 from holdall.bag.waiting import Waiting
 from holdall.llm.protocol import Model
-from holdall.policy.decide import Decision, decide
-from holdall.policy.room import room_of_turn
+from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer

@@ -13,8 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from holdall.policy.counters import Counters
-from holdall.policy.ledger import Coverage, Ledger
+from holdall.policy.folds import Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.errors import StoreFault

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from holdall.bag.fetching import Fetching
 from holdall.extract.document import Looked
-from holdall.policy.ledger import Coverage
+from holdall.policy.folds import Coverage
 from holdall.store.ids import new_tag
 from holdall.values.answers import Found, Passage, shown_by
 from holdall.values.chat import ToolCall

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from holdall.bag.journal import events_in
-from holdall.policy.counters import Counters
+from holdall.policy.folds import Counters
 from holdall.store.protocol import SessionInfo
 from holdall.store.read_only import ReadOnlyStore
 from holdall.store.summaries import Stamp, Summaries

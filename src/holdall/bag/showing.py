@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from holdall.bag.core import Core
 from holdall.bag.noticing import view_of
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Limits
 from holdall.store.ids import new_tag
 from holdall.values.outputs import Facts, Kept
 from holdall.values.spans import Span

@@ -11,8 +11,7 @@ from typing import cast
 
 from holdall.bag import streams
 from holdall.bag.core import Core
-from holdall.policy.decide import Decision, Fits, Keep, decide
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.sources import Source, json_text
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin

@@ -15,8 +15,7 @@ from typing import Any, Self, TypeVar
 from holdall.bag.dispatch import Dispatched, Dispatching
 from holdall.bag.settling import settle
 from holdall.bag.taking import Prepared, prepare, tokens_of
-from holdall.policy.decide import Fits
-from holdall.policy.room import Want, share
+from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.outputs import Origin, Running, Taken

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from holdall import config
 from holdall.cli import show as screen
 from holdall.cli.options import WRONG_USE, complain, configuration
-from holdall.policy.limits import limits_of
+from holdall.policy.decide import limits_of
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse
 from holdall.values.settings import Settings, ToolPolicy

@@ -18,7 +18,7 @@ from holdall.cli import extract_show as looks
 from holdall.cli import show as screen
 from holdall.cli.extract_progress import Underway, drawn
 from holdall.cli.options import FAULT, FOUND_NOTHING, look_bag
-from holdall.policy.ceiling import Ceiling, Forecast
+from holdall.policy.route import Ceiling, Forecast
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import HoldallError, NoModel, TooCostly, WrongUse
 from holdall.values.extraction import Extraction, Mode

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdall.cli import show as screen
-from holdall.policy.ceiling import Forecast
-from holdall.policy.route import Route
+from holdall.policy.route import Forecast, Route
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
 from holdall.values.extraction import Check, Extraction, Snippet, Spent

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from holdall.bag import Care
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, configuration, look_bag
-from holdall.policy.ledger import WAYS, Coverage
+from holdall.policy.folds import WAYS, Coverage
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.answers import Passage, Table

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from holdall.llm.pace import pace_of
 from holdall.llm.protocol import Model, Request
-from holdall.policy.ceiling import Ceiling, Forecast
+from holdall.policy.route import Ceiling, Forecast
 from holdall.values.chat import Reply, Usage, size_of
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly
 from holdall.values.extraction import CallRecord, Spent

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from holdall.policy.ceiling import Ceiling
+from holdall.policy.route import Ceiling
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Tokenizer
 from holdall.values.chat import ToolCall

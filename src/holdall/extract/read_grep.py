@@ -13,7 +13,7 @@ from holdall.llm.actions import with_tools
 from holdall.llm.converse import Turn, converse, side_by_side
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrapped import Wrapped
-from holdall.policy.ledger import Ranges
+from holdall.policy.folds import Ranges
 from holdall.policy.route import Route
 from holdall.store.ids import new_nonce, new_tag
 from holdall.values.chat import Message, Reply, Returned, ToolCall, User

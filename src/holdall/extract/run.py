@@ -27,8 +27,7 @@ from holdall.extract.remembering import NO_NOTES, Notes, key_of, recalled_answer
 from holdall.extract.truncate import truncated
 from holdall.extract.verify import merge
 from holdall.llm.protocol import Model
-from holdall.policy.ceiling import Forecast
-from holdall.policy.route import Route, route
+from holdall.policy.route import Forecast, Route, route
 from holdall.text.numbers import plural
 from holdall.text.tokens import count_in_pieces
 from holdall.values.chat import Usage

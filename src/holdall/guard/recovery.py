@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from holdall.bag import Holdall
 from holdall.bag.taking import text_of
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Limits
 from holdall.values.chat import Message, Returned, Said, System, User
 from holdall.values.errors import HoldallError, StoreFault
 from holdall.wire.agent_texts import compacted

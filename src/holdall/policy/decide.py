@@ -1,17 +1,128 @@
-"""Does a text fit, or must it be kept? The cheapest exact order of tests; the reason is a value.
-
-Monotone: a longer text never fits where a shorter beginning of it did not. Bytes are counted without encoding, and
-tokens are counted only where no bound settles it.
+"""Does an output fit, or must it be kept? The limits by dialect, the room of a turn shared by its calls, and the
+cheapest exact order of tests. The reason is a value; nothing here stores or shows anything.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
 import stringzilla
 
-from holdall.policy.limits import Limits
 from holdall.text.tokens import Tokenizer, count_in_pieces
+from holdall.values.settings import Settings, ToolPolicy
+
+# How much of an output may stand in the context as it is. All numbers have one home: here, by dialect.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None means that this number does not decide. An output exactly at a limit fits."""
+
+    bytes: int | None = None
+    chars: int | None = None
+    lines: int | None = None
+    tokens: int | None = None
+
+
+BY_DIALECT: dict[str, Limits] = {
+    "holdall": Limits(bytes=50 * 1024, lines=2000, tokens=10_000),
+    "extract": Limits(bytes=12 * 1024),
+    "refs": Limits(bytes=16 * 1024, chars=4000),
+    "async": Limits(tokens=10_000),
+    "clamp": Limits(bytes=50 * 1024, lines=2000),
+    "legacy": Limits(bytes=12 * 1024),
+}
+
+
+def limits_of(settings: Settings, base: Limits | None = None, policy: ToolPolicy | None = None) -> Limits:
+    """The dialect's limits, each replaced by the setting that names another, and that by the tool's own."""
+    base = base or BY_DIALECT[settings.dialect]
+    own = policy or ToolPolicy()
+    return Limits(
+        bytes=own.max_inline_bytes or settings.max_inline_bytes or base.bytes,
+        chars=own.max_inline_chars or settings.max_inline_chars or base.chars,
+        lines=own.max_inline_lines or settings.max_inline_lines or base.lines,
+        tokens=own.max_inline_tokens or settings.max_inline_tokens or base.tokens,
+    )
+
+
+# The room of a turn, shared by its parallel calls: max-min, so that a small output never pays for a large one.
+#
+# Sizes are known only when all calls have ended, so this is decided once, at the close of the turn. An output is
+# shown
+# whole or not at all; an answer of a verb can be made smaller.
+
+
+_SHARE_OF_WHAT_IS_LEFT = 0.5  # the other half is for the model's own words and for the turns that follow
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """`size` tokens if it is shown whole, `least` for what stands in its place otherwise."""
+
+    size: int
+    least: int
+    divisible: bool = False
+
+
+def room_of_turn(window: int, used: int) -> int:
+    """Tokens for the results of one turn, in a window of so many of which so many are used."""
+    return max(0, int((window - used) * _SHARE_OF_WHAT_IS_LEFT))
+
+
+def share(room: int, wants: Sequence[Want]) -> list[int]:
+    """What each gets: its size where it is whole, `least` where it is replaced, anything between where divisible.
+
+    The largest is replaced first, until the level of the water is above all that is left: whoever is under the fair
+    share is whole. What is smaller than its own replacement always is.
+    """
+    replaced: set[int] = set()
+    while True:
+        left = {at: want for at, want in enumerate(wants) if at not in replaced}
+        level = _level(room - sum(wants[at].least for at in replaced), list(left.values()))
+        over = [at for at, want in left.items() if not want.divisible and want.size > max(level, want.least)]
+        if not over:
+            return [want.least if at in replaced else _gets(want, level) for at, want in enumerate(wants)]
+        replaced.add(max(over, key=lambda at: wants[at].size))
+
+
+def _gets(want: Want, level: int) -> int:
+    return min(want.size, max(level, want.least)) if want.divisible else want.size
+
+
+def _floor(want: Want) -> int:
+    """What it gets however little room there is."""
+    return min(want.size, want.least) if want.divisible or want.size <= want.least else 0
+
+
+def _level(room: int, wants: Sequence[Want]) -> int:
+    """The height of the water: each gets at most this much, and all of the room is used or nobody wants more."""
+    while True:
+        level = _filled(room, sorted(want.size for want in wants))
+        above = [want for want in wants if _floor(want) > level]
+        if not above:
+            return level
+        # Those stand out of the water, and the others share what they leave.
+        room -= sum(_floor(want) for want in above)
+        wants = [want for want in wants if _floor(want) <= level]
+
+
+def _filled(room: int, sizes: Sequence[int]) -> int:
+    for number, size in enumerate(sizes):
+        level = room // (len(sizes) - number)
+        if size > level:
+            return max(0, level)
+        room -= size
+    return sizes[-1] if sizes else max(0, room)
+
+
+# Does a text fit, or must it be kept? The cheapest exact order of tests; the reason is a value.
+#
+# Monotone: a longer text never fits where a shorter beginning of it did not. Bytes are counted without encoding,
+# and
+# tokens are counted only where no bound settles it.
+
 
 Reason = Literal["bytes", "chars", "lines", "tokens", "room"]
 

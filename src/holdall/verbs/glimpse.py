@@ -3,8 +3,7 @@
 import warnings
 from collections.abc import Callable
 
-from holdall.policy.decide import Fits, decide
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Fits, Limits, decide
 from holdall.store.protocol import OutputReader
 from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Tokenizer

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdall.policy.ledger import Coverage, Ranges
+from holdall.policy.folds import Coverage, Ranges
 from holdall.values.events import Event
 from holdall.web.figures import whole
 

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from holdall.policy.ledger import Coverage, Ranges
+from holdall.policy.folds import Coverage, Ranges
 from holdall.values.spans import Span
 
 STRIP = 400  # steps of the strip along the whole

@@ -18,8 +18,7 @@ from starlette.routing import Route
 from holdall.agent.transcript import messages_in
 from holdall.bag import Holdall
 from holdall.bag.overview import Summary
-from holdall.policy.ledger import Ledger
-from holdall.policy.operations import Tree
+from holdall.policy.folds import Ledger, Tree
 from holdall.values.errors import HoldallError, WrongUse
 from holdall.values.outputs import Facts
 from holdall.web import charts, timeline_rows

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from holdall.policy.operations import Operation
+from holdall.policy.folds import Operation
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, roughly, size
 from holdall.values.chat import Message, Said

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import cast
 
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Limits
 from holdall.text.excerpt import byte_count, line_count
 from holdall.text.numbers import plural
 from holdall.wire.blocks import is_block, text_of, with_text

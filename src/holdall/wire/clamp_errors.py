@@ -7,7 +7,7 @@ there is more than can be shown, so a group of a thousand errors costs no more t
 import traceback
 from typing import cast
 
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Limits
 from holdall.wire.clamp_text import clamp_text
 
 _GROUP_DEPTH = 64  # levels of nested groups; Python writes them by recursion

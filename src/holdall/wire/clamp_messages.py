@@ -5,7 +5,7 @@ Which messages hold results, and where, is known by `messages`.
 
 from typing import TypeVar, cast
 
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Limits
 from holdall.wire.clamp_blocks import clamp_content
 from holdall.wire.messages import results_in
 

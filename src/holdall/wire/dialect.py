@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdall.policy.limits import Limits
+from holdall.policy.decide import Limits
 from holdall.values.errors import HoldallError
 from holdall.values.extraction import Extraction
 from holdall.values.spans import Span

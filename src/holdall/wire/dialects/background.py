@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.values.extraction import Extraction
 from holdall.wire.answers import Frame
 from holdall.wire.dialect import Dialect

@@ -4,7 +4,7 @@
 nothing, and its marker counts what is gone.
 """
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.text.excerpt import byte_count
 from holdall.wire.clamp import clamp_result, suffix_for
 from holdall.wire.dialect import Cut, Dialect, no_call

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects.extract import TOOL_OUTPUT
 from holdall.wire.notice import notice, notice_and_shown, running_notice, shown_by_notice

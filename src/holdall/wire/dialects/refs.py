@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.policy.limits import BY_DIALECT
+from holdall.policy.decide import BY_DIALECT
 from holdall.text.excerpt import beginning, ending
 from holdall.values.spans import Span
 from holdall.wire.dialect import Dialect, as_a_call

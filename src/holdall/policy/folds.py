@@ -1,0 +1,327 @@
+"""What the events of a session come to: the ledger of what a model has seen, the counters, the operation tree.
+
+All are folds over the log. Nothing here reads or writes it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from holdall.values.events import Event
+from holdall.values.spans import Span
+
+# How much of each output a model has seen: a fold over the events of a session.
+#
+# `shown` are bytes that stood in an answer or a notice, `scanned` those that a verb went over on the model's
+# behalf,
+# `passed` those that went to another tool by reference, `searched` those that a model extracted from. Ranges are
+# merged
+# as they come: a thousand answers about one output cost little more than one.
+
+
+_OF_OUTPUTS = ("kept", "retrieved", "passed", "extracted")
+WAYS = ("shown", "scanned", "searched", "passed")
+
+
+@dataclass(slots=True)
+class Ranges:
+    """A set of bytes as ranges that neither touch nor overlap, in order."""
+
+    starts: list[int] = field(default_factory=list[int])
+    ends: list[int] = field(default_factory=list[int])
+
+    def add(self, span: Span) -> None:
+        if span.start >= span.end:
+            return
+        first = bisect_left(self.ends, span.start)
+        last = bisect_right(self.starts, span.end)
+        if first < last:
+            span = Span(min(span.start, self.starts[first]), max(span.end, self.ends[last - 1]))
+        self.starts[first:last] = [span.start]
+        self.ends[first:last] = [span.end]
+
+    def covers(self, span: Span) -> bool:
+        at = bisect_right(self.starts, span.start) - 1
+        return span.start >= span.end or (at >= 0 and self.ends[at] >= span.end)
+
+    def bytes(self, total: int | None = None) -> int:
+        end = float("inf") if total is None else total
+        return int(sum(min(b, end) - a for a, b in zip(self.starts, self.ends, strict=True) if a < end))
+
+    def copy(self) -> "Ranges":
+        return Ranges(self.starts[:], self.ends[:])
+
+    def as_lists(self) -> list[list[int]]:
+        return [[start, end] for start, end in zip(self.starts, self.ends, strict=True)]
+
+
+@dataclass(slots=True)
+class Coverage:
+    """One output: its ranges by the way in which they were used, and how often it was asked."""
+
+    ranges: dict[str, Ranges] = field(default_factory=lambda: {way: Ranges() for way in WAYS})
+    retrievals: int = 0
+
+    @property
+    def shown(self) -> Ranges:
+        return self.ranges["shown"]
+
+    def share(self, total: int, plus: Iterable[Span] = ()) -> float:
+        """The part of `total` bytes that was shown, with these ranges too."""
+        shown = self.shown
+        if plus := tuple(plus):
+            shown = shown.copy()
+            for span in plus:
+                shown.add(span)
+        return shown.bytes(total) / total if total else 1.0
+
+    def to_json(self, total: int) -> dict[str, Any]:
+        ways = {way: ranges.as_lists() for way, ranges in self.ranges.items() if ranges.starts}
+        return {"seen": round(self.share(total), 6), "retrievals": self.retrievals, **ways}
+
+
+@dataclass(slots=True)
+class Ledger:
+    by_handle: dict[str, Coverage] = field(default_factory=dict[str, Coverage])
+
+    def of(self, handle: str) -> Coverage:
+        return self.by_handle.get(handle) or Coverage()
+
+    def add(self, event: Event) -> None:
+        if not event.handle or event.kind not in _OF_OUTPUTS:
+            return
+        coverage = self.by_handle.setdefault(event.handle, Coverage())
+        for way in WAYS:
+            for span in event.spans(way):
+                coverage.ranges[way].add(span)
+        coverage.retrievals += event.kind == "retrieved"
+
+
+# What a session has done, in numbers: a fold over its events.
+
+
+@dataclass(slots=True)
+class Counters:
+    """`tokens_kept_out` are those of the outputs that were kept, less those of what stood in their place."""
+
+    inline: int = 0
+    kept: int = 0
+    unkept: int = 0
+    kept_bytes: int = 0
+    tokens_kept_out: int = 0
+    retrievals: Counter[str] = field(default_factory=Counter[str])
+    retrieved_tokens: int = 0
+    refused: int = 0
+    passed_by_reference: int = 0
+    background: int = 0
+    extractions: Counter[str] = field(default_factory=Counter[str])  # by the strategy that gave the answer
+    fallbacks: int = 0
+    turns: int = 0
+    agents: int = 0
+    recoveries: int = 0
+    model_calls: int = 0
+    model_tokens: int = 0
+    model_cost: float = 0.0
+
+    def add(self, event: Event) -> None:
+        if (name := _COUNTED.get(event.kind)) is not None:
+            setattr(self, name, getattr(self, name) + 1)
+        data = event.data
+        match event.kind:
+            case "kept":
+                self.kept_bytes += _number(data.get("bytes"))
+                out = _number(data.get("tokens")) - _number(data.get("content_tokens"))
+                self.tokens_kept_out += max(0, out) if data.get("replaced") else 0
+            case "retrieved":
+                self.retrievals[str(data.get("verb", "?"))] += 1
+                self.retrieved_tokens += _number(data.get("tokens"))
+            case "asked":
+                self.model_tokens += _number(data.get("input_tokens")) + _number(data.get("output_tokens"))
+                cost = data.get("cost")
+                self.model_cost += float(cost) if isinstance(cost, int | float) else 0.0
+            case "extracted":
+                self.extractions[str(data.get("strategy", "?"))] += 1
+                self.fallbacks += data.get("reason") == "fallback"
+            case _:
+                pass
+
+    def merge(self, other: "Counters") -> None:
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.retrievals.update(other.retrievals)
+        self.extractions.update(other.extractions)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "inline": self.inline,
+            "kept": self.kept,
+            "unkept": self.unkept,
+            "kept_bytes": self.kept_bytes,
+            "tokens_kept_out": self.tokens_kept_out,
+            "retrievals": dict(sorted(self.retrievals.items())),
+            "retrieved_tokens": self.retrieved_tokens,
+            "refused": self.refused,
+            "passed_by_reference": self.passed_by_reference,
+            "background": self.background,
+            "extractions": dict(sorted(self.extractions.items())),
+            "fallbacks": self.fallbacks,
+            "turns": self.turns,
+            "agents": self.agents,
+            "recoveries": self.recoveries,
+            "model_calls": self.model_calls,
+            "model_tokens": self.model_tokens,
+            "model_cost": round(self.model_cost, 6),
+        }
+
+
+# Kinds of events that are counted one by one, and where.
+_COUNTED: Mapping[str, str] = {
+    "inline": "inline", "kept": "kept", "unkept": "unkept", "refused": "refused", "passed": "passed_by_reference",
+    "running": "background", "turn": "turns", "spawned": "agents", "recovered": "recoveries", "asked": "model_calls",
+}  # fmt: skip
+_ADDED = (
+    *_COUNTED.values(),
+    "kept_bytes",
+    "tokens_kept_out",
+    "retrieved_tokens",
+    "fallbacks",
+    "model_tokens",
+    "model_cost",
+)
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+# The operation tree: session, turns, and in them model calls, tool calls, sub-agents and extractions.
+#
+# A fold over the events of a session, and nothing else: whoever has the log can build the tree. It holds sizes,
+# counts
+# and short previews, never the content of a request (S0 decision 24).
+
+
+VERSION = 1
+OperationKind = Literal["session", "turn", "model", "tool", "agent", "extraction"]
+_NUMBERS = ("input_tokens", "output_tokens", "bytes", "calls")
+
+
+@dataclass(slots=True)
+class Operation:
+    """`at` is when it began. What it took is in `data`; what its children took is added up by `totals`."""
+
+    kind: OperationKind
+    name: str
+    at: float
+    seconds: float = 0.0
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    children: list["Operation"] = field(default_factory=list["Operation"])
+
+    def totals(self) -> dict[str, Any]:
+        """Model calls, tokens, cost and bytes of this operation and all below it."""
+        found: dict[str, Any] = {"model_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "tool_calls": 0}
+        waiting = [self]
+        while waiting:
+            one = waiting.pop()
+            waiting += one.children
+            if one.kind == "model":
+                found["model_calls"] += 1
+            elif one.kind == "tool":
+                found["tool_calls"] += 1
+            if one.kind in ("model", "agent"):
+                found["input_tokens"] += _number_in(one.data.get("input_tokens"))
+                found["output_tokens"] += _number_in(one.data.get("output_tokens"))
+                found["cost"] += _number_in(one.data.get("cost"))
+            if one.kind == "agent":
+                found["model_calls"] += _number_in(one.data.get("calls"))
+        found["cost"] = round(found["cost"], 6)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {"op": self.kind, "name": self.name, "at": self.at, "seconds": round(self.seconds, 6)}
+        flat |= {name: value for name, value in self.data.items() if value not in (None, "", [])}
+        if self.children:
+            flat["children"] = [child.to_json() for child in self.children]
+        return flat
+
+
+@dataclass(slots=True)
+class Tree:
+    """The tree of one session, as far as its events go. Events come in the order of the log."""
+
+    root: Operation
+    _turn: Operation | None = None
+    _questions: dict[str, list[Operation]] = field(default_factory=dict[str, list[Operation]])
+    _agents: dict[str, Operation] = field(default_factory=dict[str, Operation])
+
+    @staticmethod
+    def of(name: str, events: Iterable[Event]) -> "Tree":
+        tree: Tree | None = None
+        for event in events:
+            if tree is None:
+                tree = Tree(Operation("session", name, event.at - event.seconds))
+            tree.add(event)
+        return tree or Tree(Operation("session", name, 0.0))
+
+    def add(self, event: Event) -> None:
+        self.root.seconds = max(self.root.seconds, event.at - self.root.at)
+        began, data = event.at - event.seconds, dict(event.data)
+        match event.kind:
+            case "turn":
+                self._end_turn(event.at)
+                self._turn = Operation("turn", str(data.pop("number", "")), event.at, 0.0, data)
+                self.root.children.append(self._turn)
+            case "asked":
+                model = Operation("model", str(data.get("model", "")), began, event.seconds, data)
+                if op := str(data.pop("op", "")):
+                    self._questions.setdefault(op, []).append(model)
+                else:
+                    self._place(model)
+            case "extracted":
+                asked = self._questions.pop(str(data.pop("op", "")), [])
+                data |= {"handle": event.handle, "searched": len(event.spans("searched"))}
+                for number in _NUMBERS[:2]:
+                    data.pop(number, None)  # they are those of its calls
+                data.pop("cost", None)
+                self._place(Operation("extraction", event.tool, began, event.seconds, data, asked))
+            case "called":
+                data |= {"handle": event.handle, "call_id": event.call_id}
+                self._place(Operation("tool", event.tool, began, event.seconds, data))
+            case "spawned":
+                agent = Operation("agent", event.tool, event.at, 0.0, data)
+                self._agents[str(data.get("session", ""))] = agent
+                self._place(agent)
+            case "joined":
+                self._join(event, data)
+            case "reported" | "recovered":
+                self.root.data[event.kind] = data
+            case _:
+                pass  # of one output: the ledger has them
+
+    def to_json(self) -> dict[str, Any]:
+        """With the totals of everything, and of what was asked and never came to an answer."""
+        for asked in self._questions.values():
+            self.root.children += asked
+        self._questions.clear()
+        return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
+
+    def _place(self, operation: Operation) -> None:
+        (self._turn or self.root).children.append(operation)
+        if self._turn is not None:
+            self._end_turn(operation.at + operation.seconds)
+
+    def _end_turn(self, at: float) -> None:
+        if self._turn is not None:
+            self._turn.seconds = max(self._turn.seconds, at - self._turn.at)
+
+    def _join(self, event: Event, data: Mapping[str, Any]) -> None:
+        agent = self._agents.pop(str(data.get("session", "")), None)
+        if agent is not None:
+            agent.seconds = max(0.0, event.at - agent.at)
+            agent.data |= data
+
+
+def _number_in(value: object) -> Any:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
