@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from holdall.extract.chunks import Chunk, Part, parts_of, plan_chunks
 from holdall.text.borders import Read, border_before
-from holdall.text.tokenizers import tokenizer_named
-from holdall.text.tokens import Estimate, Tokenizer
+from holdall.text.tokens import Estimate, Tokenizer, tokenizer_named
 from holdall.text.utf8 import decode
 from holdall.values.errors import WrongUse
 from holdall.values.outputs import Kind, Measure

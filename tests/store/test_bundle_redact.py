@@ -15,7 +15,7 @@ from holdall.store.bundle_redact import Redactor, usual_rules
 from holdall.store.bundle_rules import Rules
 from holdall.store.directory import DirectoryStore
 from holdall.store.protocol import SessionInfo
-from holdall.text.masking import Masker, masked, merged
+from holdall.text.secrets import Masker, masked, merged
 from holdall.values.bundles import Exported
 from holdall.values.errors import MissingExtra
 from holdall.values.outputs import Origin

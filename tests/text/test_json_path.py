@@ -2,8 +2,17 @@
 
 import pytest
 
-from holdall.text.json_names import decoded_name, normalized_path
-from holdall.text.json_path import Index, Name, Segment, Selector, Slice, Wildcard, parse_path
+from holdall.text.json.path import (
+    Index,
+    Name,
+    Segment,
+    Selector,
+    Slice,
+    Wildcard,
+    decoded_name,
+    normalized_path,
+    parse_path,
+)
 from holdall.values.errors import BadQuery
 from tests.requirements import requirement
 

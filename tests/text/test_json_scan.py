@@ -9,12 +9,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.text.json_cursor import JsonFault
+from holdall.text.json.find import Hit, Layout, Scan
+from holdall.text.json.path import (
+    Index,
+    JsonPath,
+    Name,
+    Segment,
+    Selector,
+    Slice,
+    Wildcard,
+    normalized_path,
+    parse_path,
+)
+from holdall.text.json.reader import JsonFault
 from holdall.text.json_find import Finding, find
-from holdall.text.json_hits import Hit, Layout
-from holdall.text.json_names import normalized_path
-from holdall.text.json_path import Index, JsonPath, Name, Segment, Selector, Slice, Wildcard, parse_path
-from holdall.text.json_scan import Scan
 from holdall.values.errors import BadQuery
 from tests.requirements import requirement
 

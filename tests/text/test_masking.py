@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdall.text import masking
-from holdall.text.masking import Finding, Masker, json_findings, mask_of, masked, merged
+from holdall.text import secrets
+from holdall.text.secrets import Finding, Masker, json_findings, mask_of, masked, merged
 
 _SECRET = re.compile(rb"key=([a-z0-9]+)")
 
@@ -61,9 +61,9 @@ def test_a_stream_is_masked_as_its_whole_would_be_wherever_it_is_cut(
 ) -> None:
     data = b"".join(parts)
     with monkeypatch.context() as small:
-        small.setattr(masking, "STEP", 32)
-        small.setattr(masking, "LEFT", 16)
-        small.setattr(masking, "RIGHT", 200)
+        small.setattr(secrets, "STEP", 32)
+        small.setattr(secrets, "LEFT", 16)
+        small.setattr(secrets, "RIGHT", 200)
         masker = Masker(find)
         given_out = b"".join(masker.stream(pieces(data, size)))
     expected = merged(find(data))
@@ -85,7 +85,7 @@ def test_nothing_is_held_but_a_window() -> None:
     masker = Masker(find)
     for _ in masker.stream(b"x" * 65_536 for _ in range(200)):
         held = max(held, len(masker._held))  # pyright: ignore[reportPrivateUsage]
-    assert held < 3 * masking.STEP
+    assert held < 3 * secrets.STEP
 
 
 @given(st.text(), st.text(alphabet="abc019", min_size=1), st.text(alphabet=' "\\/\n\té😀', max_size=5))

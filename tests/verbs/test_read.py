@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdall.store.protocol import OutputReader
 from holdall.store.sources import Source
-from holdall.text.tokenizers import default_tokenizer
+from holdall.text.tokens import default_tokenizer
 from holdall.values.answers import Passage
 from holdall.values.errors import BadRange, WrongUse
 from holdall.values.spans import Span

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdall.store.reader import FileReader
-from holdall.text.tokenizers import default_tokenizer
-from holdall.text.tokens import Estimate
+from holdall.text.tokens import Estimate, default_tokenizer
 from holdall.values.outputs import Origin
 from holdall.verbs.glimpse import glimpse
 from holdall.wire.notice import notice

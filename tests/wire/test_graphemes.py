@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.excerpt import byte_count, first_bytes, first_lines, last_bytes, line_count
-from holdall.text.graphemes import border_before, cluster_end
 from tests.wire.texts import FAMILY, borders, broken_texts, lines, size, texts
 
 limits = st.integers(min_value=0, max_value=120)
@@ -16,7 +16,7 @@ limits = st.integers(min_value=0, max_value=120)
 @example("\U0001f1e9" * 81, 80)
 @example("e" + "\u0301" * 200 + "x", 150)
 def test_the_border_before_a_cut_is_the_last_one_of_the_whole_text(text: str, at: int) -> None:
-    assert border_before(text, at) == max(place for place in borders(text) if place <= at)
+    assert grapheme_border_before(text, at) == max(place for place in borders(text) if place <= at)
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_the_border_before_a_cut_is_the_last_one_of_the_whole_text(text: str, at
 def test_no_place_inside_a_cluster_is_a_border(cluster: str, before: str) -> None:
     text = f"{before}{cluster}{cluster}y"
     start, middle, end = len(before), len(before) + len(cluster), len(before) + 2 * len(cluster)
-    assert {border_before(text, at) for at in range(start, middle)} == {start}
-    assert {border_before(text, at) for at in range(middle, end)} == {middle}
-    assert border_before(text, end) == end
+    assert {grapheme_border_before(text, at) for at in range(start, middle)} == {start}
+    assert {grapheme_border_before(text, at) for at in range(middle, end)} == {middle}
+    assert grapheme_border_before(text, end) == end
     assert (cluster_end(text, start, 100), cluster_end(text, middle, 100)) == (middle, end)
 
 

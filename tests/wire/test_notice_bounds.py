@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall.text.tokenizers import default_tokenizer
-from holdall.text.tokens import Estimate
+from holdall.text.tokens import Estimate, default_tokenizer
 from holdall.verbs.glimpse import glimpse
 from holdall.wire.frugal import at_most
 from holdall.wire.notice import notice, shown_by_notice

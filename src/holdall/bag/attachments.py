@@ -14,7 +14,7 @@ from holdall.bag.keeping import keep
 from holdall.bag.taking import value_text
 from holdall.policy.decide import Keep, Limits, decide
 from holdall.store.sources import json_text
-from holdall.text import json_same
+from holdall.text.json import same
 from holdall.text.numbers import plural
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.outputs import Facts, LargeJson, Origin
@@ -170,7 +170,7 @@ def _is_same(text: str | None, structured: object) -> bool:
     if text is None:
         return False
     if isinstance(structured, LargeJson):
-        return json_same.is_same(text, structured.data)
+        return same.is_same(text, structured.data)
     try:
         return json.loads(text) == structured
     except (ValueError, RecursionError):

@@ -28,7 +28,7 @@ from holdall.store.protocol import Progress, SessionInfo
 from holdall.store.root import Root
 from holdall.store.sessions import PREFIX
 from holdall.text.escape import one_line
-from holdall.text.tokenizers import tokenizer_named
+from holdall.text.tokens import tokenizer_named
 from holdall.values.bundles import Bundle, Exported, Imported
 from holdall.values.errors import WrongUse
 from holdall.values.handles import is_uuid

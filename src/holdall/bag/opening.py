@@ -19,8 +19,7 @@ from holdall.store.keeping import Quota
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore
 from holdall.store.sessions import PREFIX
-from holdall.text.tokenizers import tokenizer_named
-from holdall.text.tokens import Tokenizer
+from holdall.text.tokens import Tokenizer, tokenizer_named
 from holdall.values.errors import StoreFault
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from holdall.text.masking import Find, Finding, Masker, json_findings, masked
+from holdall.text.secrets import Find, Finding, Masker, json_findings, masked
 from holdall.values.bundles import Mask
 from holdall.values.errors import MissingExtra
 from holdall.values.outputs import Facts

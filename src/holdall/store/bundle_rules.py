@@ -17,7 +17,7 @@ from detect_secrets import plugins
 from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
-from holdall.text.masking import Finding
+from holdall.text.secrets import Finding
 
 # Their own forms are below: one of them runs to the end of a line, one marks only the first line of a key, one needs a
 # filter of its own, one finds addresses, which are no secrets.

@@ -7,7 +7,7 @@ that is not stored, which is never cut inside a grapheme cluster.
 
 from dataclasses import dataclass
 
-from holdall.text.graphemes import border_before, cluster_end
+from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.utf8 import pending_bytes
 
 _PIECE = 1024 * 1024  # characters that are encoded at a time where only their length is wanted
@@ -104,7 +104,7 @@ def first_bytes(text: str, limit: int) -> Passage:
         cut -= 1
     end = len(_decoded(data[:cut]))
     if end < len(text):
-        start = border_before(text, end)
+        start = grapheme_border_before(text, end)
         end = start if start < end and not _over(text, start, limit) else _between_pairs(text, end)
     return Passage(text[:end], 0, end, len(text))
 
@@ -115,7 +115,7 @@ def last_bytes(text: str, limit: int) -> Passage:
     data = _encoded(text[max(0, len(text) - limit) :])
     start = len(text) - len(_decoded(data[_char_start(data, max(0, len(data) - limit)) :]))
     if start:
-        border = border_before(text, start)
+        border = grapheme_border_before(text, start)
         if border < start and not _over(text, border, limit):
             start = cluster_end(text, border, limit + 1)
         else:

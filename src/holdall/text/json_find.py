@@ -7,11 +7,10 @@ or an error is for the caller to say.
 
 from dataclasses import dataclass, replace
 
-from holdall.text.json_cursor import JsonFault, Read
-from holdall.text.json_hits import Hit, Layout, SeveralValues
+from holdall.text.json.find import Hit, Layout, Scan, SeveralValues
+from holdall.text.json.path import JsonPath
+from holdall.text.json.reader import JsonFault, Read
 from holdall.text.json_layout import is_followed_by_text
-from holdall.text.json_path import JsonPath
-from holdall.text.json_scan import Scan
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from holdall.text.json_cursor import ENDED, OPEN_ARRAY, OPEN_OBJECT, Cursor, JsonFault, Read
+from holdall.text.json.reader import ENDED, OPEN_ARRAY, OPEN_OBJECT, Cursor, JsonFault, Read
 from holdall.text.kinds import begins_json
 
 _OPENING = (OPEN_OBJECT, OPEN_ARRAY)

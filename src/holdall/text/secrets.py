@@ -1,11 +1,196 @@
-"""Arguments of tools as somebody else's model may see them: values that are secrets by their name are masked.
-
-It looks at names of keys only: a secret under an innocent name stays as it is.
+"""Masks for secrets: in a text, at the same length and without moving anything else; in the arguments of a tool, by
+the names of their keys. What is a secret in a text is decided elsewhere.
 """
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
+
+# Masking parts of a text without moving anything else: a mask has as many bytes as what it hides, and keeps its
+# lines.
+#
+# What is to be masked is found by whoever hands in `find`. Bytes of any length pass by in windows that overlap;
+# JSON is
+# looked at string by string, as it reads, and masked as it is written.
+
+
+Finding = tuple[int, int, str]  # first byte, end, kind
+Find = Callable[[bytes], Iterable[Finding]]
+
+LEFT = 4 * 1024  # a name stands this close before its secret
+RIGHT = 64 * 1024  # longer secrets are followed sign by sign
+STEP = 1024 * 1024
+_STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for byte in range(256))
+_NINES = b"9"
+_REST = re.compile(rb"[^\s\"'<>]*+")
+_STRING = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
+_UNIT = re.compile(rb"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
+
+
+def mask_of(secret: bytes, *, number: bool = False) -> bytes:
+    """As long as `secret`, with the same line breaks."""
+    return _NINES * len(secret) if number else secret.translate(_STARS)
+
+
+def is_bare_number(data: bytes, start: int, end: int) -> bool:
+    """Whether it is a number as JSON has them, outside of quotes: with stars in its place it would be none any more."""
+    before = data[max(0, start - 16) : start].rstrip(b" \t\r\n")
+    after = data[end : end + 16].lstrip(b" \t\r\n")
+    return data[start:end].isdigit() and before[-1:] in b":[," and before != b"" and after[:1] in b",]}"
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """In order and without overlap; of two that overlap, the kind of the one that begins first."""
+    found: list[Finding] = []
+    for start, end, kind in sorted(findings, key=lambda one: (one[0], -one[1])):
+        if found and start < found[-1][1]:
+            if end > found[-1][1]:
+                found[-1] = (found[-1][0], end, found[-1][2])
+        else:
+            found.append((start, end, kind))
+    return found
+
+
+def masked(data: bytes, findings: Iterable[Finding], numbers: Container[int] = ()) -> bytes:
+    """`findings` in order, without overlap; those that begin at `numbers` stay numbers."""
+    parts: list[bytes] = []
+    at = 0
+    for start, end, _ in findings:
+        parts += (data[at:start], mask_of(data[start:end], number=start in numbers))
+        at = end
+    return b"".join((*parts, data[at:])) if parts else data
+
+
+class Masker:
+    """A stream of any length. `findings` are those of the part that was given out."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._held = b""
+        self._base = 0  # where what is held begins
+        self._done = 0  # up to where it was given out
+        self._pending: list[Finding] = []  # begin before what was given out, or end after it
+        self._numbers: set[int] = set()  # those of them that are bare numbers, by where they begin
+        self.findings: list[Finding] = []
+
+    def stream(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        waiting: list[bytes] = []
+        size = 0
+        for chunk in chunks:
+            waiting.append(chunk)
+            size += len(chunk)
+            if len(self._held) + size - (self._done - self._base) >= STEP + RIGHT:
+                yield from self._some(b"".join(waiting))
+                waiting, size = [], 0
+        yield from self._some(b"".join(waiting), last=True)
+
+    def _some(self, more: bytes, *, last: bool = False) -> Iterator[bytes]:
+        self._held += more
+        end = self._base + len(self._held)
+        while last or end - self._done >= STEP + RIGHT:
+            until = min(end, self._done + STEP)
+            window_end = min(end, until + RIGHT)
+            yield self._window(until, window_end, is_end=last and window_end == end)
+            if self._done >= end:
+                break
+
+    def _window(self, until: int, window_end: int, *, is_end: bool) -> bytes:
+        window = self._held[: window_end - self._base] if window_end - self._base < len(self._held) else self._held
+        found = [(a + self._base, b + self._base, kind) for a, b, kind in self._find(window)]
+        fresh = [one for one in found if self._done <= one[0] < until]
+        known = [self._followed(one, window_end) for one in self._pending]
+        all_of_it = merged([*known, *fresh])
+        self._numbers |= {a for a, b, _ in fresh if is_bare_number(window, a - self._base, b - self._base)}
+        given = self._given(all_of_it, until)
+        ended = [one for one in all_of_it if one[1] <= until]
+        self.findings += [one for one in ended if one[0] < until]
+        self._pending = [one for one in all_of_it if one[0] < until < one[1]]
+        self._numbers &= {one[0] for one in self._pending}
+        if is_end and until == window_end:
+            self._pending = []
+        self._done = until
+        keep = max(self._base, self._done - LEFT)
+        self._held, self._base = self._held[keep - self._base :], keep
+        return given
+
+    def _given(self, findings: Iterable[Finding], until: int) -> bytes:
+        """What stands between what was given out and `until`, masked."""
+        here: list[Finding] = []
+        numbers: set[int] = set()
+        for start, end, kind in findings:
+            first, last = max(start, self._done) - self._done, min(end, until) - self._done
+            if first < last:
+                here.append((first, last, kind))
+                numbers |= {first} if start in self._numbers else set()
+        return masked(self._held[self._done - self._base : until - self._base], here, numbers)
+
+    def _followed(self, one: Finding, window_end: int) -> Finding:
+        """A secret that ended with the window before may go on: up to the next space or quote it does."""
+        start, end, kind = one
+        if end - start >= RIGHT - LEFT and end < window_end:
+            rest = _REST.match(self._held, end - self._base)
+            end = self._base + rest.end() if rest else end
+        return start, end, kind
+
+
+def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool]) -> list[Finding]:
+    """What is to be masked in JSON, by bytes: parts of its strings, and all of a string under such a name."""
+    found: list[Finding] = []
+    name = ""
+    for match in _STRING.finditer(data):
+        if match[2]:
+            name = _text(match[1])
+        raw = match[1]
+        if name and not match[2] and raw and is_secret(name):
+            found.append((match.start(1), match.end(1), "Secret Keyword"))
+        else:
+            text = _text(raw).encode("utf-8", "replace") if b"\\" in raw else raw
+            places = merged(find(text))
+            found += [
+                (match.start(1) + start, match.start(1) + end, kind)
+                for start, end, kind in (_as_written(raw, text, one) for one in places)
+            ]
+        if not match[2]:
+            name = ""
+    return merged(found)
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return str(json.loads(b'"' + raw + b'"', strict=False))
+    except ValueError:
+        return raw.decode("utf-8", "replace")
+
+
+def _as_written(raw: bytes, text: bytes, one: Finding) -> Finding:
+    """Where bytes of the text of a string stand in the string as it is written, whole escapes only."""
+    start, end, kind = one
+    if raw == text:
+        return one
+    at = 0
+    first = last = -1
+    high = b""
+    for unit in _UNIT.finditer(raw):
+        if first < 0 and at >= start:
+            first = unit.start()
+        if at >= end:
+            last = unit.start()
+            break
+        written = unit[0]
+        if high:
+            at, high = at + 4, b""  # the second half of a pair
+        elif written.startswith(b"\\u") and b"d8" <= written[2:4].lower() <= b"db":
+            high = written
+        else:
+            at += len(_text(written).encode("utf-8", "replace")) if written.startswith(b"\\") else len(written)
+    return (first if first >= 0 else len(raw), last if last >= 0 else len(raw), kind)
+
+
+# Arguments of tools as somebody else's model may see them: values that are secrets by their name are masked.
+#
+# It looks at names of keys only: a secret under an innocent name stays as it is.
+
 
 MASK = "***"
 _SECRET = re.compile(
@@ -15,16 +200,18 @@ _SECRET = re.compile(
 _MOST_LEVELS = 50
 
 
-def masked(arguments: object, *, level: int = 0) -> Any:
+def masked_arguments(arguments: object, *, level: int = 0) -> Any:
     """The same value with the secrets in it replaced; the same object where there are none and it is no container."""
     if level > _MOST_LEVELS:
         return MASK  # nobody looks that deep, so nobody can say that it is harmless
     if isinstance(arguments, Mapping):
         table = cast("Mapping[object, object]", arguments)
         return {
-            name: MASK if _SECRET.search(str(name)) and value not in (None, "") else masked(value, level=level + 1)
+            name: MASK
+            if _SECRET.search(str(name)) and value not in (None, "")
+            else masked_arguments(value, level=level + 1)
             for name, value in table.items()
         }
     if isinstance(arguments, Sequence) and not isinstance(arguments, str | bytes):
-        return [masked(value, level=level + 1) for value in cast("Sequence[object]", arguments)]
+        return [masked_arguments(value, level=level + 1) for value in cast("Sequence[object]", arguments)]
     return arguments

@@ -1,13 +1,21 @@
-"""How many tokens a text has: exactly where a tokenizer is at hand, otherwise by an estimate that says so.
-
-A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
-that no input costs more than a fixed amount of work; the result is then an estimate too.
+"""How many tokens a text has: exactly where a tokenizer is installed, otherwise by an estimate that says so. Also which
+tokenizer a session gets. No input makes counting quadratic.
 """
 
+import functools
+import importlib
+import importlib.util
 import re
 from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
+
+# How many tokens a text has: exactly where a tokenizer is at hand, otherwise by an estimate that says so.
+#
+# A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them,
+# so
+# that no input costs more than a fixed amount of work; the result is then an estimate too.
+
 
 PIECE = 256 * 1024  # a tokenizer never gets more at once: some are not linear on unbroken runs
 EXACT_UP_TO = 1024 * 1024
@@ -146,3 +154,19 @@ class TokenMeter:
             start = max(0, index * spacing - spacing // 2)
             end = index * spacing + spacing // 2 if index < last else self._seen
             yield tokens / max(1, len(window)) * (end - start)
+
+
+# Which tokenizer a session gets: the one that its settings name, else the most exact that is there.
+
+
+@functools.cache
+def tokenizer_named(name: str) -> Tokenizer:
+    """`o200k` needs the extra `tokens` and says so; `auto` takes it where it is installed."""
+    if name == "estimate" or (name == "auto" and importlib.util.find_spec("rs_bpe") is None):
+        return Estimate()
+    tokenizer: Tokenizer = importlib.import_module("holdall.text.o200k").O200k()
+    return tokenizer
+
+
+def default_tokenizer() -> Tokenizer:
+    return tokenizer_named("auto")

@@ -11,11 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdall.text.json_cursor import JsonFault
-from holdall.text.json_hits import Hit, SeveralValues
-from holdall.text.json_path import parse_path
-from holdall.text.json_same import readable
-from holdall.text.json_scan import Scan
+from holdall.text.json.find import Hit, Scan, SeveralValues
+from holdall.text.json.path import parse_path
+from holdall.text.json.reader import JsonFault
+from holdall.text.json.same import readable
 from holdall.values.outputs import AsCame, LargeJson, LargeText
 
 LARGE = 1024 * 1024

@@ -10,10 +10,9 @@ from typing import Any
 
 from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import beginning
+from holdall.text.json.find import Hit, why_nothing
+from holdall.text.json.path import parse_path
 from holdall.text.json_find import Finding, find
-from holdall.text.json_hint import why_nothing
-from holdall.text.json_hits import Hit
-from holdall.text.json_path import parse_path
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode

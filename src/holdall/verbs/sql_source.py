@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from holdall.store.protocol import OutputReader
+from holdall.text.json.find import Hit, Scan, SeveralValues, why_nothing
+from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.text.json_find import find
-from holdall.text.json_hint import why_nothing
-from holdall.text.json_hits import Hit, SeveralValues
-from holdall.text.json_path import JsonPath, Segment, Wildcard, parse_path
-from holdall.text.json_scan import Scan
 from holdall.text.kinds import SAMPLE, TAIL, delimiter_of, kind_of
 from holdall.values.errors import BadQuery, OutputDamaged
 from holdall.values.outputs import Kind

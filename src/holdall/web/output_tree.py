@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from holdall.text.json_cursor import (
+from holdall.text.json.path import decoded_name, shown_name
+from holdall.text.json.reader import (
     CLOSE_ARRAY,
     CLOSE_OBJECT,
     COMMA,
@@ -21,7 +22,6 @@ from holdall.text.json_cursor import (
     Cursor,
     JsonFault,
 )
-from holdall.text.json_names import decoded_name, shown_name
 from holdall.text.utf8 import straddling_bytes
 from holdall.web.output_rows import Reader, lines_from
 from holdall.web.output_text import Run, runs_of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
+from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.excerpt import byte_count, first_bytes, last_bytes
-from holdall.text.graphemes import border_before, cluster_end
 from holdall.text.numbers import plural
 from holdall.wire.legacy_parse import Json, Members, parse
 
@@ -211,12 +211,12 @@ def _longest(text: str, limit: int, part: Callable[[str, int], str]) -> str:
 
 
 def _beginning(text: str, length: int) -> str:
-    return text[: border_before(text, length)]
+    return text[: grapheme_border_before(text, length)]
 
 
 def _end(text: str, length: int) -> str:
     start = len(text) - length
-    border = border_before(text, start)
+    border = grapheme_border_before(text, start)
     return text[start if border == start else cluster_end(text, border, len(text)) :]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from holdall.text.secrets import masked
+from holdall.text.secrets import masked_arguments
 from holdall.values.chat import Message, System, User
 from holdall.values.outputs import Measure
 from holdall.wire.final_report import closing_tag, opening_tag
@@ -30,7 +30,7 @@ class Source:
     measure: Measure
 
     def section(self, *, file: bool = False) -> str:
-        given = json.dumps(masked(self.arguments), ensure_ascii=False, default=str)
+        given = json.dumps(masked_arguments(self.arguments), ensure_ascii=False, default=str)
         lines = ["SOURCE TOOL", f"- Name: {self.tool or 'unknown'}", f"- Arguments (verbatim JSON): {given}"]
         return "\n".join([*lines, f"- Handle/filename: {self.handle}"] if file else lines)
 

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, cast
 
-from holdall.text.json_names import normalized_step
+from holdall.text.json.path import normalized_step
 from holdall.text.outline.json_text import readable
 from holdall.text.outline.model import spread
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from holdall.text.json_cursor import Cursor, JsonFault
+from holdall.text.json.reader import Cursor, JsonFault
 from holdall.text.json_layout import Following, following
 from holdall.text.outline.json_begin import prefix
 from holdall.text.outline.json_text import cost
