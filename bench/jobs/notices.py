@@ -20,9 +20,8 @@ from bench.peers.catalogue import Library
 from bench.peers.install import NotInstalled, installed
 from bench.report import say
 from bench.result import Gate, Measured, Row
-from holdall.text.outline.heads import head_of
-from holdall.text.outline.lines import Lines
-from holdall.text.outline.shapes import mine
+from holdall.formats.outline import Lines
+from holdall.formats.shapes import head_of, mine
 
 _DRAIN = Library("drain3", "", {}, "0.9.11")
 _CHILD = Path(__file__).with_name("drain_child.py")

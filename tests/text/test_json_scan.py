@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdall.formats.json_layout import Finding, find
 from holdall.text.json.find import Hit, Layout, Scan
 from holdall.text.json.path import (
     Index,
@@ -22,7 +23,6 @@ from holdall.text.json.path import (
     parse_path,
 )
 from holdall.text.json.reader import JsonFault
-from holdall.text.json_find import Finding, find
 from holdall.values.errors import BadQuery
 from tests.requirements import requirement
 

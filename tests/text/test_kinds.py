@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given
 
+from holdall.formats.kinds import delimiter_of, json_complaint, kind_of
 from holdall.policy.measure import Measurer
-from holdall.text.kinds import delimiter_of, json_complaint, kind_of
 from holdall.text.tokens import Estimate
 from holdall.values.outputs import KINDS, Measure
 from tests.requirements import requirement

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall.text.outline import Outline, Room, outline
+from holdall.formats import Outline, Room, outline
 from holdall.values.outputs import Kind, Measure
 from tests.text.outline_tools import measured, outlined
 from tests.text.strategies import messy_bytes

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.outline.json_begin import go_on, prefix
-from holdall.text.outline.json_skim import skim
-from holdall.text.outline.json_text import cost
-from holdall.text.outline.model import spread
+from holdall.formats.json_values import cost, go_on, prefix, skim
+from holdall.formats.outline import spread
 from tests.text.outline_tools import outlined, text_of
 
 

@@ -3,9 +3,9 @@
 import warnings
 from collections.abc import Callable
 
+from holdall.formats import Outline, Room, outline
 from holdall.policy.decide import Fits, Limits, decide
 from holdall.store.protocol import OutputReader
-from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import HoldallError
 from holdall.verbs.locate import line_of_byte

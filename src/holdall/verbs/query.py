@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from holdall.formats.json_layout import Finding, find
 from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import beginning
 from holdall.text.json.find import Hit, why_nothing
 from holdall.text.json.path import parse_path
-from holdall.text.json_find import Finding, find
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode

@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
+from holdall.formats.kinds import begins_json
 from holdall.store.protocol import OutputReader
-from holdall.text.kinds import begins_json
 from holdall.verbs.sql_faults import is_mendable
 from holdall.verbs.sql_source import kind_so_far, lines_of, source_of
 from holdall.verbs.sql_worker import Answer, OutOfTime, SqlWorker

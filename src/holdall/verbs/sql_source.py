@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from holdall.formats.json_layout import find
+from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.text.json.find import Hit, Scan, SeveralValues, why_nothing
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
-from holdall.text.json_find import find
-from holdall.text.kinds import SAMPLE, TAIL, delimiter_of, kind_of
 from holdall.values.errors import BadQuery, OutputDamaged
 from holdall.values.outputs import Kind
 from holdall.verbs.locate import byte_of_line, line_of_byte

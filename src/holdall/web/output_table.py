@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdall.text.kinds import delimiter_of
+from holdall.formats.kinds import delimiter_of
 from holdall.values.answers import Table
 from holdall.web.output_rows import Reader, lines_from
 from holdall.web.output_text import Run, runs_of

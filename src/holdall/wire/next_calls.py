@@ -1,6 +1,6 @@
 """How to go on from a notice: calls with real values, ready to copy, the most useful first."""
 
-from holdall.text.outline import Lead
+from holdall.formats import Lead
 from holdall.wire.dialect import as_a_call
 from holdall.wire.view import View
 

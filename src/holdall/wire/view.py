@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from holdall.text.outline import Outline
+from holdall.formats import Outline
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.outputs import Facts
 

@@ -1,7 +1,7 @@
 """How the tests of outlines get them: measured and read as an output in a store is."""
 
+from holdall.formats import Outline, Room, outline
 from holdall.policy.measure import Measurer
-from holdall.text.outline import Outline, Room, outline
 from holdall.text.tokens import Estimate
 from holdall.values.outputs import Measure
 

@@ -9,11 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from holdall.text.outline.complaints import complaints
-from holdall.text.outline.line_outline import times
-from holdall.text.outline.lines import Lines
-from holdall.text.outline.model import Lead
-from holdall.text.outline.shapes import ANY, Shape, Shapes, places
+from holdall.formats.lines import complaints, times
+from holdall.formats.outline import Lead, Lines
+from holdall.formats.shapes import ANY, Shape, Shapes, places
 
 _TRIED_ON = 24 * 1024  # bytes of the sample
 _OF_ERRORS = 4.0  # how much more a pattern is worth that is about errors

@@ -1,20 +1,157 @@
-"""Lines grouped by shape: a small template miner of our own, linear in what it reads.
-
-First by what is left of a line without its digits, which runs at machine speed over all lines; then by the masked
-form of one line of each group; then positions where many different words stand are merged. Two or three words at a
-position stay apart: `Accepted publickey` and `Accepted password` are not the same thing.
+"""Lines grouped by shape: a small template miner of our own, linear in what it reads. Times and programs at the head
+of a line are set apart, what varies is masked, and what is left is the shape.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain
 
-from holdall.text.outline.heads import Head
-from holdall.text.outline.lines import Lines
-from holdall.text.outline.masks import masked, unquoted
-from holdall.text.outline.model import spread
+from holdall.formats.outline import Lines, spread
+
+# The head of a log line: its time, and the program or level that it names. What follows is the body.
+
+
+_ISO = r"\d{4}[-/.]\d\d[-/.]\d\d[T ,]{1,2}\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
+_DATED = (
+    rf"{_ISO}|(?:[A-Z][a-z]{{2}},? )?[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?: \d{{4}})?"
+    r"|\d\d[/.]\d\d[/.]\d\d(?:\d\d)?[ ,]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"|\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?"
+)
+_STAMP = rf"(?:{_DATED}|\d{{1,10}}\.\d{{3,9}}s?\b|\d{{10,13}}\b)"  # bare numbers only where a line begins
+_LEVELS = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|FATAL|CRIT(?:ICAL)?|SEVERE|ALERT|EMERG|PANIC"
+_TIME = re.compile(_DATED, re.ASCII)
+_LEAD = re.compile(rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>)?[\[(]?({_STAMP})[\])]?[ \t:,|-]{{0,4}}", re.ASCII)
+_PROGRAM = re.compile(r"(?P<host>[\w.:-]{1,80}) (?P<program>[A-Za-z][\w./@-]{0,60}?)(?:\[\d{1,9}\])?: ", re.ASCII)
+_LEVEL = re.compile(rf"\b(?:{_LEVELS})\b", re.ASCII)
+_BRACKETED = re.compile(rf"(?:\[|\blevel=\"?|\bseverity=\"?|^)({_LEVELS})\b *\]?\"?:?", re.ASCII | re.IGNORECASE)
+_ACCESS = re.compile(
+    r"(\S{1,100}) \S{1,60} \S{1,60} \[([^\]]{1,60})\] \"([A-Z]{3,10}) [^\"]{0,2000}\" (\d{3})\b", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    time: str = ""
+    program: str = ""
+    level: str = ""
+    body: str = ""
+
+
+def time_of(line: str) -> str:
+    """The time at which a line begins, or one that stands in it; empty where there is none."""
+    lead = _LEAD.match(line)
+    found = lead[1] if lead else _TIME.search(line)
+    return (found if isinstance(found, str) else found[0]).strip() if found else ""
+
+
+def head_of(line: str) -> Head:
+    lead = _LEAD.match(line)
+    rest = line[lead.end() :] if lead else line
+    time = lead[1] if lead else ""
+    program = _PROGRAM.match(rest) if lead else None
+    name = ""
+    if program and not _LEVEL.fullmatch(program["host"]):
+        name, rest = program["program"], rest[program.end() :]
+    level = _LEVEL.search(rest, 0, 80) or _BRACKETED.search(rest, 0, 80)
+    return Head(time, name, (level[level.lastindex or 0].upper() if level else ""), rest)
+
+
+def access(line: str) -> tuple[str, str, str] | None:
+    """Time, method and status of a line of a web server's access log."""
+    found = _ACCESS.match(line)
+    return (found[2], found[3], found[4]) if found else None
+
+
+# What varies from line to line, masked: times, addresses, numbers, hashes, paths. What is left is a line's shape.
+#
+# Words without a digit, a slash or an `@` are passed over at once. Which digits they are makes no difference, so
+# words
+# are masked with all of them as 0, and what is known of a word is remembered. Every pattern is bounded or
+# possessive, so
+# that no line makes them slow.
+
+
+_LINKS = (
+    ("url", r"\b(?:https?|ftp|file|git|ssh)://[^\s\"'<>)\]]++"),
+    ("email", r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}\b"),
+)
+_PATHS = (("path", r"(?<![\w.<])(?:~|\.{1,2})?/(?:[\w.@%+,:-]{1,128}/){1,}[\w.@%+,:-]{0,128}"),)
+_NUMBERS = (
+    ("uuid", r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"),
+    ("time", (r"\b\d{4}[-/]\d\d[-/]\d\d(?:[T,]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d\b)?)?"
+             r"|\b\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d|\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b")),
+    ("ip", (r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?::\d{1,5})?\b(?!\.)"
+           r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){3,7}(?::|[0-9a-fA-F]{1,4})(?::[0-9a-fA-F]{1,4}){0,4}(?![\w:])")),
+    ("hash", r"\bSHA(?:1|256|512):[\w+/=]{20,}"),
+    ("hex", (r"\b0x[0-9a-fA-F]++\b|\b(?=[a-fA-F]{0,64}\d)(?=\d{0,64}[a-fA-F])[0-9a-fA-F]{8,128}\b"
+            r"|^(?=.{0,3}[a-f])(?=.{0,3}\d)[0-9a-f]{4}$")),
+    ("n", r"(?<![A-Za-z_])[-+]?\d++(?:[.,]\d++)*(?![A-Za-z_]{4})|\d++"),
+)  # fmt: skip
+
+
+def _compiled(*masks: tuple[str, str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in masks))
+
+
+_plain = _compiled(*_NUMBERS)
+_short = _compiled(*_NUMBERS[:4], *_PATHS, *_NUMBERS[4:])
+_any = _compiled(*_LINKS, *_NUMBERS[:4], *_PATHS, *_NUMBERS[4:])
+_ZEROS = str.maketrans("123456789", "000000000")
+_DUMP = re.compile(r"(?<!\S)(?:[0-9a-f]{2,8} {1,2}){3,}[0-9a-f]{2,8}(?!\S)")
+_RUN = re.compile(r"(?:(?:<n>|<hex>) ){4,}(?:<n>|<hex>)")
+_QUOTED = re.compile(r"\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'(?!\w)|`[^`\n]{0,400}`")
+_LONGEST = 320  # characters of a line that make its shape
+
+
+def masked(line: str) -> str:
+    """`line` with names in angle brackets for what varies; runs of white space as one space."""
+    line = line[:_LONGEST].translate(_ZEROS)
+    if "0" in line:
+        line = _DUMP.sub(_hex, line)
+    words = [_mask(word) if "0" in word or "/" in word or "@" in word else word for word in line.split()]
+    text = " ".join(words)
+    if "<" not in text:
+        return text
+    text = text.replace("<time> <time>", "<time>").replace(" ]", "]")
+    return _RUN.sub("<n> …", text)
+
+
+def unquoted(line: str) -> str:
+    """The same with what stands in quotes masked too."""
+    if '"' not in line and "'" not in line and "`" not in line:
+        return line
+    return _QUOTED.sub(lambda found: f"{found[0][0]}<…>{found[0][-1]}", line)
+
+
+@lru_cache(maxsize=8192)
+def _mask(word: str) -> str:
+    # Most words need only the shortest list: trying the others at every letter is what makes masking slow.
+    masks = _any if "@" in word or "://" in word else _short if "/" in word else _plain
+    return masks.sub(_name, word)
+
+
+def _name(found: re.Match[str]) -> str:
+    return f"<{found.lastgroup}>"
+
+
+def _hex(found: re.Match[str]) -> str:
+    """Bytes as a dump writes them, all of one width."""
+    words = found[0].split()
+    same = len({len(word) for word in words[:-1]}) == 1
+    return "<hex> …" if same and any(word.isdigit() for word in words) else found[0]
+
+
+# Lines grouped by shape: a small template miner of our own, linear in what it reads.
+#
+# First by what is left of a line without its digits, which runs at machine speed over all lines; then by the masked
+# form of one line of each group; then positions where many different words stand are merged. Two or three words at
+# a
+# position stay apart: `Accepted publickey` and `Accepted password` are not the same thing.
+
 
 _MOST = 500  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
 _MOST_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them

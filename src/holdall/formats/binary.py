@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable
 from itertools import islice
 
+from holdall.formats.outline import Lead, Outline, Room, Sample, cut, fitted
 from holdall.text.numbers import plural
-from holdall.text.outline.model import Lead, Outline, Room, cut, fitted
-from holdall.text.outline.sample import Sample
 
 _STRINGS = re.compile(rb"[\x20-\x7e]{12,200}+")
 _STRINGS_IN = 64 * 1024

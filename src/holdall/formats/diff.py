@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import stringzilla
 
+from holdall.formats.outline import Lead, Outline, Room, Sample, cut, fitted, thinned
 from holdall.text.numbers import plural
-from holdall.text.outline.model import Lead, Outline, Room, cut, fitted
-from holdall.text.outline.sample import Sample, thinned
 
 # By which sign the parts of files begin: the first of these that there is. A `---` below one of the others is its own.
 _SIGNS = (b"diff --git ", b"Index: ", b"--- ")

@@ -1,17 +1,46 @@
-"""CSV and its kin: columns with types, how far they are filled, and what is in them; rows where they can be counted."""
+"""CSV and its kin: columns with types, how far they are filled, and what is in them; rows where they can be counted.
+Names of columns are written as SQL takes them.
+"""
 
 import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from holdall.text.kinds import delimiter_of
+from holdall.formats.kinds import delimiter_of
+from holdall.formats.leads import literal
+from holdall.formats.outline import Lead, Lines, Outline, Room, Sample, cut, fitted, flat, share, split, spread
 from holdall.text.numbers import plural
-from holdall.text.outline.leads import literal
-from holdall.text.outline.lines import Lines, split
-from holdall.text.outline.model import Lead, Outline, Room, cut, fitted, flat, share, spread
-from holdall.text.outline.sample import Sample
-from holdall.text.outline.sql_words import by_value, column
+
+# Names of columns as SQL takes them: bare where that is possible, else in quotes.
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII)
+# What DuckDB reserves.
+_WORDS = """
+all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default
+deferrable desc describe distinct do else end except false fetch for foreign from grant group having in initially
+intersect into lambda lateral leading limit not null offset on only or order pivot pivot_longer pivot_wider placing
+primary qualify references returning select show some summarize symmetric table then to trailing true union unique
+unpivot using variadic when where window with
+"""
+_RESERVED = frozenset(_WORDS.split())
+
+
+def column(name: str) -> str:
+    """`name` in a statement."""
+    if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def by_value(name: str, more: str = "") -> str:
+    """How often each value of a column occurs."""
+    return f"select {name}, count(*){more} from t group by 1 order by 2 desc"  # noqa: S608 - a text to read
+
+
+# CSV and its kin: columns with types, how far they are filled, and what is in them; rows where they can be counted.
+
 
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
 _CELLS = 160_000  # cells that are looked at

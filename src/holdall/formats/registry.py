@@ -4,17 +4,14 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from holdall.text.outline.binary import binary_outline
-from holdall.text.outline.diff import diff_outline
-from holdall.text.outline.json_outline import json_outline
-from holdall.text.outline.markup import html_outline, markdown_outline
-from holdall.text.outline.model import Outline, Room
-from holdall.text.outline.ndjson import ndjson_outline
-from holdall.text.outline.report_outline import report_outline
-from holdall.text.outline.sample import LineAt, Read, Sample, take
-from holdall.text.outline.table import table_outline
-from holdall.text.outline.text_outline import text_outline
-from holdall.text.outline.xml_outline import xml_outline
+from holdall.formats.binary import binary_outline
+from holdall.formats.diff import diff_outline
+from holdall.formats.json_outline import json_outline, ndjson_outline
+from holdall.formats.logs import text_outline
+from holdall.formats.markup import html_outline, markdown_outline, xml_outline
+from holdall.formats.outline import LineAt, Outline, Read, Room, Sample, take
+from holdall.formats.reports import report_outline
+from holdall.formats.table import table_outline
 from holdall.values.outputs import Measure
 
 _JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")

@@ -1,0 +1,342 @@
+"""Logs and other text: stack traces where there are any, the shapes of lines where they repeat, else its paragraphs;
+and errors that stand outside of the sample.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import stringzilla
+
+from holdall.formats.leads import text_leads, word_lead
+from holdall.formats.lines import complaint, error_lines, is_access_log, is_in, merged, parts, summary
+from holdall.formats.outline import (
+    MOST_ERRORS,
+    Lead,
+    Lines,
+    Outline,
+    Room,
+    Sample,
+    all_of,
+    count,
+    cut,
+    cut_bytes,
+    fitted,
+    split,
+)
+from holdall.formats.shapes import Head, Shapes, head_of, mine
+from holdall.text.numbers import plural
+
+# Errors that stand outside of the sample: all of an output that is not too large is searched for a few words.
+#
+# To find nothing costs a tenth of a millisecond for each megabyte. A word that stands everywhere is not looked for.
+
+
+_WORDS = (
+    b"ERROR",
+    b"FATAL",
+    b"CRITICAL",
+    b"PANIC",
+    b"panic: ",
+    b"Traceback (most",
+    b"Exception",
+    b"FAILED",
+    b"error: ",
+    b"fatal: ",
+)
+_OFTEN = 40  # a word that the sample has more often says nothing about what is rare
+_TRIES = 20  # places of one word that are looked at
+_MOST = 20  # errors in all
+_LINE = 2000  # bytes in which the end of a line is looked for
+_BEFORE = 240  # bytes in which its start is
+
+
+def far_errors(sample: Sample) -> list[tuple[int, str]]:
+    """Lines that say so at the place where errors do, with the byte at which each starts, in their order."""
+    words = [word for word in _WORDS if sample.count(word) <= _OFTEN]
+    tries: Counter[bytes] = Counter()
+    found: dict[int, str] = {}
+    for start, data in all_of(sample, overlap=_LINE):
+        for word in words:
+            for at, line in _lines_with(data, word):
+                tries[word] += 1
+                if tries[word] > _TRIES or len(found) >= _MOST:
+                    break
+                if complaint(line[:400].decode("utf-8", "replace")) > 1:
+                    found.setdefault(start + at, cut_bytes(line))
+    return sorted(found.items())[:MOST_ERRORS]
+
+
+def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines that have the word, each once; of a very long one what stands around it."""
+    at = stringzilla.find(data, word)
+    while at >= 0:
+        begin = data.rfind(b"\n", max(0, at - _BEFORE), at) + 1 or max(0, at - _BEFORE // 3)
+        end = data.find(b"\n", at, at + _LINE)
+        end = min(len(data), at + _LINE) if end < 0 else end
+        yield begin, data[begin:end]
+        at = stringzilla.find(data, word, end) if end < len(data) else -1
+
+
+# Stack traces of Python, Java, JavaScript, Go and Rust: which exception, how often, and the innermost frames.
+
+
+_MOST_TRACES = 120  # traces of each language that are looked at, over all that was read
+_LONGEST = 40_000  # bytes of one …
+_FRAMES = 120  # … and lines
+_TRACE_LINE = 4000  # bytes in which the ends of a line are looked for
+_PYTHON = b"Traceback (most recent call last):"
+_FILE = re.compile(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
+_AT = re.compile(rb"[ \t]{1,16}at (?P<frame>[^\n]{1,300})")
+_BLOCK = re.compile(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,120}")
+_GO_FRAME = re.compile(rb"\n\t(?P<frame>\S+\.go:\d+)")
+_THROWN = re.compile(rb"\b[\w.$]{0,200}(?:Exception|Error|Throwable|Failure)\b[^\n]{0,300}")
+
+
+@dataclass(slots=True)
+class Trace:
+    language: str
+    message: str
+    frames: list[str]  # innermost first
+    start: int
+    end: int
+    times: int = 1
+    more: bool = False  # not all that was read was looked at for it
+
+
+def traces(sample: Sample) -> list[Trace]:
+    """Distinct traces in the order of the text, each with how often it was seen."""
+    known: dict[tuple[str, str], Trace] = {}
+    most = max(4, _MOST_TRACES // max(1, len(sample.pieces)))
+    more = not sample.whole
+    for start, data in sample.pieces:
+        for find in (_python, _at_lines, _go, _rust):
+            found = list(islice(find(data), most))
+            more |= len(found) == most
+            for trace in found:
+                key = trace.message, trace.frames[0] if trace.frames else ""
+                if key in known:
+                    known[key].times += 1
+                else:
+                    trace.start += start
+                    trace.end += start
+                    known[key] = trace
+    for trace in known.values():
+        trace.more = more
+    return sorted(known.values(), key=lambda trace: trace.start)
+
+
+def told(trace: Trace, sample: Sample) -> str:
+    times = f" ×{trace.times:,}{'+' if trace.more else ''}" if trace.times > 1 else ""
+    frames = "".join(f" ← {cut(frame, 70)}" for frame in trace.frames[:2])
+    return f"{sample.place(trace.start)} {cut(trace.message, 160)}{times}{frames}"
+
+
+def _python(data: bytes) -> Iterator[Trace]:
+    at = stringzilla.find(data, _PYTHON)
+    while at >= 0:
+        start = _line_start(data, at)
+        lead = data[start:at] if at - start < 64 else b""
+        frames, message = list[bytes](), b""
+        for line in islice(_lines(data, _line_end(data, at) + 1), 2 * _FRAMES):
+            rest = line.removeprefix(lead)
+            found = _FILE.search(rest)
+            if found:
+                frames.append(b"%b:%b in %b" % (found[1].rsplit(b"/", 1)[-1], found[2], found[3] or b"?"))
+            elif rest[:1] not in (b" ", b"\t") and rest.strip():
+                message = rest
+                break
+        stop = data.find(message, at, at + 2 * _LONGEST) + len(message) if message else at + len(_PYTHON)
+        text = _text(message) or "Traceback"
+        yield Trace("python", text, [_text(frame) for frame in reversed(frames[-3:])], start, stop)
+        at = stringzilla.find(data, _PYTHON, max(stop, at + 1))
+
+
+def _at_lines(data: bytes) -> Iterator[Trace]:
+    at = 0
+    places = {sign: stringzilla.find(data, sign) for sign in (b"\n\tat ", b"\n    at ")}
+    for _ in range(_MOST_TRACES * 2):
+        # What is not there is not looked for again.
+        places = {
+            sign: place if place >= at else stringzilla.find(data, sign, at)
+            for sign, place in places.items()
+            if place >= 0
+        }
+        found = min((place for place in places.values() if place >= 0), default=-1)
+        if found < 0:
+            return
+        start = _line_start(data, found)
+        thrown = _THROWN.search(data, max(start, found - 2000), found)
+        block = _BLOCK.match(data, found + 1)
+        end = block.end() if block else found + 1
+        frames = [_text(each["frame"]) for each in islice(_AT.finditer(data, found + 1, min(end, found + 1200)), 3)]
+        at = max(end - 1, found + 1)
+        if thrown and frames:
+            language = "java" if ".java" in frames[0] or ".kt" in frames[0] else "javascript"
+            yield Trace(language, _text(thrown[0]), frames, start, end)
+
+
+def _go(data: bytes) -> Iterator[Trace]:
+    return _panics(data, b"panic: ", "go")
+
+
+def _rust(data: bytes) -> Iterator[Trace]:
+    return _panics(data, b"' panicked at ", "rust")
+
+
+def _panics(data: bytes, sign: bytes, language: str) -> Iterator[Trace]:
+    at = stringzilla.find(data, sign)
+    for _ in range(_MOST_TRACES * 2):
+        if at < 0:
+            return
+        start, end = _line_start(data, at), _line_end(data, at)
+        if language == "rust" or (at == start and b"goroutine " in data[end : end + 4000]):
+            frames = [_text(match["frame"]) for match in islice(_GO_FRAME.finditer(data, end, end + 4000), 3)]
+            yield Trace(language, _text(data[start:end]), frames, start, end)
+        at = stringzilla.find(data, sign, end)
+
+
+def _line_start(data: bytes, at: int) -> int:
+    """Where the line of a byte starts, or what is shown of it."""
+    low = max(0, at - _TRACE_LINE)
+    return max(low, data.rfind(b"\n", low, at) + 1)
+
+
+def _line_end(data: bytes, at: int) -> int:
+    end = data.find(b"\n", at, at + _TRACE_LINE)
+    return min(len(data), at + _TRACE_LINE) if end < 0 else end
+
+
+def _lines(data: bytes, at: int) -> Iterator[bytes]:
+    stop = min(len(data), at + _LONGEST)
+    while at < stop:
+        end = data.find(b"\n", at, stop)
+        end = stop if end < 0 else end
+        yield data[at:end].rstrip(b"\r")
+        at = end + 1
+
+
+def _text(data: bytes) -> str:
+    return cut(data[:400].decode("utf-8", "replace").strip(), 300)
+
+
+# Logs and other text: traces where there are any, the shapes of lines where they repeat, else its paragraphs.
+
+
+_SECTION = re.compile(
+    r"(?:(?:chapter|section|part|appendix|article|annex)\s+[\dIVXLC]+\b.{0,80}|\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+[A-Z].{2,80}"
+    r"|[A-Z][A-Z0-9 ,:'&/-]{5,80})",
+)
+_THROWN_LINE = re.compile(r"\w(Error|Exception)\b")
+_BEGINNING = 1000  # bytes in which a word is looked for
+_PROSE_LINE = 160
+_LOOKED_AT = 4_000  # lines among which headings are looked for
+
+
+def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
+    lines = split(sample)
+    found = traces(sample)
+    is_access = kind == "text" and is_access_log(sample)
+    is_log = kind == "log" or is_access
+    mined = mine(lines, head_of if is_log else _no_head)
+    first = summary(lines, mined, sample) if is_log else []
+    label = "access log" if is_access else kind
+    if kind == "text" and found and not is_access:
+        label = f"{found[0].language} stack trace"
+    thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
+    if is_log or _repeats(mined, lines):
+        known = [(trace.start, trace.end + 1) for trace in found]
+        frequent, rare = parts(mined, lines, sample, room.after(first + thrown), known=known)
+        before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
+        told_lines = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
+        leads = (*_first_leads(found, is_access), *text_leads(mined, lines, log=is_log))
+    else:
+        prose = _prose(sample, lines, mined)
+        told_lines = thrown + prose
+        words = [line.split(" ", 1)[-1] for line in prose[1:]] or [_plain_text(sample.head[:_BEGINNING])]
+        leads = _first_leads(found, is_access) or word_lead(words)
+    shown = fitted(told_lines or ["only blank lines" if sample.size else "empty"], room)
+    errors = _errors(found, mined, lines, [] if lines.exact else far_errors(sample))
+    return Outline(label, shown, not lines.exact or mined.stride > 1, errors, _ranges(found), leads)
+
+
+def _first_leads(found: list[Trace], is_access: bool) -> tuple[Lead, ...]:
+    """How often each exception was thrown, or each status returned."""
+    if is_access:
+        return (Lead("grep", {"pattern": r'HTTP/[\d.]+" (\d+)', "group": True}),)
+    thrown = next((name for name in map(_THROWN_LINE.search, (trace.message for trace in found)) if name), None)
+    return (Lead("grep", {"pattern": rf"([\w.]+{thrown[1]})\b", "group": True}),) if thrown else ()
+
+
+def _no_head(line: str) -> Head:
+    return Head(body=line)
+
+
+def _repeats(mined: Shapes, lines: Lines) -> bool:
+    """Whether a few shapes make up a good part of the lines."""
+    filled = sum(shape.lines for shape in mined.shapes)
+    top = sum(shape.lines for shape in mined.shapes[:8] if shape.seen > 2)
+    return top * 5 >= filled and top >= 6 and len(lines.texts) > 5
+
+
+def _prose(sample: Sample, lines: Lines, mined: Shapes) -> list[str]:
+    if not lines.texts or not (lines.exact or any(map(bytes.strip, lines.texts))):  # what has no end is not among them
+        line = f"no end of a line in what was read; {plural(sample.lines, 'line')}"
+        return [line] if sample.size else []
+    often = [shape for shape in mined.shapes[:5] if shape.seen > 2]
+    repeated = [f"{count(s.lines * lines.scale, lines.exact and s.exact)} × {cut(s.text, _PROSE_LINE)}" for s in often]
+    return [_measures(lines), *_sections(sample, lines), *repeated]
+
+
+def _measures(lines: Lines) -> str:
+    filled = b"\0" + bytes(map(bool, map(bytes.strip, lines.texts)))  # a byte for each line: 1 where it has text
+    blank = filled.count(b"\0", 1) * lines.scale
+    starts = filled.count(b"\0\1") * lines.scale
+    longest = max(map(len, lines.texts))
+    paragraphs = f"{count(starts, lines.exact) if starts else 'no'} paragraph{'' if starts == 1 else 's'}"
+    about = "" if lines.exact else "at least "
+    blanks = f"{count(blank, lines.exact) if blank else 'no'} blank line{'' if blank == 1 else 's'}"
+    return f"{paragraphs}, {blanks}, longest line {about}{longest:,} bytes"
+
+
+def _sections(sample: Sample, lines: Lines) -> list[str]:
+    """Lines that stand as headings do."""
+    texts = [b"", *(text.strip() for text in lines.texts[:_LOOKED_AT]), b""]
+    places = [
+        at
+        for at, (before, text, after) in enumerate(zip(texts, texts[1:], texts[2:], strict=False))
+        if 3 < len(text) < 120 and not before and _is_section(text, after)
+    ]
+    if not places:
+        return []
+    shown = [f"{sample.place(lines.start(at))} {cut_bytes(lines.texts[at], 100)}" for at in places[:12]]
+    left = len(places) - len(shown)
+    about = "" if lines.exact and len(lines.texts) <= _LOOKED_AT else "at least "
+    return shown + ([f"… {about}{plural(left, 'more heading')}"] if left else [])
+
+
+def _plain_text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _is_section(text: bytes, after: bytes) -> bool:
+    if len(after) > 3 and len(after) >= len(text) - 4 and not after.strip(b"=-~"):
+        return True  # underlined
+    return not after and _SECTION.fullmatch(_plain_text(text)) is not None
+
+
+def _errors(found: list[Trace], mined: Shapes, lines: Lines, far: list[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+    """What was thrown, what stands outside of the sample, and the lines of the sample that look like errors."""
+    thrown = [(trace.start, cut_bytes(trace.message.encode())) for trace in found[:2]]
+    errors: dict[int, str] = {}
+    known = merged([(trace.start, trace.end + 1) for trace in found])
+    others = [each for each in error_lines(mined, lines) if not is_in(each[0], known)]
+    for at, text in [*thrown, *far[:2], *others]:
+        errors.setdefault(at, text)
+    return tuple(errors.items())[:MOST_ERRORS]
+
+
+def _ranges(found: list[Trace]) -> tuple[tuple[int, int, str], ...]:
+    return tuple((trace.start, trace.end, f"trace of {cut(trace.message, 60)}") for trace in found[:3])

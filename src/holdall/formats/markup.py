@@ -1,0 +1,251 @@
+"""HTML, XML and Markdown: titles, headings as a tree, elements with their counts, and what their attributes hold."""
+
+import re
+from collections import Counter
+from itertools import islice
+
+import stringzilla
+
+from holdall.formats.leads import literal, word_lead
+from holdall.formats.outline import Lead, Outline, Room, Sample, count, cut, fitted, thinned
+from holdall.text.numbers import plural
+
+# XML: its elements with their counts, where they stand, and what their attributes hold.
+
+
+TAG = re.compile(rb"<([A-Za-z_][\w:.-]{0,80})(?=[\s/>])")
+_OPEN = re.compile(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
+_ATTRIBUTE = re.compile(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
+_TAGS = 40_000  # tags that are counted
+_NESTED = 1500  # tags by which the tree is told
+_NAMES = 24  # elements that are told
+_SHOWN = 4  # attributes of each
+_VALUES = 60  # elements of one name whose attributes are looked at
+_RANGE = 1500  # bytes from the first of the elements that are asked about
+_TELLING = ("type", "kind", "category", "severity", "level", "status", "rule", "code", "name", "class")
+_PLAIN = re.compile(r"[\w:.-]{1,40}", re.ASCII)
+
+_Values = dict[bytes, Counter[bytes]]
+
+
+def xml_outline(sample: Sample, room: Room) -> Outline | None:
+    sample = bounded(sample)
+    names: Counter[bytes] = Counter()
+    for _, data in sample.pieces:
+        names.update(TAG.findall(data))
+    if not names:
+        return None
+    paths = _paths(sample.head)
+    root = next(iter(paths), next(iter(names)))
+    about = "" if sample.whole else "at least "
+    told = [f"root <{_text(root)}> · {about}{plural(len(names), 'element name')}"]
+    room = room.after(["… 12,345 more names", *told])
+    found: list[tuple[bytes, int, _Values]] = []
+    for name, times in names.most_common(_NAMES):
+        where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name)
+        values = _attributes(sample, name)
+        number = count(times * sample.scale, sample.whole)
+        line = f"{number} × {cut(_text(where), 100)}{_shown(values, complete=sample.whole and times <= _VALUES)}"
+        room = room.after([line])
+        if room.size < 0 and len(told) > 1:
+            break
+        told.append(line)
+        found.append((name, times, values))
+    left = len(names) - len(told) + 1
+    if left:
+        told.append(f"… {about}{plural(left, 'more name')}")
+    element, leads = _leads(found)
+    at = stringzilla.find(sample.head, b"<" + element + b" ")
+    ranges = ((at, min(sample.size, at + _RANGE), f"the first <{_text(element)}>"),) if at >= 0 else ()
+    return Outline("xml", tuple(told), not sample.whole, (), ranges, leads)
+
+
+def bounded(sample: Sample) -> Sample:
+    """No more tags than can be counted in time."""
+    tags = sample.count(b"<")
+    return thinned(sample, _TAGS / tags) if tags > _TAGS else sample
+
+
+def _paths(data: bytes) -> list[bytes]:
+    """The ways from the root to elements, in the order in which they are first seen."""
+    paths: dict[bytes, None] = {}
+    stack: list[bytes] = []
+    for match in islice(_OPEN.finditer(data), _NESTED):
+        if match[1]:
+            if match[2] in stack[-32:]:
+                while stack.pop() != match[2]:
+                    pass
+        elif len(stack) < 200:
+            stack.append(match[2])
+            paths.setdefault(b"/".join(stack[-6:]))
+            if match[3].endswith(b"/"):
+                stack.pop()
+    return list(paths)
+
+
+def _attributes(sample: Sample, name: bytes) -> _Values:
+    """The values of each attribute, from some elements of that name."""
+    values: _Values = {}
+    opening = b"<" + name + b" "
+    for _, data in sample.pieces:
+        at = stringzilla.find(data, opening)
+        for _ in range(max(2, _VALUES // len(sample.pieces))):
+            if at < 0:
+                break
+            end = data.find(b">", at, at + 4000)
+            for each in islice(_ATTRIBUTE.finditer(data, at, end if end >= 0 else at + 4000), 12):
+                values.setdefault(each[1], Counter())[each[2] or each[3] or b""] += 1
+            at = stringzilla.find(data, opening, at + 1)
+    return values
+
+
+def _shown(values: _Values, *, complete: bool) -> str:
+    """With the values where these are few and all of them were looked at."""
+    shown = [f"{_text(key)}={_value(found, complete)}" for key, found in islice(values.items(), _SHOWN)]
+    more = f" +{len(values) - _SHOWN} attributes" if len(values) > _SHOWN else ""
+    return " " + " ".join(shown) + more if shown else ""
+
+
+def _value(found: Counter[bytes], complete: bool) -> str:
+    if len(found) <= 3 and complete:
+        return "|".join(f'"{cut(_text(value), 24)}"' for value, _ in found.most_common())
+    return f'"{cut(_text(next(iter(found))), 24)}",…'
+
+
+def _leads(found: list[tuple[bytes, int, _Values]]) -> tuple[bytes, tuple[Lead, ...]]:
+    """How often each value of an attribute occurs, for one that tells things apart; and whose it is."""
+    best, most, chosen = "", -1.0, found[0][0]
+    for name, times, values in found:
+        for at, (key, counts) in enumerate(values.items()):
+            element, attribute = _text(name), _text(key)
+            repeats = 2 <= len(counts) <= 0.7 * counts.total()
+            if not repeats or not _PLAIN.fullmatch(element) or not _PLAIN.fullmatch(attribute):
+                continue
+            rank = len(_TELLING) - _TELLING.index(attribute) if attribute in _TELLING else 0
+            score = rank + times**0.25 - at
+            if score > most:
+                between = " " if at == 0 else " [^>]*"
+                best, most = f'<{literal(element)}{between}{literal(attribute)}="([^"]*)"', score
+                chosen = name
+    if best:
+        return chosen, (Lead("grep", {"pattern": best, "group": True}),)
+    return chosen, (Lead("grep", {"pattern": f"<{literal(_text(chosen))}[ >/]", "count": True}),)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+# HTML and Markdown: titles, headings as a tree, what else there is, with its count.
+
+
+_TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
+_TITLE_IN = 64 * 1024
+_HEADING = re.compile(rb"<h([1-4])\b[^>]{0,400}>(.{0,400}?)</h[1-4]", re.IGNORECASE | re.DOTALL)
+_LEVELS = tuple(b"<%b%d" % (sign, level) for level in range(1, 5) for sign in (b"h", b"H"))
+_INSIDE = re.compile(rb"<[^>]{0,400}>")
+_MARKDOWN = re.compile(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
+_MARKS = 10_000  # lines that begin with # and are looked at
+_HEADINGS_SHOWN = 60  # headings
+_LINKS = "href=[\"']([^\"'#?]+)"
+_COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")
+
+_Heading = tuple[int, int, str]  # where it starts, its level and its text
+
+
+def html_outline(sample: Sample, room: Room) -> Outline:
+    sample = bounded(sample)
+    title = _TITLE.search(sample.head, 0, _TITLE_IN)
+    told = [f"title: {_plain(title[1])}"] if title else []
+    tags: Counter[bytes] = Counter()
+    for _, data in sample.pieces:
+        tags.update(TAG.findall(data))
+    for name in [name for name in tags if not name.islower()]:
+        tags[name.lower()] += tags.pop(name)
+    headings = _html_headings(sample)
+    number = sum(tags[b"h%d" % level] for level in range(1, 5))
+    counts = [f"{count(tags[name] * sample.scale, sample.whole)} <{name.decode()}>" for name in _COUNTED if tags[name]]
+    told.append(f"{', '.join(counts) or 'no links, tables or paragraphs'}, {_many(number, sample)}")
+    told += [f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}" for at, level, text in headings]
+    leads = (Lead("grep", {"pattern": _LINKS, "group": True}),) if sample.count(b"href=") > 1 else ()
+    leads = leads or word_lead([text for _, _, text in headings] or told)
+    lines = _with_rest(told, len(headings), max(number, len(headings)), sample, room)
+    return Outline("html", lines, not sample.whole, (), _sections(headings, sample), leads)
+
+
+def _html_headings(sample: Sample) -> list[_Heading]:
+    """The first ones, in their order."""
+    found: list[_Heading] = []
+    for start, data in sample.pieces:
+        starts = sorted(at for sign in _LEVELS for at in _first(data, sign, _HEADINGS_SHOWN))
+        matches = (_HEADING.match(data, at) for at in starts[:_HEADINGS_SHOWN])
+        found += [(start + match.start(), int(match[1]), _plain(match[2])) for match in matches if match]
+    return found[:_HEADINGS_SHOWN]
+
+
+def _first(data: bytes, sign: bytes, most: int) -> list[int]:
+    found: list[int] = []
+    at = stringzilla.find(data, sign)
+    while at >= 0 and len(found) < most:
+        found.append(at)
+        at = stringzilla.find(data, sign, at + 1)
+    return found
+
+
+def markdown_outline(sample: Sample, room: Room) -> Outline:
+    marks = sample.count(b"\n#")
+    sample = thinned(sample, _MARKS / marks) if marks > _MARKS else sample
+    headings: list[_Heading] = []
+    number = code = links = tables = 0
+    for start, data in sample.pieces:
+        outside = _outside_code(data, first=not start)
+        number += len(outside)
+        headings += [
+            (start + at, level, _plain(text)) for at, level, text in outside[: _HEADINGS_SHOWN - len(headings)]
+        ]
+    code, links = sample.count(b"\n```") // 2, sample.count(b"](")
+    tables = sum(map(sample.count, (b"\n|--", b"\n| --", b"\n|:-", b"\n| :-")))
+    counts = [
+        f"{count(times * sample.scale, sample.whole) if times else '0'} {noun}{'' if times == 1 else 's'}"
+        for times, noun in ((code, "code block"), (links, "link"), (tables, "table"))
+    ]
+    told = [", ".join([_many(number, sample), *counts])]
+    told += [f"{'#' * level} {text} · {sample.place(at)}" for at, level, text in headings]
+    leads = word_lead([text for _, _, text in headings])
+    lines = _with_rest(told, len(headings), number, sample, room)
+    return Outline("markdown", lines, not sample.whole, (), _sections(headings, sample), leads)
+
+
+def _outside_code(data: bytes, *, first: bool) -> list[tuple[int, int, bytes]]:
+    """Headings, but not the comments of a shell in a block of code."""
+    found: list[tuple[int, int, bytes]] = []
+    data = b"\n" + data if first else data
+    fences = last = 0
+    for match in _MARKDOWN.finditer(data):
+        fences += data.count(b"\n```", last, match.start())
+        last = match.start()
+        if fences % 2 == 0:
+            found.append((match.start() + (not first), len(match[1]), match[2]))
+    return found
+
+
+def _many(headings: int, sample: Sample) -> str:
+    return f"{count(headings * sample.scale, sample.whole) if headings else 'no'} heading{'' if headings == 1 else 's'}"
+
+
+def _plain(text: bytes) -> str:
+    return cut(" ".join(_INSIDE.sub(b"", text).decode("utf-8", "replace").split()), 100)
+
+
+def _sections(headings: list[_Heading], sample: Sample) -> tuple[tuple[int, int, str], ...]:
+    """From each of the first headings to the next."""
+    ends = [at for at, _, _ in headings[1:]] or [sample.size]
+    return tuple((at, end, text) for (at, _, text), end in islice(zip(headings, ends, strict=False), 1, 3))
+
+
+def _with_rest(told: list[str], headings: int, number: int, sample: Sample, room: Room) -> tuple[str, ...]:
+    kept = fitted(told, room.after(["… ~12,345 more headings"]))
+    left = number - (headings - (len(told) - len(kept)))
+    if not left:
+        return kept
+    return (*kept, f"… {count(left * sample.scale, sample.whole)} more heading{'' if left == 1 else 's'}")

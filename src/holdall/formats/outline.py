@@ -1,0 +1,321 @@
+"""What an outline is, how much it may say, and what is read of an output to make one: all of a small output; of a
+large one its ends and windows spread evenly. Cuts are made in one way, so that they can be seen.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Literal, TypeVar
+
+import stringzilla
+
+# What is read of an output to outline it: all of a small one; of a large one its ends and windows spread evenly.
+#
+# The only module of the outline that calls `read`. What it reads is bounded, whatever the size of the output.
+# Passes
+# over all that was read run at the speed of memory; what costs time by its number is `thinned` first.
+
+
+Read = Callable[[int, int], bytes]
+LineAt = Callable[[int], int]
+
+WHOLE = 4 * 1024 * 1024 + 256 * 1024  # outputs up to this size are read whole
+SCANNED = 16 * 1024 * 1024  # up to this size all of an output may be searched for a few words, piece by piece
+_PIECE = 1024 * 1024
+_END = 128 * 1024  # of a larger one, so much of both ends …
+_WINDOW = 64 * 1024  # … and windows of this size between them
+_WINDOWS = 12
+_PARTS = 16  # windows into which an output is thinned that was read whole
+_BLOCK = 64 * 1024  # by which lines are counted
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pieces of an output in their order, with the byte at which each starts. One piece is the whole where it fits."""
+
+    pieces: tuple[tuple[int, bytes], ...]
+    size: int
+    lines: int  # of the whole
+    read: Read | None = None
+    line_at: LineAt | None = None  # the line that holds a byte, for places outside of what was read
+
+    @property
+    def whole(self) -> bool:
+        return len(self.pieces) <= 1
+
+    @property
+    def head(self) -> bytes:
+        return self.pieces[0][1] if self.pieces else b""
+
+    @property
+    def tail(self) -> bytes:
+        return self.pieces[-1][1] if self.pieces else b""
+
+    @property
+    def tail_start(self) -> int:
+        return self.pieces[-1][0] if self.pieces else 0
+
+    @property
+    def scale(self) -> float:
+        """How many bytes of the whole each one that was read stands for."""
+        return 1.0 if self.whole else self.size / max(1, sum(len(data) for _, data in self.pieces))
+
+    def count(self, sign: bytes) -> int:
+        return sum(stringzilla.count(data, sign) for _, data in self.pieces)
+
+    def line(self, offset: int) -> int | None:
+        """The number of the line that holds the byte; None where lines cannot be counted."""
+        if self.line_at is not None:
+            return self.line_at(offset)
+        if offset > len(self.head):
+            return None
+        block = min(offset // _BLOCK, len(self._lines_before) - 1)
+        return self._lines_before[block] + self.head.count(b"\n", block * _BLOCK, offset) + 1
+
+    def place(self, offset: int) -> str:
+        """`L2,871` where lines can be counted, else the byte."""
+        line = self.line(offset)
+        return f"byte {offset:,}" if line is None else f"L{line:,}"
+
+    @cached_property
+    def _lines_before(self) -> list[int]:
+        """Newlines before each block of the head."""
+        before = [0]
+        for start in range(0, len(self.head) - _BLOCK, _BLOCK):
+            before.append(before[-1] + self.head.count(b"\n", start, start + _BLOCK))
+        return before
+
+
+def take(read: Read, size: int, lines: int, line_at: LineAt | None = None) -> Sample:
+    if size <= WHOLE:
+        return Sample(((0, read(0, size)),) if size else (), size, lines, read, line_at)
+    pieces = [(0, read(0, _END))]
+    gap = (size - 2 * _END - _WINDOWS * _WINDOW) / (_WINDOWS + 1)
+    for number in range(_WINDOWS):
+        start = int(_END + gap + number * (_WINDOW + gap))
+        pieces.append((start, read(start, start + _WINDOW)))
+    pieces.append((size - _END, read(size - _END, size)))
+    return Sample(tuple(pieces), size, lines, read, line_at)
+
+
+def thinned(sample: Sample, keep: float) -> Sample:
+    """About that share of what was read, spread evenly and with both ends: for what costs time by its number."""
+    pieces: list[tuple[int, bytes]] = []
+    for start, data in sample.pieces:
+        parts = _PARTS if sample.whole else 1
+        length = max(1, int(len(data) * keep / parts))
+        stride = (len(data) - length) // max(1, parts - 1)
+        for number in range(parts):
+            # The last one of all reaches to the end.
+            is_last = number == parts - 1 and start + len(data) == sample.size
+            at = len(data) - length if is_last else number * stride
+            pieces.append((start + at, data[at : at + length]))
+    return Sample(tuple(pieces), sample.size, sample.lines, sample.read, sample.line_at)
+
+
+def all_of(sample: Sample, overlap: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Every byte of the output in pieces, where it is not too large for that; else what was read.
+
+    Pieces overlap by so many bytes, so that what is looked for is not cut between them.
+    """
+    if sample.whole or sample.read is None or sample.size > SCANNED:
+        yield from sample.pieces
+        return
+    for start in range(0, sample.size, _PIECE):
+        yield start, sample.read(start, min(sample.size, start + _PIECE + overlap))
+
+
+# The whole lines of a sample, so many at most that they can be counted in time.
+
+
+_ALL = 32_000  # up to so many lines all are looked at, …
+_SOME = 12_000  # … of more so many, …
+_VARIED = 3_000  # … and where nearly every one has a shape of its own: more would tell no more
+_PROBE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines without their ends. `runs` are those of one piece each: its first line here, and where that starts."""
+
+    texts: list[bytes]
+    runs: list[tuple[int, int]]
+    total: int  # lines of the whole output
+    exact: bool
+
+    @property
+    def scale(self) -> float:
+        """How many lines of the whole each of these stands for."""
+        return 1.0 if self.exact or not self.texts else max(1.0, self.total / len(self.texts))
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(map(len, self.texts), initial=0))
+
+    def start(self, index: int) -> int:
+        """The byte at which a line starts."""
+        first, at = self.runs[bisect_right(self.runs, (index, 1 << 62)) - 1]
+        return at + self._ends[index] - self._ends[first] + index - first
+
+
+def split(sample: Sample) -> Lines:
+    """Of a window the first and the last line are left out, for they may be cut."""
+    read = sum(len(data) for _, data in sample.pieces)
+    expected = sample.lines * read / max(1, sample.size)
+    if _varied(sample.head[:_PROBE]):
+        most = _VARIED
+    else:
+        most = expected if sample.whole and expected <= _ALL else _SOME
+    if expected > most:
+        sample = thinned(sample, most / expected)
+    texts: list[bytes] = []
+    runs: list[tuple[int, int]] = []
+    for start, data in sample.pieces:
+        if not data:
+            continue
+        parts = data.split(b"\n")
+        if start + len(data) < sample.size or not parts[-1]:
+            parts.pop()
+        at = start
+        if start and parts:
+            at += len(parts[0]) + 1
+            del parts[0]
+        if parts:
+            runs.append((len(texts), at))
+            texts += parts
+    return Lines(texts, runs, sample.lines, sample.whole)
+
+
+def _varied(start: bytes) -> bool:
+    """Whether nearly all of these lines differ in more than their digits."""
+    lines = start.translate(None, b"0123456789").split(b"\n")
+    return len(lines) > 100 and len(set(lines)) * 10 > 9 * len(lines)
+
+
+# What an outline is, how much it may say, and the one way in which its parts are cut: so that the cut can be seen.
+#
+# Nothing here reads. Text of the output that is shown in an outline stays on one line, whatever it holds.
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+ERROR_BYTES = 200
+MOST_ERRORS = 5
+_GOLDEN = 0.6180339887498949
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """A question that is worth asking next: a verb, and arguments whose values stand in the output."""
+
+    verb: Literal["grep", "query"]
+    arguments: Mapping[str, str | int | bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is in an output and what is rare in it.
+
+    `lines` stand most important first, each for itself: whoever shows them may leave out the last ones. Counts that
+    come from a sample have a `~`; `sampled` says that there are such. `errors` are lines that look like errors, as
+    byte offset and text; `ranges` are bytes worth reading, as start, end and what they are; `leads` are what to ask.
+    """
+
+    label: str
+    lines: tuple[str, ...]
+    sampled: bool
+    errors: tuple[tuple[int, str], ...]
+    ranges: tuple[tuple[int, int, str], ...] = ()
+    leads: tuple[Lead, ...] = field(default=())
+
+
+def _chars(line: str) -> int:
+    return len(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much may be said: so many characters, or of whatever `cost` counts. Each line costs one more, for its end."""
+
+    size: float
+    cost: Callable[[str], int] = _chars
+
+    def of(self, line: str) -> int:
+        return self.cost(line) + 1
+
+    def after(self, lines: Sequence[str]) -> "Room":
+        """What is left when these are said."""
+        return Room(self.size - sum(map(self.of, lines)), self.cost)
+
+    def less(self, share: float) -> "Room":
+        return Room(self.size * share, self.cost)
+
+    def cut(self, line: str, least: int = 40) -> str:
+        """`line`, or as much of its beginning as fits; at least so many characters."""
+        for _ in range(6):
+            cost = self.of(line)
+            if cost <= self.size or len(line) <= least:
+                break
+            line = cut(line, max(least, int(len(line) * max(0.05, self.size / cost) * 0.95)))
+        return line
+
+
+def spread(values: Sequence[_T], most: int) -> list[_T]:
+    """At most so many of the values, spread over all of them. Not at equal distances: values that repeat at some
+    distance would be seen in part only, again and again the same."""
+    if len(values) <= most:
+        return list(values)
+    stride = len(values) / most
+    return [values[int((number + number * _GOLDEN % 1) * stride)] for number in range(most)]
+
+
+def flat(text: str) -> str:
+    """`text` on one line: runs of control characters become one space."""
+    return _CONTROL.sub(" ", text)
+
+
+def cut(text: str, most: int) -> str:
+    """`text` on one line and at most `most` characters, the last of which is `…` where something is left out."""
+    text = flat(text[: most * 2 + 64]) if len(text) > most * 2 + 64 else flat(text)
+    return text if len(text) <= most else text[: max(0, most - 1)].rstrip() + "…"
+
+
+def cut_bytes(line: bytes, most: int = ERROR_BYTES) -> str:
+    """The same for a line of bytes: at most `most` bytes of it."""
+    text = cut(line[: most + 4].decode("utf-8", "replace").strip(), most)
+    while len(text.encode("utf-8", "replace")) > most:
+        text = cut(text.removesuffix("…"), len(text) - 1 - (len(text.encode("utf-8", "replace")) - most) // 4)
+    return text if len(line.strip()) <= most or text.endswith("…") else text[:-1] + "…"
+
+
+def count(number: float, exact: bool) -> str:
+    """`1,204`, or `~1,200` where it is an estimate: no more digits than a sample can give."""
+    if exact:
+        return f"{int(number):,}"
+    whole = round(number)
+    if whole >= 100:
+        step = 10 ** (len(str(whole)) - 2)
+        whole = round(whole / step) * step
+    return f"~{max(1, whole):,}"
+
+
+def share(part: float, whole: float) -> str:
+    percent = 100 * part / whole if whole else 0
+    return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
+
+
+def fitted(lines: Sequence[str], room: Room) -> tuple[str, ...]:
+    """The first lines that fit; the first one always, cut where it must be."""
+    kept: list[str] = []
+    for line in lines:
+        if not kept:
+            kept.append(room.cut(line, 80))
+        elif room.of(line) <= room.size:
+            kept.append(line)
+        else:
+            break
+        room = room.after(kept[-1:])
+    return tuple(kept)
