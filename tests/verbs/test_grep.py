@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from holdall.search.engine import LONG_VALUE, MOST_VALUES
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Group
 from holdall.values.errors import BadRange, OutputDamaged
-from holdall.verbs.engines.results import LONG_VALUE, MOST_VALUES
 from holdall.verbs.grep import grep
 from holdall.verbs.read import read
 from holdall.verbs.slice import slice as cut

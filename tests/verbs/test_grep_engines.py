@@ -15,14 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdall.search import engine as ripgrep
+from holdall.search import translate
+from holdall.search.engine import Command, Places, Task
+from holdall.search.re2_program import search
+from holdall.search.translate import Pattern
 from holdall.store.reader import FileReader
-from holdall.text.pattern import Pattern, translate
 from holdall.values.errors import BadPattern, WorkerFault, WrongUse
-from holdall.verbs import engines
-from holdall.verbs.engines import process, results, ripgrep
-from holdall.verbs.engines.re2_program import search
-from holdall.verbs.engines.results import Places
-from holdall.verbs.engines.task import Command, Task
 from holdall.verbs.grep import grep
 from tests.requirements import requirement
 from tests.support import reader_of
@@ -61,7 +60,7 @@ def translated(pattern: str, *, ignore_case: bool) -> Pattern | None:
 
 
 def printed_by_ripgrep(task: Task) -> bytes:
-    return b"".join(process.output_of(ripgrep.command(task), seconds=60))
+    return b"".join(process.output_of(ripgrep.ripgrep_command(task), seconds=60))
 
 
 def offsets_only(output: bytes) -> bytes:
@@ -308,7 +307,7 @@ def test_an_interrupt_in_the_middle_leaves_nothing_behind(
 
 def test_a_search_that_is_left_in_the_middle_ends(reader: FileReader, started: Started) -> None:
     task = Task(translate("hit"), "places", reader.fileno(), reader.totals.bytes, growing=True)
-    output = process.output_of(ripgrep.command(task), seconds=60)
+    output = process.output_of(ripgrep.ripgrep_command(task), seconds=60)
     assert next(output).startswith(b"14:hit\n")
     output.close()
     assert started.are_gone()

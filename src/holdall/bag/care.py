@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from holdall.bag.journal import events_in
 from holdall.bag.opening import nothing_kept, store_as_it_is
 from holdall.policy.folds import Counters
+from holdall.search.engine import ripgrep_path
 from holdall.store import memory_upkeep, upkeep
 from holdall.store.directory import DirectoryStore
 from holdall.store.memory import MemoryStore
@@ -17,7 +18,6 @@ from holdall.store.protocol import OutputStore, Progress, SessionInfo
 from holdall.store.upkeep import Stats, Sweep, Verdict
 from holdall.values.errors import WrongUse
 from holdall.values.settings import Settings
-from holdall.verbs.engines.ripgrep import ripgrep_path
 
 
 class Care:

@@ -11,18 +11,28 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal
 
+from holdall.search import translate
+from holdall.search.engine import (
+    LONG_VALUE,
+    MOST_VALUES,
+    Places,
+    Tally,
+    Task,
+    Want,
+    choose,
+    command_for,
+    number_in,
+    output_of,
+    values_in,
+)
+from holdall.search.translate import Pattern
 from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import beginning
 from holdall.text.numbers import plural
-from holdall.text.pattern import Pattern, translate
 from holdall.text.ranges import whole_number
 from holdall.values.answers import Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.values.spans import Span
-from holdall.verbs.engines import choose, command_for
-from holdall.verbs.engines.process import output_of
-from holdall.verbs.engines.results import LONG_VALUE, MOST_VALUES, Places, Tally, number_in, values_in
-from holdall.verbs.engines.task import Task, Want
 from holdall.verbs.windows import Size, Windows
 
 MOST_CONTEXT = 1000

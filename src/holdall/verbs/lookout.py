@@ -6,8 +6,8 @@ before: a match that comes bit by bit is found. In this process, since what is n
 
 import re2
 
+from holdall.search import translate
 from holdall.store.protocol import OutputReader
-from holdall.text.pattern import translate
 
 _PIECE = 1024 * 1024
 _LONGEST_LINE = 1024 * 1024  # of a longer line that is not whole yet, only so much is looked at again

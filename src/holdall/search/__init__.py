@@ -1,0 +1,1 @@
+"""Search in outputs: the pattern language, and the engine that runs it."""
