@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from holdall.sql.source import json_mended
 from holdall.values.answers import Table
 from holdall.values.errors import BadQuery, OutputDamaged
 from holdall.values.outputs import Measure
 from holdall.verbs.query import SqlWorker, query_sql
 from holdall.verbs.read import read
-from holdall.verbs.sql_scratch import json_mended
 from tests.requirements import requirement
 from tests.support import reader_of
 from tests.text.strategies import messy_bytes

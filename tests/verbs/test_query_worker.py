@@ -13,8 +13,9 @@ from typing import BinaryIO
 
 import pytest
 
+from holdall.sql import source
+from holdall.sql import worker as sql_worker
 from holdall.values.errors import WorkerFault
-from holdall.verbs import sql_source, sql_worker
 from holdall.verbs.query import SqlWorker, query_sql
 from tests.requirements import requirement
 from tests.support import reader_of
@@ -175,13 +176,13 @@ def test_a_query_without_a_worker_leaves_no_process_and_no_descriptor(monkeypatc
 def test_a_copy_is_made_once_for_queries_in_a_row(worker: SqlWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = reader_of(b"a\r\nb\r\n")
     made: list[int] = []
-    real = sql_source.scratch
+    real = source.scratch
 
     def counting(parts: Iterable[bytes], expected: int) -> BinaryIO:
         made.append(expected)
         return real(parts, expected)
 
-    monkeypatch.setattr(sql_source, "scratch", counting)
+    monkeypatch.setattr(source, "scratch", counting)
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         assert query_sql(reader, "select count(*) from t", worker=worker).rows == ((2,),)

@@ -14,6 +14,7 @@ from holdall.bag.journal import Journal
 from holdall.bag.models import Models
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Limits, limits_of
+from holdall.sql.worker import SqlWorker
 from holdall.store.cache import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces
@@ -21,7 +22,6 @@ from holdall.values.errors import SessionClosed
 from holdall.values.outputs import Facts
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.bounds import UNBOUNDED, Bounds
-from holdall.verbs.sql_worker import SqlWorker
 from holdall.wire.dialect import Dialect
 
 Answer = TypeVar("Answer")

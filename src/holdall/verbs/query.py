@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdall.formats.json_layout import Finding, find
+from holdall.sql.results import fair_cap
+from holdall.sql.source import kind_so_far
+from holdall.sql.worker import Answer, Asked, OutOfTime, SqlWorker
 from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import beginning
 from holdall.text.json.find import Hit, why_nothing
@@ -20,10 +23,6 @@ from holdall.values.answers import Node, Nodes, Table
 from holdall.values.errors import BadQuery, WorkerFault
 from holdall.values.spans import Span
 from holdall.verbs.locate import lines_of
-from holdall.verbs.sql_ask import Asked
-from holdall.verbs.sql_rows import fair_cap
-from holdall.verbs.sql_source import kind_so_far
-from holdall.verbs.sql_worker import Answer, OutOfTime, SqlWorker
 
 __all__ = ["SqlWorker", "query_path", "query_sql"]
 

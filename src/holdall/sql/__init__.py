@@ -1,0 +1,1 @@
+"""SQL over kept outputs: DuckDB in a confined process."""

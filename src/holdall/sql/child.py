@@ -1,0 +1,710 @@
+"""The process that runs SQL: one query at a time, each in a database of its own, until the parent goes away.
+
+It gives up writing files, outliving its parent and unbounded memory before it runs any SQL; statements are checked on
+DuckDB's own parse; the output becomes the table `t` in the first way that works.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import re
+import resource
+import select
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+from holdall.sql.results import (
+    Blame,
+    Rows,
+    blame,
+    count_rows,
+    first_rows,
+    in_few_words,
+    is_hopeless,
+    is_too_small,
+    missing_name,
+)
+from holdall.text.numbers import plural
+
+# What the process that runs SQL gives up before it runs any: writing files, outliving its parent, all the memory.
+#
+# DuckDB is told to leave everything else alone; these are the limits that hold even where it does not. Each is
+# taken as
+# far as the system has it, and none is ever loosened again but the memory, which is set for each query.
+
+
+_LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446  # the same on every Linux architecture
+_NO_NEW_PRIVILEGES = 38
+# Bits of LANDLOCK_ACCESS_FS_*: write a file; remove, make and move anything; truncate. In the order of the kernel's
+# versions, which each know some more of them.
+_WRITES = {1: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12), 2: (13,), 3: (14,)}
+_HEADROOM = 1 << 30  # what libraries, stacks and the rows on their way out may take besides DuckDB's own limit
+
+
+def guard(parent: int) -> None:
+    """`parent` is the descriptor of the connection to the parent: when that ends, so does this process."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    forbid_writing()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def limit_memory(limit: int) -> None:
+    """DuckDB keeps to `limit` by itself; this stops what is allocated around it."""
+    if sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = 2 * limit + _HEADROOM
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+
+
+def forbid_writing() -> bool:
+    """No file can be written, truncated, made or removed by this process any more, whoever owns it. Linux 5.13 on.
+
+    The descriptor of the output is read-only, but a path that leads to it could be opened anew for writing.
+    """
+    if sys.platform != "linux":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    version: int = libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
+    rights = sum(1 << bit for since, bits in _WRITES.items() if since <= version for bit in bits)
+    if not rights:
+        return False
+    handled = struct.pack("Q", rights)
+    ruleset: int = libc.syscall(_LANDLOCK_CREATE, handled, ctypes.c_size_t(len(handled)), 0)
+    if ruleset < 0:
+        return False
+    try:
+        libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        return libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0) == 0
+    finally:
+        os.close(ruleset)
+
+
+def _end_with(parent: int) -> None:
+    watch = select.poll()
+    watch.register(parent, 0)  # only the end of the connection wakes it
+    watch.poll()
+    os._exit(0)
+
+
+# The members of objects as columns, where not all that stands beside them are objects.
+#
+# DuckDB makes columns of records only where each value is one; else the table has the one column `value`, or the
+# lines.
+# SQL that names members of those which are objects is answered all the same: the rest stays in the table as rows
+# without
+# members, and how many those are is told in a note.
+
+
+NOTE = (
+    "The members of objects are columns of t: texts, numbers and booleans as such, all else as JSON. Of a name that "
+    "an object has twice the first one counts."
+)
+_MOST = 1000  # columns
+_WHOLE, _SIGNED = frozenset({"UBIGINT"}), frozenset({"UBIGINT", "BIGINT"})
+_NUMBERS = frozenset({"UBIGINT", "BIGINT", "DOUBLE"})
+_NO_NAME = re.compile(r"[\x00]|\A\Z")  # no column is called so
+
+
+def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
+    """`values` is a SELECT with the column `json`, null where a row is no JSON; `whole` are columns of it to keep."""
+    kept = {name.strip().casefold() for name in whole.split(",")}
+    found = duck.execute(
+        f"select key, list(distinct type) from (select json, row_number() over () as n from ({values})) as o, "  # noqa: S608 - of our own parts
+        "json_each(case when json_type(o.json) = 'OBJECT' then o.json end) as e "
+        "group by key order by min(n), min(e.rowid)"
+    ).fetchall()
+    others = duck.execute(
+        f"select count(*) from ({values}) where json is null or json_type(json) <> 'OBJECT'"  # noqa: S608
+    ).fetchone()[0]
+    columns: list[str] = []
+    for key, types in found[:_MOST]:
+        name = _free_name(key, kept)
+        if name:
+            kept.add(name.casefold())
+            columns.append(f"{_extracted(key, frozenset(types))} as {_identifier(name)}")
+    if others:
+        are = "is" if others == 1 else "are"
+        notes.append(f"{plural(others, 'row')} of t {are} no object: null in all columns but {whole}.")
+    if len(found) > _MOST:
+        notes.append(f"Members with more than {_MOST:,} names: only the first ones are columns.")
+    return f"select {', '.join([whole, *columns])} from ({values})"  # noqa: S608
+
+
+def _free_name(key: str, taken: set[str]) -> str:
+    """Names that differ only in case are told apart by a number, as DuckDB does it."""
+    if _NO_NAME.search(key):
+        return ""
+    name, number = key, 0
+    while name.casefold() in taken:
+        number += 1
+        name = f"{key}_{number}"
+    return name
+
+
+def _extracted(key: str, types: frozenset[str]) -> str:
+    """The member as its own type where all have that one, else as JSON: nothing becomes null that is a value."""
+    place = "'/" + key.replace("~", "~0").replace("/", "~1").replace("'", "''") + "'"
+    types -= {"NULL"}
+    text = f"json_extract_string(json, {place})"
+    if types <= {"VARCHAR"}:
+        return text
+    if types <= {"BOOLEAN"}:
+        return f"cast({text} as boolean)"
+    if types <= _NUMBERS:
+        return f"cast({text} as {'UBIGINT' if types <= _WHOLE else 'HUGEINT' if types <= _SIGNED else 'DOUBLE'})"
+    return f"json_extract(json, {place})"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# How the output becomes the table `t`: ways to read it, to be tried in order until one can.
+#
+# Each way is a SELECT over one of DuckDB's readers. A later way reads what an earlier one cannot, with less of it
+# typed;
+# it says so in a note. No way leaves out a row: what none can read is an error.
+
+
+SAMPLE = 20480  # records that DuckDB looks at to tell the columns
+_WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
+_LEAST_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
+_LEAST_LINE = 2_000_000  # DuckDB's own limit for one line
+_LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
+_FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
+_RENAMED = re.compile(r"(.+)_[0-9]+", re.DOTALL)
+
+VALUE = "value"
+Columns = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows), object (one row)
+    or members (one row for each, as key and value)."""
+
+    form: str
+    path: str
+    identity: tuple[int, ...] = ()  # the same for the same bytes
+    size: int = 0
+    longest_line: int = 0
+    object_size: int = 0
+    delimiter: str = ","
+    prefixed: bool = False  # each line begins with a letter that is not part of it, so that none is empty
+    records: bool = False  # most of the lines are JSON
+    escaped: bool = False  # \\r, \\x1f and \\x1e are written as \\x1er, \\x1eu and \\x1ee
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`select` makes the SELECT; looking for the columns costs time, and may raise DuckDB's errors."""
+
+    select: Callable[[], str]
+    note: str = ""
+    sampled: bool = False  # it may lack columns that a later way has
+    whole_values: bool = False  # each value stands in the one column VALUE
+    members: bool = False  # only for SQL that names members which the other ways do not give
+
+
+Known = dict[tuple[object, ...], Columns]
+"""The columns of what was looked at before."""
+
+
+def ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Way]:
+    """What a way finds out while it makes its SELECT goes to the notes."""
+    if shape.form == "lines":
+        yield Way(partial(_lines, shape))
+        if shape.records:
+            json = "case when json_valid(text) then text::json end as json"
+            values = f"select line_no, text, {json} from ({_lines(shape)})"  # noqa: S608 - of our own parts
+            yield Way(partial(members_select, duck, values, "line_no, text", notes), NOTE, members=True)
+    elif shape.form == "csv":
+        yield from _csv_ways(shape)
+    elif shape.form == "members":
+        yield Way(partial(_members, shape))
+    else:
+        yield from _json_ways(duck, shape, known, notes)
+
+
+def columns_of(duck: Any, select: str) -> Columns:
+    return [(row[0], row[1]) for row in duck.execute(f"describe {select}").fetchall()]
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+# ── Lines ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lines(shape: Shape) -> str:
+    """Read as CSV of one column, with a delimiter that does not occur. Lines are numbered as they are read."""
+    longest = max(_LEAST_LINE, shape.longest_line + 1024)
+    text = "substring(text, 2)" if shape.prefixed else "text"
+    if shape.escaped:
+        # The escaped escape comes last: what it leaves must not be taken for an escape.
+        for mark, code in (("r", 13), ("u", 31), ("e", 30)):
+            text = f"replace({text}, chr(30) || '{mark}', chr({code}))"
+    return (
+        f"from read_csv({quoted(shape.path)}, "
+        "columns={'text': 'VARCHAR'}, delim='\x1f', nullstr='\x1e', quote='', escape='', comment='', header=false, "
+        f"auto_detect=false, strict_mode=true, max_line_size={longest}, buffer_size={max(2 * longest, 32_000_000)}) "
+        f"select row_number() over () as line_no, {text} as text"
+    )
+
+
+# ── CSV ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _csv_ways(shape: Shape) -> Iterator[Way]:
+    # Left to itself DuckDB leaves out lines that it takes for comments or for a preface.
+    longest = max(_LEAST_LINE, 2 * shape.longest_line)
+    common = f"{quoted(shape.path)}, delim={quoted(shape.delimiter)}, comment='', skip=0, max_line_size={longest}"
+    reads = "from read_csv({})".format
+    quotes = "quote='\"', escape='\"'"
+    yield Way(partial(reads, f"{common}, {quotes}"))
+    yield Way(partial(reads, common), "Quotes are not used here as CSV has it; DuckDB's guess is followed.")
+    yield Way(
+        partial(reads, f"{common}, {quotes}, all_varchar=true, null_padding=true, parallel=false"),
+        "Every column is text, because the types or the number of values differ between rows: "
+        "use try_cast(column as double) and the like. Values that are missing at the end of a row are null.",
+    )
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Way]:
+    whole = shape.size <= _WHOLE_SAMPLE
+    sample = -1 if whole else SAMPLE
+    yield Way(partial(_with_known_columns, duck, shape, sample, known, notes), sampled=not whole)
+    yield Way(partial(_with_found_columns, duck, shape, sample), sampled=not whole)
+    if not whole:
+        yield Way(partial(_with_found_columns, duck, shape, -1))
+    yield Way(
+        partial(_one_column, shape),
+        "Here t has the one column value, of type JSON: value->>'$.name' is a member as text, value->'$.items' a "
+        "part as JSON.",
+        whole_values=True,
+    )
+    values = f"select *, value as json from ({_one_column(shape)})"  # noqa: S608 - of our own parts
+    yield Way(partial(members_select, duck, values, VALUE, notes), NOTE, members=True)
+
+
+def _read_json(shape: Shape, sample: int, more: str = "") -> str:
+    return (
+        f"read_json({quoted(shape.path)}, format='{_FORMATS[shape.form]}', sample_size={sample}, "
+        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)}{more})"
+    )
+
+
+def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, notes: list[str]) -> str:
+    """Columns written out are not looked for again by every statement over t."""
+    key = (*shape.identity, shape.form, sample)
+    columns = known.get(key)
+    if columns is None:
+        if len(known) > 100:
+            known.clear()
+        columns = known[key] = columns_of(duck, f"from {_read_json(shape, sample)}")
+    if _is_one_value(duck, shape, sample, columns):
+        return f"from {_read_json(shape, sample)} select json as value"
+    if _has_renamed(columns):
+        notes.append("Names that differ only in case are told apart by a number: see describe t.")
+        return f"from {_read_json(shape, sample)}"
+    untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
+    if untyped:
+        notes.append(
+            f"Too varied to be typed, so of type JSON: {', '.join(untyped[:10])}. Reach in with column->'$.name' and "
+            "->>, or make a table of it with at."
+        )
+    listed = ", ".join(f"{quoted(name)}: {quoted(_bearable(kind))}" for name, kind in columns)
+    return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
+
+
+def _bearable(kind: str) -> str:
+    """The type, or JSON for one of absurd length; a list stays a list, so that len and unnest mean what they say."""
+    if len(kind) <= _LONGEST_TYPE:
+        return kind
+    return "JSON" + "[]" * ((len(kind) - len(kind.rstrip("[]"))) // 2)
+
+
+def _with_found_columns(duck: Any, shape: Shape, sample: int) -> str:
+    """Where the types alone do not tell how to read them, such as dates that begin with the day."""
+    reader = _read_json(shape, sample)
+    one_value = _is_one_value(duck, shape, sample, columns_of(duck, f"from {reader}"))
+    return f"from {reader} select {'json as value' if one_value else '*'}"
+
+
+def _one_column(shape: Shape) -> str:
+    return (
+        f"from read_json_objects({quoted(shape.path)}, format='{_FORMATS[shape.form]}', "
+        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)}) select json as value"
+    )
+
+
+def _members(shape: Shape) -> str:
+    # Members of one object rarely share a type, and a type that fits all of them would hide what each one has.
+    typed = ", columns={'key': 'VARCHAR', 'value': 'JSON'}"
+    return f"from {_read_json(shape, 1, typed)}"
+
+
+def _is_one_value(duck: Any, shape: Shape, sample: int, columns: Columns) -> bool:
+    """DuckDB calls the column `json` where the values are no objects; unless they are, with a member of that name."""
+    if [name for name, _ in columns] != ["json"]:
+        return False
+    try:
+        return [name for name, _ in columns_of(duck, f"from {_read_json(shape, sample, ', records=true')}")] != ["json"]
+    except Exception:  # whatever DuckDB says to this question: the values are not records
+        return True
+
+
+def _has_renamed(columns: Columns) -> bool:
+    """Whether names that differ only in case were made different: such columns are found by position alone."""
+    folded = {name.casefold() for name, _ in columns}
+    stems = (_RENAMED.fullmatch(name.casefold()) for name, _ in columns)
+    return any(stem is not None and stem[1] in folded for stem in stems)
+
+
+# Whether a piece of SQL is one that only reads the table. Decided on DuckDB's own parse of it, never on its words.
+#
+# DuckDB counts `with x as (copy … to …) select …` as a SELECT, and the one file that a query may read is one that
+# it
+# could write: so every node of the query must be of a kind that reads. Functions that run SQL given as text would
+# get
+# around this, and those that show settings would show paths of this machine.
+
+
+_READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_REFUSED_FUNCTIONS = frozenset(
+    {
+        "query", "query_table", "json_execute_serialized_sql",
+        "current_setting", "duckdb_settings", "duckdb_extensions", "duckdb_secrets", "which_secret",
+    }
+)  # fmt: skip
+_END = re.compile(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
+_EXAMPLE = "select count(*) from t"
+_ONLY = "only one SELECT is run (also WITH, FROM, VALUES, DESCRIBE t or SUMMARIZE t)"
+
+
+class NotOneSelect(Exception):
+    """The message says what it is instead."""
+
+
+def one_select(duck: Any, sql: str) -> str:
+    """The statement without what stands after it. Raises NotOneSelect, or DuckDB's error where it does not parse."""
+    statements = duck.extract_statements(sql)
+    if not statements:
+        raise NotOneSelect(f"the SQL is empty; {_ONLY}, for example: {_EXAMPLE}")
+    if len(statements) > 1:
+        raise NotOneSelect(f"{_ONLY}; these are {len(statements)} statements")
+    kind: str = statements[0].type.name
+    if kind == "MULTI":
+        raise NotOneSelect("PIVOT needs its values here: pivot t on x in ('a', 'b') using count(*)")
+    if kind != "SELECT":
+        raise NotOneSelect(f"{_ONLY}; this is {kind}")
+    statement: str = statements[0].query
+    tree = _parsed(duck, statement)
+    parsed: dict[str, Any] = json.loads(tree)
+    if parsed.get("error", True):
+        raise NotOneSelect(f"{_ONLY}; {parsed.get('error_message', 'this is something else')}")
+    for node in _objects(parsed):
+        _refuse_what_does_more(node)
+    # What looks like the end may be the inside of a text in quotes: cut only where the meaning stays.
+    shorter = _END.sub("", statement)
+    return shorter if _parsed(duck, shorter) == tree else statement
+
+
+def _parsed(duck: Any, statement: str) -> str:
+    return duck.execute("select json_serialize_sql(?)", [statement]).fetchone()[0]
+
+
+def _refuse_what_does_more(node: dict[str, Any]) -> None:
+    kind = node.get("type")
+    if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _READING_NODES:
+        raise NotOneSelect(f"{_ONLY}; a part of this is {kind.removesuffix('_NODE').removesuffix('_QUERY')}")
+    function = node.get("function_name")
+    if isinstance(function, str) and function.casefold() in _REFUSED_FUNCTIONS:
+        raise NotOneSelect(f"the function {function} is not available here; the table is t")
+
+
+def _objects(parsed: Any) -> Iterator[dict[str, Any]]:
+    """Every object in it, without recursion: SQL nests as deep as it likes."""
+    waiting: list[Any] = [parsed]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            members = cast("dict[str, Any]", value)
+            yield members
+            waiting.extend(members.values())
+        elif isinstance(value, list):
+            waiting.extend(cast("list[Any]", value))
+
+
+# One query against one output, inside the process that runs SQL: check it, make `t`, fetch its first rows, count.
+#
+# Ways to read the output are tried in order; which one it was is told in the notes. Every fault of DuckDB leaves as
+# Refused, told for the one who wrote the SQL.
+
+
+_STAR = re.compile(r"(?<!\()\*")  # of a select, not of a count
+_COLUMNS_TOLD = 40
+_TYPE_TOLD = 60  # characters
+_SEARCHED_AT_ONCE = 4 * 1024 * 1024
+
+
+class Refused(Exception):
+    """`blamed` tells whose fault it is; `columns` those of t, where knowing them may help; `missing` one it lacks."""
+
+    def __init__(self, blamed: Blame, message: str, columns: str = "", missing: str = "") -> None:
+        self.blamed: Blame = blamed
+        self.columns = columns
+        self.missing = missing
+        super().__init__(message)
+
+
+class Query:
+    def __init__(self, engine: Any, duck: Any, request: dict[str, Any], descriptor: int, known: Known) -> None:
+        self.notes: list[str] = []
+        self._fault: type[Exception] = engine.Error
+        self._duck = duck
+        self._descriptor = descriptor
+        self._max_rows: int = request["max_rows"]
+        self._max_bytes: int | None = request["max_bytes"]
+        self._known = known
+        self._shape = Shape(path=f"/dev/fd/{descriptor}", identity=_identity(descriptor), **request["shape"])
+        self._reason = ""  # why the output could not be read as it was first taken for
+        self._too_small = False  # the limit for one JSON value has been met
+        self._needs_whole_values = False  # the SQL names the column that only the last way has
+        self._needs_all_columns = False  # the SQL names a member that the sample does not have
+        self._needs_members = False  # the SQL names members, and t has only whole values or lines
+        self._statement = self._checked(request["sql"])
+
+    def first_rows(self) -> Rows:
+        for way in self._ways():
+            if not self._is_called_for(way):
+                continue
+            self.notes.clear()
+            try:
+                self._duck.execute(f"create or replace view t as {way.select()}")
+                found = first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
+            except self._fault as fault:
+                if not self._is_worth_another_way(way, fault):
+                    raise self._refused(fault) from None
+            else:
+                self._tell_how(way)
+                return found
+        raise Refused("source", self._reason)
+
+    def _is_called_for(self, way: Way) -> bool:
+        if way.members or self._needs_members:
+            return way.members and self._needs_members
+        return not (self._needs_all_columns and way.sampled) and (way.whole_values or not self._needs_whole_values)
+
+    def count(self) -> int | None:
+        """All rows; None where counting them fails."""
+        try:
+            return count_rows(self._duck, self._statement)
+        except self._fault:
+            return None
+
+    def _checked(self, sql: str) -> str:
+        try:
+            return one_select(self._duck, sql)
+        except NotOneSelect as refused:
+            raise Refused("query", str(refused)) from None
+        except self._fault as fault:
+            raise self._refused(fault) from None
+
+    def _ways(self) -> Iterator[Way]:
+        for way in ways(self._duck, self._shape, self._known, self.notes):
+            if self._too_small:
+                break
+            yield way
+        if self._too_small:
+            self._shape = replace(self._shape, object_size=self._shape.size + 1024)
+            yield from ways(self._duck, self._shape, self._known, self.notes)
+
+    def _is_worth_another_way(self, way: Way, fault: Exception) -> bool:
+        name, message = type(fault).__name__, str(fault)
+        if blame(name, message, self._shape.path) == "source":
+            self._reason = in_few_words(name, message, self._shape.path)
+            self._too_small = is_too_small(message) and not self._too_small
+            return not is_hopeless(message)
+        missing = missing_name(name, message)
+        if missing == VALUE and not way.whole_values and self._shape.form in ("ndjson", "array", "object"):
+            self._needs_whole_values = True
+            return True
+        if not missing or way.members or not self._occurs(missing):
+            return False
+        self._needs_members = self._has_no_members()
+        self._needs_all_columns = way.sampled
+        return self._needs_members or self._needs_all_columns
+
+    def _has_no_members(self) -> bool:
+        """Whether t has whole values or lines instead of the members that objects in it may have."""
+        try:
+            names = [name for name, _ in columns_of(self._duck, "t")]
+        except self._fault:
+            return False
+        return names == [VALUE] or (names == ["line_no", "text"] and self._shape.records)
+
+    def _occurs(self, name: str) -> bool:
+        """Whether the output has that name somewhere, in quotes: to look at every record for it takes far longer."""
+        if not name:
+            return False
+        wanted = f'"{name}"'.encode()
+        at, kept = 0, b""
+        while piece := os.pread(self._descriptor, _SEARCHED_AT_ONCE, at):
+            if wanted in kept + piece:
+                return True
+            at += len(piece)
+            kept = piece[-len(wanted) :]
+        return False
+
+    def _refused(self, fault: Exception) -> Refused:
+        name, message = type(fault).__name__, str(fault)
+        told = in_few_words(name, message, self._shape.path)
+        blamed = blame(name, message, self._shape.path)
+        if self._reason and blamed == "query":
+            told += f". (t is not what the data look like, because: {self._reason})"
+        columns = self._columns() if name in ("BinderException", "CatalogException") else ""
+        return Refused(blamed, told, columns, missing_name(name, message))
+
+    def _columns(self) -> str:
+        try:
+            columns = columns_of(self._duck, "t")
+        except self._fault:
+            return ""
+        told = ", ".join(
+            f"{name} {kind[:_TYPE_TOLD]}{'…' * (len(kind) > _TYPE_TOLD)}" for name, kind in columns[:_COLUMNS_TOLD]
+        )
+        return told + (f", … ({len(columns) - _COLUMNS_TOLD} more)" if len(columns) > _COLUMNS_TOLD else "")
+
+    def _tell_how(self, way: Way) -> None:
+        if way.note:
+            self.notes.append(f"{way.note} ({self._reason})" if self._reason else way.note)
+        if way.sampled and _STAR.search(self._statement):
+            self.notes.append(
+                f"The columns come from the first {SAMPLE:,} records; a member that only later ones have is found "
+                "once the SQL names it."
+            )
+
+
+def _identity(descriptor: int) -> tuple[int, ...]:
+    status = os.fstat(descriptor)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+# The process that runs SQL: one query at a time, each in a database of its own, until the parent goes away.
+#
+# Asked and answered over the socket that is its standard input: one byte with the descriptor of the data, then
+# frames of
+# a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
+# where
+# rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that
+# descriptor.
+
+
+LENGTH_BYTES = 4  # that tell the length of a frame
+
+
+def main() -> None:
+    connection = socket.socket(fileno=0)
+    guard(connection.fileno())
+    known: Known = {}
+    while (descriptor := _receive_descriptor(connection)) is not None:
+        try:
+            request = json.loads(_receive(connection))
+            _send(connection, {})  # from here on, what goes wrong is the query's doing
+            _serve(connection, request, descriptor, known)
+        finally:
+            os.close(descriptor)
+
+
+def _serve(connection: socket.socket, request: dict[str, Any], descriptor: int, known: Known) -> None:
+    try:
+        engine = load_engine()
+    except ImportError as missing:
+        _send(connection, {"error": "missing", "message": str(missing)})
+        return
+    limit_memory(request["memory_bytes"])
+    duck = open_database(engine, request["memory_bytes"], f"/dev/fd/{descriptor}")
+    try:
+        query = Query(engine, duck, request, descriptor, known)
+        found = query.first_rows()
+        total = None if found.more else len(found.rows)
+        _send(connection, {**asdict(found), "total": total, "notes": query.notes})
+        if found.more:
+            _send(connection, {"total": query.count()})
+    except Refused as refused:
+        told = {"message": str(refused), "columns": refused.columns, "missing": refused.missing}
+        _send(connection, {"error": refused.blamed, **told})
+    except MemoryError:
+        _send(connection, {"error": "memory", "message": "", "columns": ""})
+    finally:
+        duck.close()
+
+
+def load_engine() -> Any:
+    try:
+        # The compiled module alone: the Python layer around it takes 0.2 s to import, and nothing of it is used here.
+        return importlib.import_module("_duckdb")
+    except ImportError:
+        return importlib.import_module("duckdb")
+
+
+def open_database(engine: Any, memory_bytes: int, path: str) -> Any:
+    """An empty database that can read `path` and do nothing else."""
+    duck = engine.connect(
+        config={
+            "memory_limit": f"{memory_bytes}B",
+            "threads": 2,
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "python_enable_replacements": False,
+        }
+    )
+    with contextlib.suppress(engine.Error):  # other versions may not know it, and not need it
+        # It moves a cast into the reader, where try_cast fails on the first value that it should turn into null.
+        duck.execute("set disabled_optimizers='type_pushdown'")
+    duck.execute(f"set allowed_paths=['{path}']")
+    duck.execute("set enable_external_access=false")
+    duck.execute("set timezone='UTC'")
+    duck.execute("set lock_configuration=true")
+    return duck
+
+
+def _receive_descriptor(connection: socket.socket) -> int | None:
+    """The descriptor of the next query's data; None when the parent has gone."""
+    _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+    return descriptors[0] if descriptors else None
+
+
+def _receive(connection: socket.socket) -> bytes:
+    return _exactly(connection, int.from_bytes(_exactly(connection, LENGTH_BYTES), "big"))
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        piece = connection.recv(size - len(received))
+        if not piece:
+            os._exit(0)  # the parent has gone in the middle of a sentence
+        received += piece
+    return bytes(received)
+
+
+def _send(connection: socket.socket, answer: dict[str, Any]) -> None:
+    data = json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    connection.sendall(len(data).to_bytes(LENGTH_BYTES, "big") + data)
