@@ -15,7 +15,7 @@ from holdall.values.answers import Found, Group
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.verbs.grep import grep
 from holdall.verbs.read import read
-from holdall.verbs.slice import slice as cut
+from holdall.verbs.read import slice as cut
 from tests.requirements import requirement
 from tests.support import reader_of
 

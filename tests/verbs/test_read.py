@@ -14,8 +14,7 @@ from holdall.text.tokens import default_tokenizer
 from holdall.values.answers import Passage
 from holdall.values.errors import BadRange, WrongUse
 from holdall.values.spans import Span
-from holdall.verbs.bounds import Bounds
-from holdall.verbs.read import read
+from holdall.verbs.read import Bounds, read
 from tests.requirements import requirement
 from tests.support import reader_of
 

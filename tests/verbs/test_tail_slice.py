@@ -6,10 +6,8 @@ import pytest
 
 from holdall.values.errors import AnchorNotFound, BadRange
 from holdall.values.spans import Span
-from holdall.verbs.bounds import Bounds
-from holdall.verbs.read import read
-from holdall.verbs.slice import slice as cut
-from holdall.verbs.tail import tail
+from holdall.verbs.read import Bounds, read, tail
+from holdall.verbs.read import slice as cut
 from tests.requirements import requirement
 from tests.support import reader_of
 

@@ -11,8 +11,7 @@ from holdall.policy.decide import BY_DIALECT, Limits
 from holdall.text.tokens import Estimate
 from holdall.values.errors import NoModel, UnknownHandle
 from holdall.values.outputs import Facts, Measure, Origin
-from holdall.verbs.glimpse import glimpse
-from holdall.verbs.paragraphs import with_paragraphs
+from holdall.verbs.glimpse import glimpse, with_paragraphs
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.reference import context_ref, function_call_record

@@ -17,8 +17,8 @@ from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.verbs.bounds import Bounds
 from holdall.verbs.glimpse import whole_text
+from holdall.verbs.read import Bounds
 from holdall.wire.answers import (
     Frame,
     Seen,

@@ -21,7 +21,7 @@ from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.values.errors import SessionClosed
 from holdall.values.outputs import Facts
 from holdall.values.settings import Settings, ToolPolicy
-from holdall.verbs.bounds import UNBOUNDED, Bounds
+from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect
 
 Answer = TypeVar("Answer")

@@ -18,13 +18,10 @@ from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, sho
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.verbs.bounds import Bounds
 from holdall.verbs.grep import grep
 from holdall.verbs.query import query_path, query_sql
-from holdall.verbs.read import locate, passage, read
-from holdall.verbs.slice import DEFAULT_WINDOW
-from holdall.verbs.slice import slice as cut
-from holdall.verbs.tail import DEFAULT_LINES, tail
+from holdall.verbs.read import DEFAULT_LINES, DEFAULT_WINDOW, Bounds, locate, passage, read, tail
+from holdall.verbs.read import slice as cut
 from holdall.wire.tool import Ask
 
 Fetched = Passage | Found | Table | Nodes

@@ -15,7 +15,7 @@ from holdall.values.answers import Found, Passage, shown_by
 from holdall.values.chat import ToolCall
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts
-from holdall.verbs.bounds import Bounds
+from holdall.verbs.read import Bounds
 from holdall.wire.answers import Frame, Seen, found_answer, passage_answer, tag_for
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.read_grep import GREP, READ, go_on, no_such_file

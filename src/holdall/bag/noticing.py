@@ -8,8 +8,7 @@ from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts
-from holdall.verbs.glimpse import glimpse
-from holdall.verbs.paragraphs import with_paragraphs
+from holdall.verbs.glimpse import glimpse, with_paragraphs
 from holdall.wire.answers import line_of
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
 from holdall.wire.view import View

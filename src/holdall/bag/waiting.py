@@ -11,7 +11,7 @@ from holdall.bag.dispatch import Dispatched, Dispatching
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.events import Event
-from holdall.verbs.lookout import Lookout
+from holdall.verbs.grep import Lookout
 from holdall.wire.tool import Ask
 from holdall.wire.waits import StillRunning, Waited
 

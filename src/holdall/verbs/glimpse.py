@@ -1,16 +1,55 @@
-"""The two ends of an output, its outline, and whether all of it would fit: what a notice is built from."""
+"""What a notice is built from: the two ends of an output, its outline, whether all of it would fit, and lines that
+look like errors with what stands around them.
+"""
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 from holdall.formats import Outline, Room, outline
 from holdall.policy.decide import Fits, Limits, decide
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Tokenizer
+from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError
 from holdall.verbs.locate import line_of_byte
 from holdall.wire.frugal import counter
 from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
+
+# Lines that look like errors together with what stands around them, for notices that show paragraphs.
+
+
+_BEFORE, _AFTER = 400, 800  # bytes of a paragraph before and after the line that looks like an error
+
+
+def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]) -> View:
+    """The view with each error as its paragraph, each paragraph once, and a tag that occurs in none of them."""
+    found = view.outline.errors if view.outline is not None else ()
+    paragraphs = tuple(dict.fromkeys(_paragraph(reader, byte) for byte, _ in found))
+    tag = view.tag
+    shown = "\n".join(text for _, text in paragraphs) + view.head.decode("utf-8", "replace")
+    shown += view.tail.decode("utf-8", "replace")
+    while tag in shown:
+        tag = new_tag()
+    return replace(view, errors=paragraphs, tag=tag)
+
+
+def _paragraph(reader: OutputReader, byte: int) -> tuple[int, str]:
+    """The lines around an error up to the next blank ones, at most so many bytes of them; and their first line."""
+    before, after = reader.read(max(0, byte - _BEFORE), byte), reader.read(byte, byte + _AFTER)
+    blank = before.rfind(b"\n\n")
+    if blank >= 0:
+        start = byte - len(before) + blank + 2
+    else:
+        start = 0 if byte <= _BEFORE else byte - len(before) + before.find(b"\n") + 1
+    blank = after.find(b"\n\n")
+    if blank < 0:
+        blank = after.rfind(b"\n") if len(after) == _AFTER and b"\n" in after else len(after)
+    return line_of_byte(reader, start), decode(reader.read(start, byte + blank))[0].rstrip("\n")
+
+
+# The two ends of an output, its outline, and whether all of it would fit: what a notice is built from.
+
 
 # What a notice says besides the outline, in tokens; where few may be said, the outline still gets a quarter of them.
 _BESIDES, _BESIDES_JSON = 240, 205  # the first lines of JSON tell little, and are short

@@ -1,19 +1,89 @@
-"""Read a range: by lines, bytes or characters, whatever the shape of the output.
-
-An answer that is bounded ends at a line end where it can; a line that is longer than the answer is continued by its
-byte offset. `Target` is the range found, before a byte of it is read: a command streams it, however large it is.
+"""Read a range of an output: by lines, bytes or characters, from its end, or around a text that stands in it; and how
+large an answer may be. Whatever the shape of the output, every byte can be reached.
 """
 
+import mmap
 from dataclasses import dataclass
+
+import stringzilla
 
 from holdall.store.protocol import OutputReader
 from holdall.text import ranges
+from holdall.text.excerpt import beginning, ending
+from holdall.text.ranges import whole_number
+from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode
 from holdall.values.answers import Passage
-from holdall.values.errors import WrongUse
-from holdall.values.spans import Span
-from holdall.verbs.bounds import UNBOUNDED, Bounds
-from holdall.verbs.locate import byte_of_char, byte_of_line, chars_of, line_of_byte, lines_of
+from holdall.values.errors import AnchorNotFound, BadRange, WrongUse
+from holdall.values.outputs import Measure
+from holdall.values.spans import Ask, Span
+from holdall.verbs.locate import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
+
+# How large an answer may be, and how bytes are cut to fit: at a line end, or in a long line at a character.
+#
+# A cut is never silent: whoever cuts says where to go on.
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """None means no bound. Tokens need a tokenizer to be counted with."""
+
+    most_bytes: int | None = 16 * 1024
+    most_tokens: int | None = None
+    tokenizer: Tokenizer | None = None
+
+    def fits(self, data: bytes) -> bool:
+        if self.most_bytes is not None and len(data) > self.most_bytes:
+            return False
+        return self._tokens(data) <= (self.most_tokens or 0) if self._counts(len(data)) else True
+
+    def share(self, measure: Measure) -> int | None:
+        """Bytes for an answer that is not counted token by token: by the mix of this very output."""
+        if self.most_bytes is None or self.most_tokens is None:
+            return self.most_bytes
+        per_token = measure.bytes / measure.tokens if measure.tokens else 4.0
+        return max(min(256, self.most_bytes), min(self.most_bytes, int(self.most_tokens * per_token)))
+
+    def first(self, data: bytes) -> bytes:
+        """The longest beginning that fits: whole lines where at least one fits, else whole characters."""
+        kept = data if self.most_bytes is None else beginning(data, self.most_bytes).data
+        while self._counts(len(kept)) and (tokens := self._tokens(kept)) > (self.most_tokens or 0):
+            kept = beginning(kept, _smaller(len(kept), tokens, self.most_tokens or 0)).data
+        if len(kept) < len(data) and data[len(kept) - 1 : len(kept)] != b"\n":
+            newline = kept.rfind(b"\n")
+            kept = kept[: newline + 1] if newline >= 0 else kept
+        return kept
+
+    def last(self, data: bytes) -> bytes:
+        """The longest ending that fits, likewise."""
+        kept = data if self.most_bytes is None else ending(data, self.most_bytes).data
+        while self._counts(len(kept)) and (tokens := self._tokens(kept)) > (self.most_tokens or 0):
+            kept = ending(kept, _smaller(len(kept), tokens, self.most_tokens or 0)).data
+        if len(kept) < len(data) and data[len(data) - len(kept) - 1 :][:1] != b"\n":
+            newline = kept.find(b"\n")
+            kept = kept[newline + 1 :] if 0 <= newline < len(kept) - 1 else kept
+        return kept
+
+    def _counts(self, size: int) -> bool:
+        return self.most_tokens is not None and self.tokenizer is not None and size > self.most_tokens
+
+    def _tokens(self, data: bytes) -> int:
+        return count_in_pieces(self.tokenizer, data.decode("utf-8", "replace")) if self.tokenizer else 0
+
+
+UNBOUNDED = Bounds(most_bytes=None)
+
+
+def _smaller(size: int, tokens: int, allowed: int) -> int:
+    """A little under the proportional share, so that two or three rounds are enough."""
+    return max(1, min(size - 1, int(size * allowed / tokens * 0.97)))
+
+
+# Read a range: by lines, bytes or characters, whatever the shape of the output.
+#
+# An answer that is bounded ends at a line end where it can; a line that is longer than the answer is continued by
+# its
+# byte offset. `Target` is the range found, before a byte of it is read: a command streams it, however large it is.
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +187,102 @@ def _next(reader: OutputReader, target: Target, shown: Span) -> str:
         return f"chars={chars_of(reader, Span(at, at)).start}:{target.end}"
     # Inside a long line there is no line number to go on from.
     return f"bytes={at}:{target.end if target.unit == 'bytes' else target.span.end}"
+
+
+# The end of an output: its last lines, or as much of them as an answer holds.
+#
+# Where not all of it fits, the end wins; `next` is the range just before it.
+
+
+DEFAULT_LINES = 10
+
+
+def tail(reader: OutputReader, lines: int = DEFAULT_LINES, *, bounds: Bounds = UNBOUNDED) -> Passage:
+    count = whole_number(lines, name="the number of lines")
+    if count == 0 or reader.totals.bytes == 0:
+        end = reader.totals.bytes
+        return passage(reader, Span(end, end), b"", past_end=True)
+    span = locate(reader, lines=Ask(-count, None)).span
+    start = span.start
+    if bounds.most_bytes is not None:
+        start = max(start, span.end - bounds.most_bytes - 1)
+    data = reader.read(start, span.end)
+    data = data if start == span.start and bounds.fits(data) else bounds.last(data)
+    shown = Span(span.end - len(data), span.end)
+    before = f"bytes={span.start}:{shown.start}" if shown.start > span.start else ""
+    return passage(reader, shown, data, going_on=before)
+
+
+# Cut a piece out by characters: from a position, or around a text that stands in it.
+#
+# The anchor is a string, never a pattern. `window` is how many characters stand around it, half on each side.
+
+
+DEFAULT_WINDOW = 1000
+
+
+def slice(
+    reader: OutputReader,
+    *,
+    start: int | None = None,
+    length: int | None = None,
+    anchor: str | None = None,
+    window: int = DEFAULT_WINDOW,
+    match_index: int = 0,
+    bounds: Bounds = UNBOUNDED,
+) -> Passage:
+    if anchor is not None:
+        if start is not None or length is not None:
+            raise BadRange("give start and length, or anchor and window, not both.")
+        chars = _around(reader, anchor, window, match_index)
+    elif start is None and length is None:
+        raise BadRange("say what to slice: start and length, or an anchor.")
+    else:
+        first = whole_number(0 if start is None else start, name="start")
+        count = None if length is None else whole_number(length, name="length")
+        total = reader.totals.chars
+        last = total if count is None else min(first + count, total)
+        chars = Span(min(first, total), max(last, min(first, total)))
+    return _cut(reader, chars, bounds, past_end=anchor is None and chars.start >= reader.totals.chars)
+
+
+def _cut(reader: OutputReader, chars: Span, bounds: Bounds, *, past_end: bool) -> Passage:
+    span = Span(byte_of_char(reader, chars.start), byte_of_char(reader, chars.end))
+    data = beginning_of(reader, span, bounds)
+    shown = Span(span.start, span.start + len(data))
+    going_on = ""
+    if shown.end < span.end:
+        at = char_of_byte(reader, shown.end)
+        going_on = f"start={at} length={chars.end - at}"
+    return passage(reader, shown, data, going_on=going_on, past_end=past_end)
+
+
+def _around(reader: OutputReader, anchor: str, window: int, match_index: int) -> Span:
+    around = whole_number(window, name="window")
+    wanted = whole_number(match_index, name="match_index")
+    if not anchor:
+        raise BadRange("the anchor is empty: give the text to slice around.")
+    needle = anchor.encode("utf-8", "surrogatepass")
+    byte = _find(reader, needle, wanted)
+    first = char_of_byte(reader, byte)
+    half = around // 2
+    return Span(max(0, first - half), min(reader.totals.chars, first + len(anchor) + half))
+
+
+def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
+    """Where occurrence `wanted` of `needle` starts, counted from 0 and without overlaps."""
+    size = reader.totals.bytes
+    if size == 0:
+        raise AnchorNotFound
+    seen = 0
+    with mmap.mmap(reader.fileno(), size, prot=mmap.PROT_READ) as pages, memoryview(pages) as view:
+        at = stringzilla.find(view, needle)
+        while at >= 0:
+            if seen == wanted:
+                return at
+            seen += 1
+            further = stringzilla.find(view, needle, at + len(needle))
+            at = further
+    if seen:
+        raise AnchorNotFound(f"Anchor not found in content: it occurs {seen:,} times (match_index 0 to {seen - 1}).")
+    raise AnchorNotFound
