@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from bench import machine
 from holdall.bag.bundles import export_session, import_bundle
-from holdall.store.bundle_zstd import zstd
+from holdall.store.bundle.stream import zstd
 
 CHUNK = 1024 * 1024
 

@@ -14,7 +14,7 @@ from typing import cast
 from bench import data
 from bench.machine import Patience
 from holdall.bag import Holdall
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from holdall.text.tokens import Tokenizer
 from holdall.values.outputs import Facts
 

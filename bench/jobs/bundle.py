@@ -10,7 +10,7 @@ from typing import cast
 from bench.lab import MB, ROOT, Lab
 from bench.result import Gate, Measured, Row
 from bench.rounds import Timed, compare
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 
 _MOST_GROWTH = 32 * MB
 

@@ -16,10 +16,10 @@ from unittest import mock
 from bench.lab import Lab, holdall_command
 from bench.result import Gate, Measured, Row
 from bench.rounds import compare
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.directory.summaries import NAME
 from holdall.store.ids import new_uuid
 from holdall.store.protocol import SessionInfo
-from holdall.store.summaries import NAME
 from holdall.text.tokens import Estimate
 from holdall.values.events import Event
 from holdall.values.outputs import Origin

@@ -14,7 +14,7 @@ from typing import Any, cast
 from bench.lab import MB, Lab, file_of, holdall_command
 from bench.result import Gate, Measured, Row
 from bench.rounds import MANY, compare, timed
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 
 _GATE = Gate(1.5)
 _ARGUMENTS = [

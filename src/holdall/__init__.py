@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
     from holdall.policy.retention import Retention
     from holdall.policy.route import Ceiling, Forecast
-    from holdall.store.keeping import Quota
+    from holdall.store.directory.placement import Quota
     from holdall.store.memory import MemoryStore
     from holdall.store.protocol import OutputStore
     from holdall.text.tokens import Tokenizer
@@ -87,7 +87,7 @@ _HOMES = {
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
     "holdall.policy.decide": ("Limits",),
     "holdall.policy.retention": ("Retention",),
-    "holdall.store.keeping": ("Quota",),
+    "holdall.store.directory.placement": ("Quota",),
     "holdall.store.memory": ("MemoryStore",),
     "holdall.store.protocol": ("OutputStore",),
     "holdall.text.tokens": ("Tokenizer",),

@@ -11,7 +11,7 @@ import pytest
 
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.sinks import Writer
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.settings import by_name
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, SMALL, opened

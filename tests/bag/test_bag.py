@@ -10,7 +10,7 @@ import pytest
 
 import holdall
 from holdall import Fits, Holdall, Keep, Nodes, OutputExpired, Settings, Table, UnknownHandle
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio

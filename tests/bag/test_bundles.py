@@ -12,7 +12,7 @@ import pytest
 
 from holdall.bag import Holdall
 from holdall.bag.bundles import contents_of, export_session, import_bundle
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.bundles import Bundle
 from holdall.values.errors import BundleRefused, QuotaReached, WrongUse
 from holdall.values.settings import Settings

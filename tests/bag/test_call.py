@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Handles and tags that can stand in a snapshot."""
     handles = iter(f"h2{sign}{other}" for sign in "bcdfgh" for other in "bcdfgh")
-    monkeypatch.setattr("holdall.store.folder.new_handle", lambda _: next(handles))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr("holdall.store.directory.folder.new_handle", lambda _: next(handles))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr("holdall.bag.calling.new_tag", lambda: "7d1a7d1a")
 
 

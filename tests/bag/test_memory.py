@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle, WrongUse
 from holdall.policy.retention import Retention
-from holdall.store.nameless import SMALL
+from holdall.store.memory import SMALL
 from holdall.values.outputs import Facts, Inline, Kept
 from holdall.verbs.grep import grep
 from tests.requirements import requirement

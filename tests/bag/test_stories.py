@@ -25,7 +25,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     def age(*_: object) -> float:
         return 7.2
 
-    monkeypatch.setattr("holdall.store.folder.new_handle", handle)
+    monkeypatch.setattr("holdall.store.directory.folder.new_handle", handle)
     monkeypatch.setattr("holdall.bag.calling.new_tag", lambda: "7d1a7d1a")
     monkeypatch.setattr("holdall.background.Jobs.age", age)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall import Holdall, Inline, Kept, NeverStored, Settings, StoreFault, StoreFull, ToolPolicy, Unkept
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
 
@@ -266,7 +266,7 @@ async def test_whatever_the_system_refuses_is_a_fault_in_the_result(
         raise OSError(code, os.strerror(code))
 
     async with opened(tmp_path) as bag:
-        monkeypatch.setattr("holdall.store.disk.create", refused)
+        monkeypatch.setattr("holdall.store.directory.disk.create", refused)
         taken = await bag.take(LOG)
         assert isinstance(taken, Unkept)
         assert isinstance(taken.fault, StoreFault)

@@ -4,10 +4,11 @@ import os
 import types
 from collections.abc import Callable
 
-from holdall.store import disk, folder, ingest, keeping
-from holdall.store.catalogue import Catalogue
-from holdall.store.directory import DirectoryStore
-from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store import ingest
+from holdall.store.directory import disk, folder, placement
+from holdall.store.directory.folder import TERMINAL, SessionFolder
+from holdall.store.directory.index import Catalogue
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.outputs import Facts
 from holdall.values.spans import BlockTable
@@ -34,7 +35,7 @@ def record_before_data() -> None:
         waiting.clear()
         return named
 
-    keeping.place = place
+    placement.place = place
     SessionFolder.publish = publish_first
 
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
-from holdall.store.disk import INCOMING
-from holdall.store.index import NAME
+from holdall.store.directory import upkeep
+from holdall.store.directory.disk import INCOMING
+from holdall.store.directory.index import NAME
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.outputs import Facts, Origin
 from tests.faults.harness import Event
 from tests.faults.writer import CONTENTS

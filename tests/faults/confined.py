@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
-from holdall.store.index import NAME
+from holdall.store.directory import upkeep
+from holdall.store.directory.index import NAME
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import HoldallError, StoreFault, StoreFull, StoreUnsafe
 from holdall.values.outputs import Facts, Origin

@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from holdall.store import disk, upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import disk, upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.outputs import Origin
 from tests.faults.checker import contents
 

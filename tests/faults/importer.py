@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from holdall.store.bundle_file import open_bundle
-from holdall.store.bundle_import import import_bundle
-from holdall.store.root import Root
+from holdall.store.bundle.restore import import_bundle
+from holdall.store.bundle.stream import open_bundle
+from holdall.store.directory.root import Root
 from holdall.values.errors import HoldallError
 from tests.faults.hooks import Fault, Hooks
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from holdall.store.index import NAME
+from holdall.store.directory.index import NAME
 from tests.faults.harness import Event
 from tests.faults.hooks import Step
 

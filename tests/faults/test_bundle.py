@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdall.store import upkeep
-from holdall.store.bundle_file import open_bundle
-from holdall.store.bundle_import import import_bundle
-from holdall.store.bundle_publish import JOURNAL, STAGING
-from holdall.store.directory import DirectoryStore
-from holdall.store.root import Root
+from holdall.store.bundle.restore import import_bundle
+from holdall.store.bundle.stream import open_bundle
+from holdall.store.directory import upkeep
+from holdall.store.directory.publish import JOURNAL, STAGING
+from holdall.store.directory.root import Root
+from holdall.store.directory.store import DirectoryStore
 from tests.faults.conftest import FIRED
 from tests.faults.harness import KILLED, ended, events_in, share, started
 from tests.faults.hooks import NEEDS_SPACE, Mode

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import (
     HoldallError,

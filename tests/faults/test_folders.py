@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.errors import HoldallError, StoreFault, StoreGone, StoreUnsafe, UnknownHandle
 from holdall.values.outputs import Origin
 from tests.faults.checker import contents, listed, opened

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.store.index import NAME
+from holdall.store.directory.index import NAME
 from holdall.store.protocol import SessionInfo
 from tests.faults.checker import contents, opened
 from tests.faults.confined import keep

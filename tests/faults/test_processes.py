@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.outputs import Origin
 from tests.faults.checker import contents, left_over, listed, opened

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdall.policy.retention import Retention
-from holdall.store import live, upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import live, upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputWriter, SessionInfo
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdall.store import bundle_format as form
-from holdall.store import bundle_zstd as zstd
-from holdall.store.bundle_export import export_session
-from holdall.store.bundle_import import import_bundle
-from holdall.store.directory import DirectoryStore
+from holdall.store.bundle import stream as form
+from holdall.store.bundle import stream as zstd
+from holdall.store.bundle.export import export_session
+from holdall.store.bundle.restore import import_bundle
+from holdall.store.directory.root import Root
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
-from holdall.store.root import Root
 from holdall.values.bundles import Imported
 from holdall.values.outputs import Facts
 from tests.store.support import keep

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import pytest
 
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore, SessionInfo
 from tests.store.support import Clock, StoreMaker

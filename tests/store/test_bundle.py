@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.policy.retention import Retention
-from holdall.store import upkeep
-from holdall.store.bundle_export import SessionChanged, export_session
-from holdall.store.bundle_file import new_file
-from holdall.store.directory import DirectoryStore
-from holdall.store.keeping import Quota
+from holdall.store.bundle.export import SessionChanged, export_session
+from holdall.store.bundle.stream import new_file
+from holdall.store.directory import upkeep
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, WrongUse
 from holdall.values.outputs import Origin

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from holdall.store import bundle_redact, upkeep
-from holdall.store.bundle_export import export_session
-from holdall.store.bundle_redact import Redactor, usual_rules
-from holdall.store.bundle_rules import Rules
-from holdall.store.directory import DirectoryStore
+from holdall.store.bundle import redact
+from holdall.store.bundle.export import export_session
+from holdall.store.bundle.redact import Redactor, usual_rules
+from holdall.store.bundle.rules import Rules
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.text.secrets import Masker, masked, merged
 from holdall.values.bundles import Exported
@@ -235,6 +236,6 @@ def test_without_the_package_it_says_which_extra_brings_it(monkeypatch: pytest.M
     def missing(name: str) -> object:
         raise ModuleNotFoundError("No module named 'detect_secrets'", name="detect_secrets")
 
-    monkeypatch.setattr(bundle_redact.importlib, "import_module", missing)
+    monkeypatch.setattr(redact.importlib, "import_module", missing)
     with pytest.raises(MissingExtra, match=r"pip install 'holdall\[redact\]'"):
         usual_rules()

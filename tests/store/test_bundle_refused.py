@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from holdall.store import bundle_zstd, record
-from holdall.store.directory import DirectoryStore
+from holdall.store.bundle import stream
+from holdall.store.directory import folder as record
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.bundles import MOST_SESSIONS
 from holdall.values.errors import BundleRefused, StoreFull
 from holdall.values.outputs import Facts, Measure
@@ -93,7 +94,7 @@ def test_with_any_byte_changed_it_is_refused(bundle: bytes, home: Path) -> None:
 def test_with_bytes_after_its_end_it_is_refused(bundle: bytes, home: Path) -> None:
     for more in (b"x", b"\0" * 1000, bundle):
         assert "does not match the hash at its end" in refused(home, bundle + more)
-    twice = bundle_zstd.compressor()
+    twice = stream.compressor()
     inside = twice.compress(unpacked(bundle) + b"and more") + twice.flush()
     assert "after its end" in refused(home, inside)
 
@@ -463,7 +464,7 @@ def test_what_unpacks_to_more_than_it_says_is_refused_where_that_begins(bundle: 
     forged = taken_apart(bundle)
     plain = unpacked(forged.to_bytes())
     at = plain.index(b"entry ")
-    compressor = bundle_zstd.compressor()
+    compressor = stream.compressor()
     parts = [compressor.compress(plain[:at] + b"entry 0/00000000-0000-4000-8000-000000000000.txt 1073741824\n")]
     parts += [compressor.compress(bytes(1 << 20)) for _ in range(1024)]
     bomb = b"".join([*parts, compressor.flush()])
@@ -472,8 +473,8 @@ def test_what_unpacks_to_more_than_it_says_is_refused_where_that_begins(bundle: 
 
 
 def test_a_frame_that_asks_for_much_memory_is_refused(home: Path) -> None:
-    names = bundle_zstd.zstd.CompressionParameter
-    compressor = bundle_zstd.zstd.ZstdCompressor(options={names.window_log: 27})
+    names = stream.zstd.CompressionParameter
+    compressor = stream.zstd.ZstdCompressor(options={names.window_log: 27})
     frame = compressor.compress(b"holdall bundle 1\n" + bytes(1 << 20)) + compressor.flush()
     assert "cannot be unpacked" in refused(home, frame)
 

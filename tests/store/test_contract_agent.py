@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.errors import SessionHeld
 from tests.requirements import requirement

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.errors import StoreFault, StoreFull, StoreUnsafe
 from tests.requirements import requirement

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from holdall.store.live import RunningReader
+from holdall.store.directory.live import RunningReader
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.outputs import Measure, Origin, State
 from holdall.values.spans import BLOCK, Totals

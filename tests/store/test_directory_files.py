@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from holdall.store import record, upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import folder as record
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import OutputMissing, StoreFault, UnknownHandle
 from holdall.values.outputs import Origin

@@ -14,12 +14,11 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.policy.retention import DAY, Retention
-from holdall.store import memory_upkeep, nameless, shelf
-from holdall.store.keeping import Quota
-from holdall.store.memory import MemoryStore
-from holdall.store.nameless import SMALL
+from holdall.store import memory as shelf
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.upkeep import Sweep
+from holdall.store.memory import SMALL, MemoryStore
 from holdall.store.protocol import SessionInfo
-from holdall.store.upkeep import Sweep
 from holdall.values.errors import OutputDamaged, OutputExpired, QuotaReached, StoreFault, StoreFull, StoreGone, WrongUse
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement

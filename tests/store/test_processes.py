@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
 from tests.requirements import requirement
 from tests.store.support import payload, read_back
 

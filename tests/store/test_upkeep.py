@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from holdall.policy.retention import DAY, Retention
-from holdall.store import record, upkeep
-from holdall.store.directory import DirectoryStore
-from holdall.store.folder import SessionFolder
-from holdall.store.keeping import Quota
+from holdall.store.directory import folder as record
+from holdall.store.directory import upkeep
+from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.directory.upkeep import Sweep
 from holdall.store.protocol import SessionInfo
-from holdall.store.upkeep import Sweep
 from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement

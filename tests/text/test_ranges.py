@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from holdall.store.reader import byte_of_char, byte_of_line
 from holdall.text.ranges import ask, parse, resolve_lines, resolve_offsets, whole_number
 from holdall.values.errors import BadRange
 from holdall.values.spans import Ask, Span
-from holdall.verbs.locate import byte_of_char, byte_of_line
 from tests.requirements import requirement
 from tests.support import reader_of
 

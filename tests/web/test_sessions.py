@@ -9,7 +9,7 @@ import pytest
 from holdall.bag import Holdall
 from holdall.bag.overview import Overview
 from holdall.bag.viewing import open_to_look
-from holdall.store.summaries import NAME
+from holdall.store.directory.summaries import NAME
 from holdall.values.errors import NothingFound, WrongUse
 from tests.web.stories import LOG, investigation, plain
 from tests.web.support import client

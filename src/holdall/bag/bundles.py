@@ -15,18 +15,18 @@ import time
 from collections.abc import Callable, Generator
 from typing import BinaryIO, TypeVar
 
-from holdall.store import bundle_file
-from holdall.store.bundle_export import SessionChanged
-from holdall.store.bundle_export import export_session as write_bundle
-from holdall.store.bundle_import import import_bundle as read_bundle
-from holdall.store.bundle_redact import Redactor, usual_rules
-from holdall.store.bundle_stream import BundleReader
-from holdall.store.directory import DirectoryStore
-from holdall.store.home import default_home
-from holdall.store.keeping import Quota
+from holdall.store.bundle import stream
+from holdall.store.bundle.export import SessionChanged
+from holdall.store.bundle.export import export_session as write_bundle
+from holdall.store.bundle.redact import Redactor, usual_rules
+from holdall.store.bundle.restore import import_bundle as read_bundle
+from holdall.store.bundle.stream import BundleReader
+from holdall.store.directory.disk import default_home
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.root import Root
+from holdall.store.directory.sessions import PREFIX
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Progress, SessionInfo
-from holdall.store.root import Root
-from holdall.store.sessions import PREFIX
 from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
 from holdall.values.bundles import Bundle, Exported, Imported
@@ -75,7 +75,7 @@ async def export_session(
                 return write(target.write, listed)
             for number in range(_TRIES):
                 try:
-                    with bundle_file.new_file(target, force=force) as out:
+                    with stream.new_file(target, force=force) as out:
                         return write(out, listed if number == 0 else None)
                 except SessionChanged:
                     if number == _TRIES - 1:
@@ -164,7 +164,7 @@ def _reading(source: str | BinaryIO) -> Generator[Read]:
     if not isinstance(source, str):
         yield source.read
         return
-    with bundle_file.open_bundle(source) as read:
+    with stream.open_bundle(source) as read:
         yield read
 
 

@@ -11,11 +11,12 @@ from holdall.bag.journal import events_in
 from holdall.bag.opening import nothing_kept, store_as_it_is
 from holdall.policy.folds import Counters
 from holdall.search.engine import ripgrep_path
-from holdall.store import memory_upkeep, upkeep
-from holdall.store.directory import DirectoryStore
+from holdall.store import memory
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.directory.upkeep import Stats, Sweep, Verdict
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore, Progress, SessionInfo
-from holdall.store.upkeep import Stats, Sweep, Verdict
 from holdall.values.errors import WrongUse
 from holdall.values.settings import Settings
 
@@ -48,7 +49,7 @@ class Care:
                 case DirectoryStore() as store:
                     return upkeep.sweep(store, dry_run=dry_run)
                 case MemoryStore() as store:
-                    return memory_upkeep.sweep(store, dry_run=dry_run)
+                    return memory.sweep(store, dry_run=dry_run)
                 case other:
                     raise _not_ours(other, "sweep")
 
@@ -63,7 +64,7 @@ class Care:
                 case DirectoryStore() as store:
                     return list(upkeep.verify(store, chosen, progress=progress))
                 case MemoryStore() as store:
-                    return list(memory_upkeep.verify(store, chosen, progress=progress))
+                    return list(memory.verify(store, chosen, progress=progress))
                 case other:
                     raise _not_ours(other, "verify")
 

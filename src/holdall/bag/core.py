@@ -15,7 +15,7 @@ from holdall.bag.models import Models
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Limits, limits_of
 from holdall.sql.worker import SqlWorker
-from holdall.store.cache import Readers
+from holdall.store.open_outputs import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.values.errors import SessionClosed

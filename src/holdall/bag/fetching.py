@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from holdall.bag.core import Core
 from holdall.policy.folds import Counters, Coverage
+from holdall.store.directory.watch import FileWatch
 from holdall.store.protocol import OutputReader
 from holdall.store.sources import CHUNK
-from holdall.store.watching import FileWatch
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.outputs import Facts

@@ -6,8 +6,7 @@ from typing import cast
 
 from holdall.bag.core import Core
 from holdall.store.protocol import Progress
-from holdall.store.pump import Pump
-from holdall.store.sources import Source
+from holdall.store.sources import Pump, Source
 from holdall.values.outputs import Facts, Origin
 
 

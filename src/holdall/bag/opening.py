@@ -11,14 +11,14 @@ from holdall.bag.core import Parts
 from holdall.bag.journal import Journal
 from holdall.bag.watching import watchers
 from holdall.policy.retention import retention_of
-from holdall.store import upkeep
-from holdall.store.directory import DirectoryStore
-from holdall.store.home import default_home
+from holdall.store.directory import upkeep
+from holdall.store.directory.disk import default_home
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.sessions import PREFIX
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.ids import new_uuid
-from holdall.store.keeping import Quota
 from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore
-from holdall.store.sessions import PREFIX
 from holdall.text.tokens import Tokenizer, tokenizer_named
 from holdall.values.errors import StoreFault
 from holdall.values.settings import Settings

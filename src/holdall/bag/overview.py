@@ -14,9 +14,9 @@ from typing import Any
 
 from holdall.bag.journal import events_in
 from holdall.policy.folds import Counters
+from holdall.store.directory.store import ReadOnlyStore
+from holdall.store.directory.summaries import Stamp, Summaries
 from holdall.store.protocol import SessionInfo
-from holdall.store.read_only import ReadOnlyStore
-from holdall.store.summaries import Stamp, Summaries
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event
 from holdall.values.outputs import Facts

@@ -4,8 +4,8 @@ The bag is an ordinary one, so every verb works. What would change the session i
 """
 
 from holdall.bag.holdall import Holdall
-from holdall.store.home import default_home
-from holdall.store.read_only import ReadOnlyStore
+from holdall.store.directory.disk import default_home
+from holdall.store.directory.store import ReadOnlyStore
 from holdall.values.errors import NothingFound
 from holdall.values.handles import is_uuid
 from holdall.values.settings import Settings

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from holdall.policy.measure import Measurer
-from holdall.store.disk import write_all
+from holdall.store.directory.disk import write_all
 from holdall.store.protocol import Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.outputs import Measure

@@ -1,32 +1,334 @@
-"""The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do.
-
-It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and other
-processes see nothing. `close` gives nothing back, so that one store serves one session after another.
-"""
+"""The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do."""
 
 import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+from weakref import WeakValueDictionary
 
+from holdall.policy.measure import Measurer
 from holdall.policy.retention import Retention
-from holdall.store import keeping
-from holdall.store.draft import Draft, MemoryWriter
-from holdall.store.ids import new_uuid
+from holdall.store.directory import placement
+from holdall.store.directory.disk import write_all
+from holdall.store.directory.live import RunningReader
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.session_files import name_of
+from holdall.store.directory.sessions import PREFIX, check_name
+from holdall.store.directory.upkeep import Sweep, Verdict
+from holdall.store.ids import new_handle, new_uuid
 from holdall.store.ingest import ingest
-from holdall.store.keeping import Quota
-from holdall.store.live import RunningReader
-from holdall.store.nameless import Blob, explained
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
-from holdall.store.remembered import name_of
-from holdall.store.sessions import check_name
-from holdall.store.shelf import Entry, Shelf, Shelves
 from holdall.store.sources import storable
+from holdall.text.numbers import size
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.errors import OutputExpired, SessionHeld, StoreFault, StoreGone, UnknownHandle, WrongUse
-from holdall.values.outputs import Facts, Origin, State
-from holdall.values.spans import BlockTable
+from holdall.values.errors import (
+    AmbiguousCallId,
+    OutputDamaged,
+    OutputExpired,
+    SessionHeld,
+    StoreFault,
+    StoreFull,
+    StoreGone,
+    UnknownHandle,
+    WrongUse,
+)
+from holdall.values.handles import Foreign, Long, Short, parse
+from holdall.values.outputs import Facts, Measure, Origin, State
+from holdall.values.spans import BLOCK, BlockTable
+
+# Files without a name: in memory where the system has such files, else temporary ones that nothing leads to.
+#
+# What searches an output is given a descriptor, so its bytes must lie behind one even where nothing is on disk.
+# They go
+# with the last descriptor. This module knows no outputs: it neither measures nor checks what it holds.
+
+
+SMALL = 1024 * 1024  # a program may have about a thousand descriptors: only what is larger than this holds one
+_TOO_MANY = (
+    f" Each output of more than {size(SMALL)} holds one: raise the limit (`ulimit -n`), or keep outputs in a folder."
+)
+
+
+class Blob:
+    """Some bytes: first a file to write to, then, once it is settled, bytes that nobody can change any more."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._data: bytes | None = None
+        self._descriptor = create()
+        # Whoever drops the blob gives its bytes back, also where it was dropped because something failed.
+        self._let_go = weakref.finalize(self, os.close, self._descriptor)
+
+    @property
+    def descriptor(self) -> int:
+        """To write to, and until it is settled."""
+        return self._descriptor
+
+    def settle(self) -> None:
+        length = os.fstat(self._descriptor).st_size
+        if length > SMALL:
+            seal(self._descriptor)
+            return
+        self._data = os.pread(self._descriptor, length, 0)
+        self._let_go()
+
+    def open(self) -> int:
+        """A new descriptor to read from. It goes on after the blob is gone."""
+        if self._data is None:
+            return reopened(self._descriptor)
+        copy = create()
+        try:
+            write_all(copy, self._data)
+            seal(copy)
+            return reopened(copy)
+        finally:
+            os.close(copy)
+
+
+def create() -> int:
+    """A new empty file, open for reading and writing."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("holdall", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with tempfile.TemporaryFile(prefix="holdall-", buffering=0) as file:
+        return os.dup(file.fileno())
+
+
+def seal(descriptor: int) -> None:
+    """From now on nobody changes the file: not a program that is given it for reading and opens it anew, either."""
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+    with contextlib.suppress(OSError):  # a temporary file has no seals; what is read is checked in any case
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+
+
+def reopened(descriptor: int) -> int:
+    """Another descriptor of the same file that can only read, with a place in it of its own."""
+    try:
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # not on Linux
+        return os.dup(descriptor)
+
+
+@contextlib.contextmanager
+def explained(doing: str, *, needed: Callable[[], int] | None = None) -> Generator[None]:
+    """Turn what the system refuses into the StoreFault that says what to do about it.
+
+    `needed` tells how many bytes were to be kept, all or nothing.
+    """
+    try:
+        yield
+    except (OSError, MemoryError) as problem:
+        number = problem.errno if isinstance(problem, OSError) else errno.ENOMEM
+        if number in (errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            asked = f" of {size(needed())} or more. Nothing of it is kept" if needed else ""
+            raise StoreFull(f"no memory left while {doing}{asked}. Keep outputs in a folder instead.") from problem
+        reason = os.strerror(number) if number else str(problem)
+        hint = _TOO_MANY if number == errno.EMFILE else ""
+        raise StoreFault(f"{reason} while {doing} in memory.{hint}") from problem
+
+
+# Outputs in memory that are still being written.
+#
+# The store holds the draft, whoever writes holds the writer. So whether a running output still runs is whether
+# anybody
+# still has its writer: where nobody has, the output is interrupted. No draft outlives the program.
+
+
+class Ending(Protocol):
+    """How the store ends a running output."""
+
+    def __call__(self, state: State, error: str, exit_code: int | None) -> Facts: ...
+
+
+class Draft:
+    """What was written so far. One thread writes, any number may look."""
+
+    def __init__(self, id: str, tokenizer: Tokenizer, room: Callable[[int], None] | None) -> None:
+        self.blob = Blob(id)
+        self._measurer = Measurer(tokenizer)
+        self._digest = hashlib.sha256()
+        self._room = room
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._writer: weakref.ref[MemoryWriter] | None = None
+
+    def writer(self, facts: Facts, end: Ending) -> "MemoryWriter":
+        writer = MemoryWriter(self, facts, end)
+        self._writer = weakref.ref(writer)
+        return writer
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody can write to it any more."""
+        return self._is_over or self._writer is None or self._writer() is None
+
+    def write(self, chunk: bytes) -> None:
+        with self._lock, explained("writing a running output"):
+            if self._is_over:
+                raise WrongUse("this output has ended; nothing more can be written to it.")
+            if self._room is not None:
+                self._room(self._measurer.taken + len(chunk))
+            view = memoryview(chunk)
+            while view:
+                taken = view[: os.write(self.blob.descriptor, view)]
+                # Measured as it is taken: the part of a chunk for which there was memory is part of the output.
+                self._digest.update(taken)
+                self._measurer.feed(taken)
+                view = view[len(taken) :]
+
+    def give_up(self) -> None:
+        with self._lock:
+            self._is_over = True
+
+    def open(self) -> int:
+        """A descriptor to read from: what was written so far, and what will be."""
+        return reopened(self.blob.descriptor)
+
+    def settle(self) -> tuple[Measure, BlockTable, Blob]:
+        """All that was written, measured and final. Asked once, by the store."""
+        with self._lock:
+            self._is_over = True
+            blob = self.blob
+            blob.settle()
+            measure, table = self._measurer.finish(self._digest.hexdigest())
+            del self.blob  # the bytes are the store's: whoever keeps the writer does not keep them too
+            return measure, table, blob
+
+
+class MemoryWriter:
+    """Appends to a running output. Made by the store, which has its facts already."""
+
+    def __init__(self, draft: Draft, facts: Facts, end: Ending) -> None:
+        self._draft = draft
+        self._facts = facts
+        self._end = end
+
+    @property
+    def handle(self) -> str:
+        return self._facts.handle
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
+    def write(self, chunk: bytes) -> None:
+        self._draft.write(chunk)
+
+    def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
+        self._facts = self._end(state, error, exit_code)
+        return self._facts
+
+    def close(self) -> None:
+        """Give up. Without `finish`, the output then counts as interrupted."""
+        self._draft.give_up()
+
+
+# What a memory store holds, as plain data: sessions, their outputs, and the one copy that identical outputs share.
+#
+# Whoever looks at it or changes it holds the lock of the shelves. Nothing here reads a clock or ends an output.
+
+
+@dataclass(slots=True)
+class Entry:
+    """One output: a draft while it runs, a blob once it has ended, neither when it has expired."""
+
+    facts: Facts
+    table: BlockTable = field(default_factory=BlockTable)
+    blob: Blob | None = None
+    draft: Draft | None = None
+    version: int = 0
+
+    def change(self, facts: Facts) -> Facts:
+        self.facts = facts
+        self.version += 1
+        return facts
+
+
+@dataclass(slots=True)
+class Shelf:
+    """One session."""
+
+    info: SessionInfo
+    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])  # by handle
+    log: bytearray = field(default_factory=bytearray)
+    transcript: bytearray = field(default_factory=bytearray)
+    tree: bytes | None = None
+    holder: str | None = None  # of the lease
+    notes: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    # By sha256. It goes with the last output that holds it.
+    _blobs: WeakValueDictionary[str, Blob] = field(default_factory=WeakValueDictionary[str, Blob])
+
+    def in_order(self) -> list[Entry]:
+        """Oldest first."""
+        return sorted(self.entries.values(), key=lambda one: (one.facts.created, one.facts.handle))
+
+    def forget(self, sha256: str) -> None:
+        """The notes about a content that no output has any more."""
+        for name in [name for name in self.notes if name.startswith(f"{sha256}-")]:
+            del self.notes[name]
+
+    def publish(self, entry: Entry) -> Facts:
+        """Put it under a handle that nobody has."""
+        for attempt in range(64):
+            handle = new_handle(attempt)
+            if handle not in self.entries:
+                self.entries[handle] = entry
+                return entry.change(replace(entry.facts, handle=handle))
+        raise StoreFault("no free handle was found in 64 tries.")
+
+    def hold(self, entry: Entry, blob: Blob, facts: Facts) -> Facts:
+        """Its final facts and bytes: those of another output where they are the same, else its own."""
+        entry.blob = self._blobs.setdefault(facts.measure.sha256, blob)
+        return entry.change(replace(facts, file=entry.blob.name))
+
+    def named(self, reference: str) -> Entry | None:
+        match parse(reference, session=self.info.id):
+            case Short(handle):
+                return self.entries.get(handle)
+            case Long(session, id):
+                of_it = (one for one in self.entries.values() if one.facts.id == id)
+                return next(of_it, None) if session == self.info.id else None
+            case Foreign():
+                return None
+
+    def called(self, call_id: str) -> Entry | None:
+        found = [one for one in self.in_order() if one.facts.origin.call_id == call_id]
+        if len(found) > 1:
+            raise AmbiguousCallId(call_id, [one.facts.handle for one in found])
+        return found[0] if found else None
+
+
+class Shelves:
+    """All sessions."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.all: dict[str, Shelf] = {}  # by the id of the session
+
+    def of(self, session_id: str) -> Shelf:
+        if session_id not in self.all:
+            raise StoreGone(f"the session {session_id} is not in this store: what is in memory goes with its store.")
+        return self.all[session_id]
+
+    def named(self, name: str) -> Shelf | None:
+        """By name, or by the name that its folder would have."""
+        by_id = self.all.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+        return by_id or next((one for one in self.all.values() if one.info.name == name), None)
+
+
+# The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do.
+#
+# It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and
+# other
+# processes see nothing. `close` gives nothing back, so that one store serves one session after another.
 
 
 class MemoryStore:
@@ -89,13 +391,13 @@ class MemoryStore:
         notes: Callable[[], Sequence[str]] = tuple,
         progress: Progress | None = None,
     ) -> Facts:
-        counted = keeping.Counted(chunks)
+        counted = placement.Counted(chunks)
         with explained("keeping an output", needed=counted.bytes):
             room = self._room(session)
             blob = Blob(new_uuid())
             taken = ingest(counted, blob.descriptor, self.tokenizer, progress=progress, room=room)
             blob.settle()
-            facts = keeping.facts_of(blob.name, session.id, origin, taken, notes(), self.clock())
+            facts = placement.facts_of(blob.name, session.id, origin, taken, notes(), self.clock())
             with self._shelves.lock:
                 shelf = self._shelves.of(session.id)
                 entry = Entry(facts, taken.table)
@@ -271,4 +573,67 @@ class MemoryStore:
             if self._quota == Quota():
                 return None
             in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
-            return keeping.room_for(self._quota, self.used_bytes(session), in_all)
+            return placement.room_for(self._quota, self.used_bytes(session), in_all)
+
+
+# The same care as `upkeep` takes, of a store in memory: expiry, and proof of every byte.
+#
+# There is no left-over to look for: what nobody holds is gone. Nothing here runs by itself.
+
+
+_READ = 16 * BLOCK
+
+
+def sweep(store: MemoryStore, *, dry_run: bool = False) -> Sweep:
+    """Carry out retention."""
+    now = store.clock()
+    expired: list[tuple[str, Facts]] = []
+    freed = 0
+    for session in store.sessions():
+        outputs = store.outputs(session)
+        ended = [facts for facts in outputs if facts.state not in ("expired", "running")]
+        over = [facts for facts in ended if session.retention.expires_at(facts.created) <= now]
+        expired += [(session.name, facts) for facts in over]
+        if dry_run:
+            staying = {facts.file for facts in outputs if facts not in over}
+            freed += sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
+        else:
+            freed += sum(store.expire(session, facts, f"kept for {session.retention}") for facts in over)
+    return Sweep(tuple(expired), (), freed, dry_run)
+
+
+def verify(
+    store: MemoryStore, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+) -> Iterator[Verdict]:
+    """Read every byte again and compare every hash."""
+    done = 0
+    for session in store.sessions() if sessions is None else sessions:
+        for facts in store.outputs(session):
+            if facts.state in ("expired", "running"):
+                continue
+            try:
+                _prove(store, facts, progress, done)
+            except OutputExpired:  # since it was listed
+                continue
+            except StoreFault as fault:
+                yield Verdict(session.name, facts.handle, facts.measure.bytes, str(fault))
+            else:
+                yield Verdict(session.name, facts.handle, facts.measure.bytes)
+            done += facts.measure.bytes
+
+
+def _prove(store: MemoryStore, facts: Facts, progress: Progress | None, done: int) -> None:
+    """Raises where one byte is not as it came. `done` bytes of other outputs were read before."""
+    reader = store.open(facts)
+    digest = hashlib.sha256()
+    try:
+        for start in range(0, facts.measure.bytes, _READ):
+            part = reader.read(start, start + _READ)
+            digest.update(part)
+            done += len(part)
+            if progress is not None:
+                progress(done)
+    finally:
+        reader.close()
+    if digest.hexdigest() != facts.measure.sha256:
+        raise OutputDamaged(facts.handle, "sha256 mismatch")

@@ -9,10 +9,10 @@ from dataclasses import replace
 from holdall.formats import Outline, Room, outline
 from holdall.policy.decide import Fits, Limits, decide
 from holdall.store.protocol import OutputReader
+from holdall.store.reader import line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError
-from holdall.verbs.locate import line_of_byte
 from holdall.wire.frugal import counter
 from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
 

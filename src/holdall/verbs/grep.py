@@ -28,6 +28,7 @@ from holdall.search.engine import (
 )
 from holdall.search.translate import Pattern
 from holdall.store.protocol import OutputReader
+from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning
 from holdall.text.numbers import plural
 from holdall.text.ranges import whole_number
@@ -35,7 +36,6 @@ from holdall.text.utf8 import decode
 from holdall.values.answers import Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.values.spans import BLOCK, Span
-from holdall.verbs.locate import byte_of_line, char_of_byte, line_of_byte
 
 # What is shown of a match: its line where that is short, else a window around it; lines of context likewise.
 #

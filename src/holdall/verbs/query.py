@@ -13,6 +13,7 @@ from holdall.sql.results import fair_cap
 from holdall.sql.source import kind_so_far
 from holdall.sql.worker import Answer, Asked, OutOfTime, SqlWorker
 from holdall.store.protocol import OutputReader
+from holdall.store.reader import lines_of
 from holdall.text.excerpt import beginning
 from holdall.text.json.find import Hit, why_nothing
 from holdall.text.json.path import parse_path
@@ -22,7 +23,6 @@ from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
 from holdall.values.errors import BadQuery, WorkerFault
 from holdall.values.spans import Span
-from holdall.verbs.locate import lines_of
 
 __all__ = ["SqlWorker", "query_path", "query_sql"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import stringzilla
 
 from holdall.store.protocol import OutputReader
+from holdall.store.reader import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 from holdall.text import ranges
 from holdall.text.excerpt import beginning, ending
 from holdall.text.ranges import whole_number
@@ -17,7 +18,6 @@ from holdall.values.answers import Passage
 from holdall.values.errors import AnchorNotFound, BadRange, WrongUse
 from holdall.values.outputs import Measure
 from holdall.values.spans import Ask, Span
-from holdall.verbs.locate import byte_of_char, byte_of_line, char_of_byte, chars_of, line_of_byte, lines_of
 
 # How large an answer may be, and how bytes are cut to fit: at a line end, or in a long line at a character.
 #

@@ -9,13 +9,12 @@ import stat
 import threading
 from collections.abc import Callable
 
-from holdall.store import disk
-from holdall.store.bundle_publish import finish_what_was_begun
-from holdall.store.catalogue import Catalogue
-from holdall.store.folder import SessionFolder
-from holdall.store.index import NAME, Index
+from holdall.store.directory import disk
+from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.index import NAME, Catalogue, Index
+from holdall.store.directory.publish import finish_what_was_begun
+from holdall.store.directory.sessions import PREFIX, Sessions
 from holdall.store.protocol import SessionInfo
-from holdall.store.sessions import PREFIX, Sessions
 from holdall.values.errors import StoreGone, StoreUnsafe
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from holdall.policy.measure import checksum
-from holdall.store import remembered
-from holdall.store.catalogue import Catalogue
-from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store.directory import session_files
+from holdall.store.directory.folder import TERMINAL, SessionFolder
+from holdall.store.directory.index import Catalogue
 from holdall.store.ingest import Ingested
 from holdall.store.sources import storable
 from holdall.text.numbers import size
@@ -140,7 +140,7 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     for other in others:
         gone.pop(other.file, None)
     staying = {other.measure.sha256 for other in others if other.file}
-    remembered.forget({contents[file] for file in gone} - staying, inside=folder.descriptor)
+    session_files.forget({contents[file] for file in gone} - staying, inside=folder.descriptor)
     for file in gone:
         folder.remove_bytes(file)
     return sum(gone.values())

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from holdall.store.live import RunningReader
+from holdall.store.directory.live import RunningReader
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.values.outputs import Facts
 

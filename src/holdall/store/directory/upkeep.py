@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from holdall.policy.measure import checksum
-from holdall.store import bundle_publish, disk
-from holdall.store.directory import DirectoryStore
-from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store.directory import disk, publish
+from holdall.store.directory.folder import TERMINAL, SessionFolder
+from holdall.store.directory.sessions import NAMES, PREFIX
+from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputStore, Progress, SessionInfo
-from holdall.store.sessions import NAMES, PREFIX
 from holdall.values.errors import HoldallError, OutputDamaged
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
@@ -98,7 +98,7 @@ def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
     for name, size in _strays(store, now, dry_run=dry_run):
         leftovers.append(name)
         freed += size
-    for name, size in bundle_publish.left_over(store.home, remove=not dry_run):
+    for name, size in publish.left_over(store.home, remove=not dry_run):
         leftovers.append(name)
         freed += size
     return Sweep(tuple(expired), tuple(leftovers), freed, dry_run)

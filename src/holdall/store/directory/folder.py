@@ -1,22 +1,75 @@
-"""One session's folder: its records and files, and the one lock under which they change.
-
-A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever reads
-needs none, because every name appears, changes and goes in one step.
+"""One session's folder: its records and files, and the one lock under which they change. A record describes its
+output completely, and proves itself.
 """
 
 import contextlib
 import errno
+import json
 import os
 from collections.abc import Generator
 from dataclasses import replace
 
-from holdall.store import disk, record
+from holdall.policy.measure import checksum
+from holdall.store.directory import disk
 from holdall.store.ids import new_handle, new_tag
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import OutputDamaged, OutputMissing, StoreFault, StoreUnsafe
 from holdall.values.handles import is_short
 from holdall.values.outputs import Facts
 from holdall.values.spans import BlockTable
+
+# The record beside the bytes: it describes an output completely, and proves itself.
+#
+#     holdall record 1 <xxh3 of everything after this line, 16 hex digits>\n
+#     {the facts, as JSON on one line}\n
+#     <the block table, as stored by values.blocks>
+#
+# The number in the first line is the version of this format. A reader that meets a version it does not know says so
+# and touches nothing.
+
+
+SUFFIX = ".record"
+VERSION = 1
+_MAGIC = b"holdall record "
+
+
+def encode(facts: Facts, table: BlockTable) -> bytes:
+    line = json.dumps(facts.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii")
+    body = line + b"\n" + table.to_bytes()
+    return _MAGIC + b"%d %016x\n" % (VERSION, checksum(body)) + body
+
+
+def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
+    """Raises OutputDamaged where one bit is not as it was written."""
+    first, _, body = data.partition(b"\n")
+    words = first.removeprefix(_MAGIC).split(b" ")
+    if not first.startswith(_MAGIC) or len(words) != 2:
+        raise OutputDamaged(handle, "its record is not a record")
+    if words[0] != b"%d" % VERSION:
+        theirs = words[0].decode("ascii", "replace")
+        raise StoreFault(
+            f"output {handle} was kept by another version of Holdall (record format {theirs}; this one reads "
+            f"{VERSION}). Nothing was changed; use the version that wrote it."
+        )
+    if words[1] != b"%016x" % checksum(body):
+        raise OutputDamaged(handle, "its record does not match its own checksum")
+    line, _, rest = body.partition(b"\n")
+    try:
+        facts = Facts.from_json(json.loads(line))
+        table = BlockTable.from_bytes(rest)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise OutputDamaged(handle, f"its record cannot be read ({problem})") from problem
+    if facts.handle != handle:
+        raise OutputDamaged(handle, "its record is that of another output")
+    return facts, table
+
+
+# One session's folder: its records and files, and the one lock under which they change.
+#
+# A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever
+# reads
+# needs none, because every name appears, changes and goes in one step.
+
 
 TERMINAL = "terminal"
 _LOCK = ".lock"
@@ -61,9 +114,9 @@ class SessionFolder:
         """A record under a handle that nobody has; then the folder is synced. The caller holds the lock."""
         for attempt in range(64):
             named = replace(facts, handle=new_handle(attempt))
-            data = record.encode(named, table)
+            data = encode(named, table)
             with contextlib.suppress(FileExistsError):
-                name = named.handle + record.SUFFIX
+                name = named.handle + SUFFIX
                 disk.write_new(name, data, inside=self.descriptor, token=new_tag(), replace=False)
                 try:
                     os.fsync(self.descriptor)
@@ -75,20 +128,20 @@ class SessionFolder:
 
     def rewrite(self, facts: Facts, table: BlockTable) -> None:
         """Another record under the same handle, in one step. The caller holds the lock."""
-        data = record.encode(facts, table)
-        disk.write_new(facts.handle + record.SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=True)
+        data = encode(facts, table)
+        disk.write_new(facts.handle + SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=True)
         os.fsync(self.descriptor)
 
     def load(self, handle: str) -> tuple[Facts, BlockTable] | None:
         """The record of `handle`, or None where there is none."""
         try:
-            data = disk.read_file(handle + record.SUFFIX, inside=self.descriptor)
+            data = disk.read_file(handle + SUFFIX, inside=self.descriptor)
         except FileNotFoundError:
             return None
         except OSError as problem:  # one unreadable record is no reason to refuse the others
             reason = os.strerror(problem.errno) if problem.errno else str(problem)
             raise StoreFault(f"the record of output {handle} cannot be read: {reason}.") from problem
-        facts, table = record.decode(data, handle=handle)
+        facts, table = decode(data, handle=handle)
         if facts.session != self.session.id:
             raise StoreFault(f"the record of {handle} belongs to another session; it is not read.")
         return facts, table
@@ -97,14 +150,14 @@ class SessionFolder:
         """Every handle with a record, and what tells one version of that record from another."""
         found: dict[str, str] = {}
         for name in disk.names_in(self.descriptor):
-            handle = name.removesuffix(record.SUFFIX)
+            handle = name.removesuffix(SUFFIX)
             if handle != name and is_short(handle) and (stamp := self.stamp(handle)):
                 found[handle] = stamp
         return found
 
     def stamp(self, handle: str) -> str | None:
         try:
-            about = os.stat(handle + record.SUFFIX, dir_fd=self.descriptor, follow_symlinks=False)
+            about = os.stat(handle + SUFFIX, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
         return f"{about.st_mtime_ns}-{about.st_size}-{about.st_ino}"

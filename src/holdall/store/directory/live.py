@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer
-from holdall.store import disk
-from holdall.store.folder import SessionFolder
+from holdall.store.directory import disk
+from holdall.store.directory.folder import SessionFolder
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import OutputDamaged, OutputMissing
 from holdall.values.outputs import Facts, State

@@ -12,10 +12,10 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdall.store import disk, events
-from holdall.store.cache_file import CacheFile, proof_of
-from holdall.store.session_files import LEASE
-from holdall.store.sessions import PREFIX
+from holdall.store.directory import disk, session_files
+from holdall.store.directory.index import CacheFile, proof_of
+from holdall.store.directory.session_files import LEASE
+from holdall.store.directory.sessions import PREFIX
 from holdall.values.errors import StoreFault
 from holdall.values.handles import is_uuid
 
@@ -124,6 +124,6 @@ def _stamp(name: str, root: int, now: float) -> Stamp:
     folder = os.stat(name, dir_fd=root, follow_symlinks=False)
     newest, log = folder.st_mtime, ""
     with contextlib.suppress(OSError):
-        about = os.stat(f"{name}/{events.NAME}", dir_fd=root, follow_symlinks=False)
+        about = os.stat(f"{name}/{session_files.NAME}", dir_fd=root, follow_symlinks=False)
         newest, log = max(newest, about.st_mtime), f"{about.st_mtime_ns}:{about.st_size}"
     return Stamp(f"{folder.st_mtime_ns}:{log}", now - newest > _SETTLED_SECONDS)

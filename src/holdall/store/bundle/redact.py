@@ -33,7 +33,7 @@ class Rules(Protocol):
 
 def usual_rules() -> Rules:
     try:
-        rules: Rules = importlib.import_module("holdall.store.bundle_rules").Rules()
+        rules: Rules = importlib.import_module("holdall.store.bundle.rules").Rules()
     except ModuleNotFoundError as problem:
         if problem.name is None or problem.name.partition(".")[0] != "detect_secrets":
             raise

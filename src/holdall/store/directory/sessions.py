@@ -17,7 +17,7 @@ from typing import Any
 from holdall.policy import retention as rules
 from holdall.policy.measure import checksum
 from holdall.policy.retention import Retention
-from holdall.store import disk
+from holdall.store.directory import disk
 from holdall.store.ids import new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import BadSetting, StoreFault, WrongUse

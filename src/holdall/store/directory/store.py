@@ -1,15 +1,6 @@
-"""The store that ships: plain files in one folder of the user's own. Keeps the promises of `store.protocol`.
+"""The store that ships: plain files in one folder of the user's own; and the same for somebody who only looks.
 
-    HOME/
-      names/            which session has which name
-      index.sqlite      a cache of the records
-      session-<uuid>/   0700, one per session
-        session.json    what the session is
-        <handle>.record one per output: its facts and block table
-        <uuid>.txt      the bytes, exactly as they came (.json where they are JSON)
-        terminal/       <uuid>.log, the output of commands
-
-It writes nothing outside HOME and follows no link inside it.
+Keeps the promises of `store.protocol`.
 """
 
 import contextlib
@@ -17,23 +8,45 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NoReturn
 
 from holdall.policy.retention import Retention
-from holdall.store import disk, keeping
-from holdall.store.folder import TERMINAL, SessionFolder
+from holdall.store.directory import disk, placement
+from holdall.store.directory.folder import TERMINAL, SessionFolder
+from holdall.store.directory.live import LiveWriter, RunningReader, interrupted, is_running
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.root import Root
+from holdall.store.directory.session_files import SessionFiles
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
-from holdall.store.keeping import Quota
-from holdall.store.live import LiveWriter, RunningReader, interrupted, is_running
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
-from holdall.store.root import Root
-from holdall.store.session_files import SessionFiles
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
+from holdall.values.errors import (
+    AmbiguousCallId,
+    NothingFound,
+    OutputExpired,
+    StoreFault,
+    StoreGone,
+    UnknownHandle,
+    WrongUse,
+)
 from holdall.values.handles import Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import BlockTable
+
+# The store that ships: plain files in one folder of the user's own. Keeps the promises of `store.protocol`.
+#
+#     HOME/
+#       names/            which session has which name
+#       index.sqlite      a cache of the records
+#       session-<uuid>/   0700, one per session
+#         session.json    what the session is
+#         <handle>.record one per output: its facts and block table
+#         <uuid>.txt      the bytes, exactly as they came (.json where they are JSON)
+#         terminal/       <uuid>.log, the output of commands
+#
+# It writes nothing outside HOME and follows no link inside it.
 
 
 class DirectoryStore(SessionFiles):
@@ -96,7 +109,7 @@ class DirectoryStore(SessionFiles):
         notes: Callable[[], Sequence[str]] = tuple,
         progress: Progress | None = None,
     ) -> Facts:
-        counted = keeping.Counted(chunks)
+        counted = placement.Counted(chunks)
         with self._using("keeping an output", make=True, needed=counted.bytes):
             folder = self._root.folder(session, make=True)
             inside = folder.terminal() if origin.terminal else folder.descriptor
@@ -105,10 +118,10 @@ class DirectoryStore(SessionFiles):
             descriptor = disk.create(temporary, inside=inside)
             try:
                 taken = ingest(counted, descriptor, self.tokenizer, progress=progress, room=self._room(session))
-                facts = keeping.facts_of(id, session.id, origin, taken, notes(), self.clock())
+                facts = placement.facts_of(id, session.id, origin, taken, notes(), self.clock())
                 with folder.lock():
-                    file = keeping.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
-                    facts = keeping.publish(folder, replace(facts, file=file), taken.table)
+                    file = placement.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
+                    facts = placement.publish(folder, replace(facts, file=file), taken.table)
                     self._root.catalogue.note(folder, facts)
             finally:
                 os.close(descriptor)
@@ -126,7 +139,7 @@ class DirectoryStore(SessionFiles):
             descriptor = disk.create(name, inside=inside)
             try:
                 os.fsync(inside)
-                facts = keeping.running_facts(id, session.id, origin, file, self.clock())
+                facts = placement.running_facts(id, session.id, origin, file, self.clock())
                 with folder.lock():
                     facts = folder.publish(facts, BlockTable())
                     self._root.catalogue.note(folder, facts)
@@ -198,7 +211,7 @@ class DirectoryStore(SessionFiles):
             folder = self._root.folder(session)
             with folder.lock():
                 handles = [facts.handle for facts in outputs]
-                return keeping.expire(folder, self._root.catalogue, handles, rule, self.clock())
+                return placement.expire(folder, self._root.catalogue, handles, rule, self.clock())
 
     def used_bytes(self, session: SessionInfo) -> int:
         """What the session's outputs take on disk: identical ones once."""
@@ -266,11 +279,60 @@ class DirectoryStore(SessionFiles):
             return replace(facts, state="interrupted", error=str(fault))
 
     def _settle(self, folder: SessionFolder, facts: Facts, table: BlockTable) -> Facts:
-        return keeping.settle(folder, self._root.catalogue, facts, table)
+        return placement.settle(folder, self._root.catalogue, facts, table)
 
     def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
         """None where there is no quota: nothing is counted then."""
         if self._quota == Quota():
             return None
         in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
-        return keeping.room_for(self._quota, self.used_bytes(session), in_all)
+        return placement.room_for(self._quota, self.used_bytes(session), in_all)
+
+
+# The directory store for somebody who only looks: a viewer must not become part of what it shows.
+#
+# Nothing is kept, begun, expired or written down through it, and no session is made: what is not there is an error.
+# It
+# may fill the caches, as every look does, and an output whose writer died is found to be interrupted, as by every
+# look.
+
+
+class ReadOnlyStore(DirectoryStore):
+    """What a bag does by itself, without being asked (its log, the end of its session), is quietly left out."""
+
+    def open_session(self, name: str, **_options: Any) -> SessionInfo:
+        found = self.find_session(name)
+        if found is None:
+            raise NothingFound("there is no such session.")
+        return found
+
+    def end_session(self, session: SessionInfo) -> None:
+        """It goes on without us."""
+
+    def append_events(self, session: SessionInfo, lines: bytes) -> None:
+        """What a person looks at was not shown to the model."""
+
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+        """Nothing is asked of a model here that would be worth remembering."""
+
+    def put(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise _refusal()
+
+    def begin(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise _refusal()
+
+    def append_transcript(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise _refusal()
+
+    def save_tree(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise _refusal()
+
+    def lease(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise _refusal()
+
+    def expire_all(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise _refusal()
+
+
+def _refusal() -> WrongUse:
+    return WrongUse("this store was opened to look at it, and nothing is changed through it.")

@@ -14,10 +14,10 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from holdall.policy.retention import Retention
-from holdall.store import disk
+from holdall.store.directory import disk
+from holdall.store.directory.sessions import NAMES, PREFIX, Sessions
 from holdall.store.ids import new_tag
 from holdall.store.protocol import SessionInfo
-from holdall.store.sessions import NAMES, PREFIX, Sessions
 from holdall.values.errors import SessionExists, StoreFault
 from holdall.values.handles import is_uuid
 

@@ -1,0 +1,472 @@
+"""A bundle restored as sessions of a store, or refused whole.
+
+Everything is written into a hidden folder first, under names that are ours to choose from: the names in a bundle have
+a grammar in which no path can be written. Every byte is measured again and compared with what its record says. Only
+when the last byte was read and proved do the sessions get their places, all at once.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from holdall.policy.measure import Measurer
+from holdall.policy.retention import Retention
+from holdall.store.bundle import stream as form
+from holdall.store.bundle.stream import BundleReader, Entry
+from holdall.store.directory import disk, folder
+from holdall.store.directory import folder as record
+from holdall.store.directory import publish as publishing
+from holdall.store.directory.folder import TERMINAL
+from holdall.store.directory.placement import Quota, room_for
+from holdall.store.directory.root import Root
+from holdall.store.directory.session_files import FOLDER as ANSWERS
+from holdall.store.directory.sessions import PREFIX, Sessions, check_name
+from holdall.store.ids import new_uuid
+from holdall.store.ingest import Beside
+from holdall.store.protocol import Progress, SessionInfo
+from holdall.text.numbers import size
+from holdall.text.tokens import Estimate
+from holdall.values.bundles import Bundle, BundledSession, Imported, is_sha256
+from holdall.values.errors import BundleRefused, SessionExists, StoreFault, StoreFull, WrongUse
+from holdall.values.handles import is_uuid
+from holdall.values.outputs import Facts, Measure, Origin
+from holdall.values.spans import BlockTable
+
+# Records that came from outside: looked at field by field, and compared with the bytes that came with them.
+#
+# A record of our own store is believed once its checksum holds. One from a bundle may have been written by anybody.
+
+
+_MOST = 1 << 62
+_DEEPEST = 200  # levels of JSON in what is read whole
+_COMPARED = ("bytes", "chars", "lines", "longest_line", "utf8", "sha256")
+
+
+def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable]:
+    """The facts and the block table of a record in a bundle, every field of its own type."""
+    handle = entry.name.removesuffix(folder.SUFFIX)
+    try:
+        facts, table = folder.decode(data, handle=handle)
+    except (StoreFault, RecursionError, OverflowError) as problem:
+        raise BundleRefused(f"the record {handle} of this bundle is refused: {problem or 'too deep'}") from problem
+    if facts.session != session or not is_uuid(facts.id):
+        raise _refusal(handle, "it belongs to another session")
+    _check_types(handle, facts)
+    if facts.state in ("running", "queued"):
+        raise _refusal(handle, "it says that it is still being written")
+    if depth(facts.origin.arguments) > _DEEPEST:
+        raise _refusal(handle, f"its arguments are nested more than {_DEEPEST} levels deep")
+    # The number of a process on another machine: here it would be somebody else's.
+    return replace(facts, origin=replace(facts.origin, process=0)), table
+
+
+def check_against(facts: Facts, table: BlockTable, file: str, measure: Measure, measured: BlockTable) -> None:
+    """The record must say what its bytes measure. Tokens and kind are the opinion of whoever kept them."""
+    if facts.state == "expired" or facts.file != file:
+        raise _refusal(facts.handle, "it does not stand after its own bytes")
+    for name in _COMPARED:
+        if getattr(facts.measure, name) != getattr(measure, name):
+            raise _refusal(facts.handle, f"its bytes have another number of {name}, or another hash, than it says")
+    if table != measured:
+        raise _refusal(facts.handle, "its block table does not fit its bytes")
+    if facts.measure.tokens > facts.measure.bytes:
+        raise _refusal(facts.handle, "it says that it has more tokens than bytes")
+
+
+def check_tombstone(facts: Facts, table: BlockTable) -> None:
+    if facts.state != "expired" or facts.file or len(table):
+        raise _refusal(facts.handle, "its bytes are missing")
+
+
+def check_tree(data: bytes) -> None:
+    """A snapshot of an operation tree: objects with a kind, a name, and children of the same form."""
+    try:
+        waiting: list[tuple[object, int]] = [(json.loads(data), 0)]
+    except (ValueError, RecursionError) as problem:
+        raise BundleRefused("the operation tree of this bundle cannot be read as JSON.") from problem
+    while waiting:
+        node, level = waiting.pop()
+        if level > _DEEPEST or not isinstance(node, Mapping):
+            raise BundleRefused("the operation tree of this bundle is not one.")
+        table = cast("Mapping[str, object]", node)
+        children = table.get("children", [])
+        named = isinstance(table.get("op"), str) and isinstance(table.get("name"), str)
+        numbers = all(isinstance(table.get(name, 0), int | float) for name in ("at", "seconds"))
+        if not named or not numbers or not isinstance(children, list):
+            raise BundleRefused("the operation tree of this bundle is not one.")
+        waiting += [(child, level + 1) for child in cast("list[object]", children)]
+
+
+def depth(value: object) -> int:
+    """How many levels of objects and arrays a JSON value has; it stops counting soon after there are too many."""
+    level, layer = 0, [value]
+    while layer and level <= _DEEPEST + 1:
+        below: list[object] = []
+        for one in layer:
+            if isinstance(one, Mapping):
+                below += cast("Mapping[object, object]", one).values()
+            elif isinstance(one, Sequence) and not isinstance(one, str | bytes):
+                below += cast("Sequence[object]", one)
+        layer = below
+        level += 1
+    return level - 1
+
+
+def _check_types(handle: str, facts: Facts) -> None:
+    texts = (facts.error, facts.file, *(getattr(facts.origin, name) for name in _named(Origin, str)))
+    flags: tuple[object, ...] = (
+        facts.origin.terminal,
+        facts.origin.is_error,
+        facts.measure.utf8,
+        facts.measure.tokens_exact,
+    )
+    counts = [getattr(facts.measure, name) for name in ("bytes", "chars", "lines", "longest_line", "tokens")]
+    times = [facts.created, *([] if facts.ended is None else [facts.ended])]
+    codes = [] if facts.exit_code is None else [facts.exit_code]
+    fine = (
+        all(isinstance(text, str) for text in (*texts, facts.measure.tokenizer, *facts.measure.notes))
+        and all(type(flag) is bool for flag in flags)
+        and all(_is_number(number) and 0 <= number < _MOST for number in counts)
+        and all(_is_time(moment) for moment in times)
+        and all(_is_number(code) and -_MOST < code < _MOST for code in codes)
+        and (is_sha256(facts.measure.sha256) or facts.measure.sha256 == "")
+    )
+    if not fine:
+        raise _refusal(handle, "a field of it is of another type than it should be")
+
+
+def _named(cls: type[Any], of: type) -> list[str]:
+    return [one.name for one in fields(cls) if one.type in (of, of.__name__)]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST < value < _MOST
+
+
+def _refusal(handle: str, why: str) -> BundleRefused:
+    return BundleRefused(f"the record {handle} of this bundle is refused: {why}.")
+
+
+# One session of a bundle on its way into its folder: each entry is checked as it comes, and written.
+#
+# The folder is not in the store yet, so nothing here has to be undone.
+
+
+_LARGE = 4 * 1024 * 1024
+_UUID = 36
+_COUNTED = (
+    "outputs", "expired", "bytes", "stored_bytes", "files", "notes", "note_bytes", "transcript_bytes", "events_bytes",
+    "tree_bytes",
+)  # fmt: skip
+_MOST_MASKS = 256 * 1024 * 1024
+
+
+class IncomingSession:
+    """`told` is what the bundle says that the session has; what comes must be that, no more and no less."""
+
+    def __init__(
+        self,
+        folder: int,
+        told: BundledSession,
+        info: SessionInfo,
+        renamed: dict[str, str],
+        progress: Progress | None,
+        done: int,
+    ) -> None:
+        self.done = done  # bytes of outputs so far, over all sessions
+        self._folders = {"": folder}
+        self._told = told
+        self._info = info
+        self._renamed = renamed
+        self._progress = progress
+        self._names: set[str] = set()
+        self._ids: set[str] = set()
+        self._stage = 0
+        self._file = ""  # whose bytes came last
+        self._measured: tuple[Measure, BlockTable] | None = None
+        self._is_named = True  # a record has named those bytes
+        self._came: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+
+    def take(self, entry: Entry, reader: BundleReader) -> None:
+        if entry.name in self._names:
+            raise BundleRefused(f"this bundle has {entry.name} twice.")
+        if form.ORDER[entry.kind] < self._stage:
+            raise BundleRefused(f"this bundle is damaged: {entry.name} stands in the wrong place.")
+        self._names.add(entry.name)
+        self._stage = form.ORDER[entry.kind]
+        match entry.kind:
+            case "bytes":
+                self._take_bytes(entry, reader)
+            case "record":
+                self._take_record(entry, reader)
+            case "note":
+                self._count("notes", 1, entry)
+                self._count("note_bytes", entry.length, entry)
+                self._write(entry.name, [self._with_ids(reader.whole(entry))])
+            case "tree":
+                self._count("tree_bytes", entry.length, entry)
+                data = self._with_ids(reader.whole(entry))
+                check_tree(data)
+                self._write(entry.name, [data])
+            case "transcript" | "events" | "masks":
+                self._take_lines(entry, reader)
+
+    def finish(self) -> None:
+        """Everything came that was told; all of it is durable."""
+        self._check_named()
+        told = self._told
+        for name, number in self._came.items():
+            if number != getattr(told, name):
+                raise BundleRefused(
+                    f"this bundle says that it has {getattr(told, name):,} {name.replace('_', ' ')} in the session "
+                    f'"{told.name}", and has {number:,}.'
+                )
+        for folder in self._folders.values():
+            os.fsync(folder)
+
+    def close(self) -> None:
+        while self._folders:
+            os.close(self._folders.popitem()[1])
+
+    # Outputs
+
+    def _take_bytes(self, entry: Entry, reader: BundleReader) -> None:
+        self._check_named()
+        self._count("files", 1, entry)
+        self._count("stored_bytes", entry.length, entry)
+        measurer = Measurer(Estimate())  # how many tokens it has is not compared: whoever kept it counted
+
+        def measured() -> Iterator[bytes]:
+            for chunk in reader.chunks(entry):
+                measurer.feed(chunk)
+                self.done += len(chunk)
+                if self._progress is not None:
+                    self._progress(self.done)
+                yield chunk
+
+        self._write(entry.name, measured(), is_large=entry.length > _LARGE)
+        self._measured = measurer.finish(reader.sha256)
+        self._file, self._is_named = entry.name, False
+
+    def _take_record(self, entry: Entry, reader: BundleReader) -> None:
+        facts, table = facts_in(reader.whole(entry), entry, self._told.id)
+        if facts.id in self._ids:
+            raise BundleRefused(f"two outputs of this bundle have the same id ({entry.name}).")
+        self._ids.add(facts.id)
+        if facts.state == "expired":
+            check_tombstone(facts, table)
+            self._count("expired", 1, entry)
+        else:
+            if self._measured is None:
+                raise BundleRefused(f"the record {facts.handle} of this bundle is refused: its bytes are missing.")
+            check_against(facts, table, self._file, *self._measured)
+            self._is_named = True
+            self._count("outputs", 1, entry)
+            self._count("bytes", facts.measure.bytes, entry)
+        self._write(entry.name, [record.encode(replace(facts, session=self._info.id), table)])
+
+    def _check_named(self) -> None:
+        if not self._is_named:
+            raise BundleRefused(f"this bundle has the bytes {self._file}, and no record that names them.")
+
+    # Files
+
+    def _take_lines(self, entry: Entry, reader: BundleReader) -> None:
+        """Whole lines. What is in them is looked at line by line by whoever reads them, and passed over where bad."""
+        if entry.kind != "masks":
+            self._count(f"{entry.kind}_bytes", entry.length, entry)
+        elif entry.length > _MOST_MASKS:
+            raise BundleRefused(f"{entry.name} in this bundle has {entry.length:,} bytes, which none of its kind has.")
+        last = b"\n"
+
+        def checked() -> Iterator[bytes]:
+            nonlocal last
+            for chunk in reader.chunks(entry):
+                last = chunk[-1:]
+                yield chunk
+
+        self._write(entry.name, _replaced(checked(), self._renamed))
+        if last != b"\n":
+            raise BundleRefused(f"{entry.name} of this bundle ends in the middle of a line.")
+
+    def _write(self, name: str, chunks: Iterable[bytes], *, is_large: bool = False) -> None:
+        sub, _, plain = name.rpartition("/")
+        descriptor = disk.create(plain, inside=self._inside(sub))
+        writing = Beside(lambda data: disk.write_all(descriptor, data)) if is_large else None
+        try:
+            for chunk in chunks:
+                writing.give(chunk) if writing is not None else disk.write_all(descriptor, chunk)
+            if writing is not None:
+                writing.finish()
+            os.fsync(descriptor)
+        finally:
+            if writing is not None:
+                writing.stop()
+            os.close(descriptor)
+
+    def _inside(self, sub: str) -> int:
+        if sub not in ("", TERMINAL, ANSWERS):
+            raise BundleRefused(f"this bundle has a file in {sub!r}, which no session has.")
+        if sub not in self._folders:
+            self._folders[sub] = disk.make_folder(sub, inside=self._folders[""])
+        return self._folders[sub]
+
+    def _count(self, name: str, number: int, entry: Entry) -> None:
+        """More than was told is refused as soon as it comes: what was told is what there is room for."""
+        self._came[name] += number
+        if self._came[name] > getattr(self._told, name):
+            raise BundleRefused(f"this bundle has more than it says: {entry.name} is not in its list of contents.")
+
+    def _with_ids(self, data: bytes) -> bytes:
+        return b"".join(_replaced([data], self._renamed))
+
+
+def _replaced(chunks: Iterable[bytes], renamed: dict[str, str]) -> Iterator[bytes]:
+    """The ids of sessions that have other ones here, wherever they stand. They are all of one length."""
+    if not renamed:
+        yield from chunks
+        return
+    table = {old.encode("ascii"): new.encode("ascii") for old, new in renamed.items()}
+    pattern = re.compile(b"|".join(map(re.escape, table)))
+    held = b""
+    for chunk in chunks:
+        held = pattern.sub(lambda match: table[match[0]], held + chunk)
+        if len(held) > _UUID:
+            yield held[: 1 - _UUID]
+            held = held[1 - _UUID :]
+    yield held
+
+
+_BESIDE = 16 * 1024 * 1024  # bytes that records, logs and folders may take beside the outputs
+_PER_ENTRY = 4096
+
+
+def import_bundle(
+    root: Root,
+    read: Callable[[int], bytes],
+    *,
+    name: str | None = None,
+    quota: Quota | None = None,
+    used_bytes: int = 0,
+    listed: Callable[[Bundle], None] | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """`name` is for the first session; those below it are named after it. `used_bytes` are those of the whole store.
+
+    `listed` is told what is in the bundle before anything is written.
+    """
+    reader = BundleReader(read)
+    bundle = reader.contents()
+    names = names_for(bundle, name)
+    if listed is not None:
+        listed(bundle)
+    with disk.explained("importing a bundle", root.home):
+        root.check(make=True)
+        for one in names:
+            if root.sessions.find(one) is not None:
+                raise SessionExists(publishing.taken(one))
+        _check_room(bundle, root.home, quota or Quota(), used_bytes)
+        infos, new_ids = _infos(bundle, names, root)
+        with publishing.staging(root.descriptor, root.sessions) as staged:
+            renamed = {one.id: info.id for one, info in zip(bundle.sessions, infos, strict=True)} if new_ids else {}
+            incoming = _Incoming(reader, bundle, infos, Sessions(staged.folder, lambda: 0.0), renamed)
+            incoming.take(progress)
+            publishing.publish(staged, root.sessions, infos)
+    return Imported(bundle, tuple(names), tuple(info.id for info in infos), new_ids)
+
+
+def names_for(bundle: Bundle, name: str | None) -> list[str]:
+    """What the sessions of a bundle are called here: those below the first keep their names, or follow its new one."""
+    if name is None:
+        return [one.name for one in bundle.sessions]
+    old = bundle.name
+    names = [name]
+    for one in bundle.sessions[1:]:
+        rest = one.name.removeprefix(old + "/") if one.name.startswith(old + "/") else one.name
+        names.append(f"{name}/{rest}")
+    for one in names:
+        check_name(one)
+    if len(set(names)) < len(names):
+        raise WrongUse(f'two sessions of the bundle would have the same name under "{name}". Choose another one.')
+    return names
+
+
+class _Incoming:
+    """The entries of a bundle on their way into the staging folder."""
+
+    def __init__(
+        self,
+        reader: BundleReader,
+        bundle: Bundle,
+        infos: Sequence[SessionInfo],
+        staged: Sessions,
+        renamed: dict[str, str],
+    ) -> None:
+        self._reader = reader
+        self._bundle = bundle
+        self._infos = infos
+        self._staged = staged
+        self._renamed = renamed
+
+    def take(self, progress: Progress | None) -> None:
+        place = 0
+        session = self._open(place, progress, 0)
+        try:
+            while (entry := self._reader.next_entry()) is not None:
+                while entry.session > place and place + 1 < len(self._infos):
+                    session.finish()
+                    place += 1
+                    done = session.done
+                    session.close()
+                    session = self._open(place, progress, done)
+                if entry.session != place:
+                    raise BundleRefused(f"this bundle is damaged: {entry.name} stands outside of its session.")
+                session.take(entry, self._reader)
+            session.finish()
+            while place + 1 < len(self._infos):
+                place += 1
+                session.close()
+                session = self._open(place, progress, session.done)
+                session.finish()
+        finally:
+            session.close()
+
+    def _open(self, place: int, progress: Progress | None, done: int) -> IncomingSession:
+        folder = self._staged.restore(self._infos[place])
+        told = self._bundle.sessions[place]
+        return IncomingSession(folder, told, self._infos[place], self._renamed, progress, done)
+
+
+def _infos(bundle: Bundle, names: Sequence[str], root: Root) -> tuple[list[SessionInfo], bool]:
+    """The sessions as they will be. Where one of their ids is taken here, all of them get new ones."""
+    there = set(disk.names_in(root.descriptor))
+    new_ids = any(PREFIX + one.id in there for one in bundle.sessions)
+    ids = [new_uuid() if new_ids else one.id for one in bundle.sessions]
+    infos: list[SessionInfo] = []
+    for one, id, name in zip(bundle.sessions, ids, names, strict=True):
+        # Whoever imports an old session wants it: it is not to go at the next gc because of its age.
+        info = SessionInfo(id=id, name=name, created=one.created, retention=Retention(days=None))
+        infos.append(info if one.parent < 0 else replace(info, parent=ids[one.parent]))
+    return infos, new_ids
+
+
+def _check_room(bundle: Bundle, home: str, quota: Quota, used: int) -> None:
+    for one in bundle.sessions:
+        room_for(Quota(session_bytes=quota.session_bytes), 0, 0)(one.stored_bytes)
+    room_for(Quota(store_bytes=quota.store_bytes), 0, used)(bundle.stored_bytes)
+    logs = sum(one.transcript_bytes + one.events_bytes + one.tree_bytes + one.note_bytes for one in bundle.sessions)
+    needed = bundle.stored_bytes + logs + bundle.entries * _PER_ENTRY + _BESIDE
+    about = os.statvfs(home)
+    free = about.f_bavail * about.f_frsize
+    if needed > free:
+        raise StoreFull(
+            f"this bundle unpacks to {size(bundle.stored_bytes + logs)}, and {size(free)} are free for {home}. Nothing "
+            "was restored. Make room, or choose another data folder with --home or HOLDALL_HOME."
+        )

@@ -1,0 +1,1 @@
+"""The store that ships: plain files in one folder, and what keeps them in order."""

@@ -1,0 +1,331 @@
+"""A cache of the records in one SQLite file, so that listing and finding by call id do not open every record.
+
+Each look compares it with the folder: an index that is missing, old or damaged costs time and never a handle.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from holdall.policy.measure import checksum
+from holdall.store.directory.folder import SessionFolder
+from holdall.values.errors import StoreFault
+from holdall.values.outputs import Facts
+
+# A cache in one SQLite file: whatever goes wrong with it costs time, and never more.
+#
+# A damaged file is set aside and started anew, a busy one is done without. The journal is a rollback journal, not a
+# write-ahead log: readers and writers of several processes then meet only in SQLite's oldest and best-tried code.
+# Nothing in such a file exists nowhere else; that is for whoever uses it to see to.
+
+
+T = TypeVar("T")
+
+_PATIENCE_SECONDS = 0.5  # for other processes; a use of the cache that takes longer is done without
+
+
+class CacheFile:
+    """One connection. `path` is the file; a link in its place is set aside like any other damage.
+
+    `tables` makes them where there are none. A file whose `version` is another one is cleared first by `clear`.
+    """
+
+    def __init__(self, path: str, *, version: int, tables: str, clear: str) -> None:
+        self._path = path
+        self._version = version
+        self._tables = tables
+        self._clear = clear
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    def change(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        def change(database: sqlite3.Connection) -> None:
+            with database:
+                database.executemany(statement, rows)
+
+        self.use(change, None)
+
+    def use(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """Whatever goes wrong costs this one use of the cache and nothing else."""
+        try:
+            return work(self._connected())
+        except (sqlite3.Error, ValueError) as problem:  # ValueError: an error text that is damaged itself
+            self.close()
+            if _is_damage(problem):
+                self._set_aside()
+        except OSError:
+            self.close()
+        return otherwise
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is not None and self._identity == _identity(self._path):
+            return self._connection
+        self.close()  # or never opened, or the file was set aside or removed by somebody else
+        if os.path.islink(self._path):
+            self._set_aside()
+        # The file is made by us first: SQLite would make it with the mode that the umask leaves.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+            os.chmod(self._path, 0o600)
+        try:
+            self._connection = self._open()
+        except (sqlite3.Error, ValueError) as problem:
+            if not _is_damage(problem):
+                raise
+            self._set_aside()
+            self._connection = self._open()
+        return self._connection
+
+    def _open(self) -> sqlite3.Connection:
+        # Used from one thread at a time, though not always the same: whoever has it holds a lock around it.
+        database = sqlite3.connect(self._path, timeout=_PATIENCE_SECONDS, check_same_thread=False)
+        try:
+            database.execute("PRAGMA journal_mode = TRUNCATE")
+            database.execute("PRAGMA synchronous = OFF")
+            if database.execute("PRAGMA user_version").fetchone()[0] != self._version:
+                # In one step: a second process must not meet a database without tables.
+                database.executescript(
+                    f"BEGIN IMMEDIATE; {self._clear} {self._tables} PRAGMA user_version = {self._version}; COMMIT;"
+                )
+        except BaseException:
+            database.close()
+            raise
+        self._identity = _identity(self._path)
+        return database
+
+    def _set_aside(self) -> None:
+        for number in range(100):
+            aside = f"{self._path}.damaged-{number}"
+            if not os.path.lexists(aside):
+                with contextlib.suppress(OSError):
+                    os.rename(self._path, aside)
+                return
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+
+def proof_of(text: str, stamp: str) -> int:
+    """A checksum for one row: damage that SQLite does not see is seen here."""
+    return checksum(f"{stamp}\n{text}".encode()) >> 1  # SQLite's integers are signed
+
+
+def _is_damage(problem: Exception) -> bool:
+    """Whether the file is wrong, rather than busy, read-only or on a disk without space: then it is done without."""
+    if not isinstance(problem, sqlite3.OperationalError):
+        return True
+    code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # text that is none comes without a code
+    return code == sqlite3.SQLITE_ERROR
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        about = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+# A cache of the records in one SQLite file, so that listing and finding by call id do not open every record.
+#
+# Everything in it can be read again from the records, and every row carries a checksum of its own. So no failure
+# here
+# is ever the user's (`store.cache_file`). It never holds anything that exists nowhere else.
+
+
+NAME = "index.sqlite"
+_VERSION = 1
+_CLEAR = "DROP TABLE IF EXISTS outputs; DROP TABLE IF EXISTS complete;"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS outputs (
+    session TEXT NOT NULL, handle TEXT NOT NULL, stamp TEXT NOT NULL, id TEXT NOT NULL, call_id TEXT NOT NULL,
+    sha256 TEXT NOT NULL, facts TEXT NOT NULL, proof INTEGER NOT NULL, PRIMARY KEY (session, handle)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS complete (session TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_id ON outputs (session, id);
+CREATE INDEX IF NOT EXISTS by_call_id ON outputs (session, call_id) WHERE call_id <> '';
+CREATE INDEX IF NOT EXISTS by_sha256 ON outputs (session, sha256);
+"""
+
+
+_LOOK_UP = {
+    "id": "SELECT handle FROM outputs WHERE session = ? AND id = ?",
+    "call_id": "SELECT handle FROM outputs WHERE session = ? AND call_id = ?",
+    "sha256": "SELECT handle FROM outputs WHERE session = ? AND sha256 = ? LIMIT 16",
+}
+
+
+class Index:
+    """One connection to the file at `path`."""
+
+    def __init__(self, path: str) -> None:
+        self._file = CacheFile(path, version=_VERSION, tables=_SCHEMA, clear=_CLEAR)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def rows(self, session: str) -> dict[str, tuple[str, Facts]]:
+        """Handle to (stamp, facts) for every row that proves itself."""
+        found: dict[str, tuple[str, Facts]] = {}
+
+        def look(database: sqlite3.Connection) -> None:
+            query = "SELECT handle, stamp, facts, proof FROM outputs WHERE session = ?"
+            for handle, stamp, text, proof in database.execute(query, (session,)):
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    if proof == proof_of(text, stamp):
+                        found[handle] = (stamp, Facts.from_json(json.loads(text)))
+
+        self._file.use(look, None)
+        return found
+
+    def handles(self, session: str, *, column: str, value: str) -> list[str]:
+        """The handles whose `id`, `call_id` or `sha256` is `value`. A hint: the caller reads the records."""
+
+        def look(database: sqlite3.Connection) -> list[str]:
+            found = database.execute(_LOOK_UP[column], (session, _storable(value)))
+            return [handle for (handle,) in found if isinstance(handle, str)]  # a damaged one may be anything
+
+        return self._file.use(look, [])
+
+    def is_complete(self, session: str) -> bool:
+        """Whether every record of the session was here once; until then a miss means nothing."""
+        query = "SELECT 1 FROM complete WHERE session = ?"
+        return self._file.use(lambda database: database.execute(query, (session,)).fetchone() is not None, False)
+
+    def mark_complete(self, session: str) -> None:
+        self._file.change("INSERT OR IGNORE INTO complete VALUES (?)", [(session,)])
+
+    def save(self, entries: list[tuple[str, Facts]]) -> None:
+        """(stamp, facts) of records that were just written or read."""
+        rows: list[tuple[object, ...]] = []
+        for stamp, facts in entries:
+            text = json.dumps(facts.to_json(), default=str)
+            rows.append((facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
+                         facts.measure.sha256, text, proof_of(text, stamp)))  # fmt: skip
+        self._file.change("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def forget(self, session: str, handles: list[str]) -> None:
+        pairs = [(session, handle) for handle in handles]
+        self._file.change("DELETE FROM outputs WHERE session = ? AND handle = ?", pairs)
+
+
+def _storable(value: str) -> str:
+    """Text that SQLite can hold: a lone surrogate cannot be bound."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# Which outputs a session has: the records on disk, read through the index where it is right.
+#
+# The folder is the truth. Each look compares the names and stamps in the folder with those in the index and reads
+# only
+# the records that differ, so an index that is missing, old or damaged costs time and never a handle.
+
+
+class Catalogue:
+    """One index for the whole store, used from any thread, one at a time."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._lock = threading.Lock()
+
+    def all(self, folder: SessionFolder) -> list[Facts]:
+        """Every output whose record can be read, oldest first."""
+        found, _ = self.survey(folder)
+        return found
+
+    def survey(self, folder: SessionFolder) -> tuple[list[Facts], dict[str, StoreFault]]:
+        """The same, and beside it the handles whose records cannot be read, with the reason."""
+        session = folder.session.id
+        stamps = folder.stamps()
+        with self._lock:
+            known = self._index.rows(session)
+        found: list[Facts] = []
+        fresh: list[tuple[str, Facts]] = []
+        faults: dict[str, StoreFault] = {}
+        for handle, stamp in stamps.items():
+            row = known.get(handle)
+            if row is not None and row[0] == stamp and row[1].handle == handle:
+                found.append(row[1])
+                continue
+            try:
+                loaded = folder.load(handle)
+            except StoreFault as fault:
+                faults[handle] = fault
+                continue
+            if loaded is not None:
+                found.append(loaded[0])
+                fresh.append((stamp, loaded[0]))
+        with self._lock:
+            if fresh:
+                self._index.save(fresh)
+            if gone := [handle for handle in known if handle not in stamps]:
+                self._index.forget(session, gone)
+            self._index.mark_complete(session)
+        return sorted(found, key=lambda facts: (facts.created, facts.handle)), faults
+
+    def find(self, folder: SessionFolder, *, column: str, value: str) -> list[Facts]:
+        """The outputs whose `id` or `call_id` is `value`, each read from its record.
+
+        The index answers where it can. Where it knows of none the folder is asked.
+        """
+        with self._lock:
+            complete = self._index.is_complete(folder.session.id)
+            handles = self._index.handles(folder.session.id, column=column, value=value) if complete else []
+        hinted = [_loaded(folder, handle) for handle in handles]
+        found = [facts for facts in hinted if facts is not None and _value(facts, column) == value]
+        if column == "id" and found:
+            return found
+        return [facts for facts in self.all(folder) if _value(facts, column) == value]
+
+    def twins(self, folder: SessionFolder, sha256: str) -> Iterator[Facts]:
+        """A few outputs with these bytes, read one by one: a session may have thousands of the same.
+
+        A hash is looked up at every `put`, and what a miss costs is a second copy of the same bytes, not a lost handle.
+        """
+        with self._lock:
+            complete = self._index.is_complete(folder.session.id)
+            handles = self._index.handles(folder.session.id, column="sha256", value=sha256) if complete else []
+        if not complete:
+            yield from (facts for facts in self.all(folder) if facts.measure.sha256 == sha256)
+        for handle in handles:
+            facts = _loaded(folder, handle)
+            if facts is not None and facts.measure.sha256 == sha256:
+                yield facts
+
+    def note(self, folder: SessionFolder, facts: Facts) -> None:
+        """A record that was just written."""
+        stamp = folder.stamp(facts.handle)
+        if stamp is not None:
+            with self._lock:
+                self._index.save([(stamp, facts)])
+
+    def close(self) -> None:
+        with self._lock:
+            self._index.close()
+
+
+def _loaded(folder: SessionFolder, handle: str) -> Facts | None:
+    try:
+        loaded = folder.load(handle)
+    except StoreFault:
+        return None
+    return loaded[0] if loaded else None
+
+
+def _value(facts: Facts, column: str) -> str:
+    match column:
+        case "id":
+            return facts.id
+        case "call_id":
+            return facts.origin.call_id
+        case _:
+            return facts.measure.sha256

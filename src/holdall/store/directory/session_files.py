@@ -1,0 +1,224 @@
+"""What a session's folder holds beside its outputs: the log, the transcript, the operation tree, notes, and a lease.
+
+Logs are one JSON object a line, appended by any process, never rewritten.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Generator, Iterable
+
+from holdall.store.directory import disk
+from holdall.store.directory.root import Root
+from holdall.store.ids import new_tag
+from holdall.store.protocol import SessionInfo
+from holdall.values.errors import SessionHeld, StoreUnsafe, WrongUse
+
+# The log of a session on disk: one JSON object a line, appended by any process, never rewritten.
+#
+# Whoever appends holds the file's lock. A line that was not written to its end (a full disk, a kill) is taken back
+# where
+# that is possible, and otherwise ended before the next one begins: a reader passes over it, and no other line is
+# lost.
+
+
+NAME = "events.ndjson"
+_READ = 1 << 20
+
+
+def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
+    """Add whole lines at the end. They survive the process; a crash of the machine may take the newest."""
+    descriptor = os.open(
+        name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=inside
+    )
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise StoreUnsafe(f"{name} in the store is not a regular file; nothing is written to it.")
+        os.fchmod(descriptor, 0o600)  # whatever the umask
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            lines = b"\n" + lines
+        view = memoryview(lines)
+        try:
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, size)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def read_from(at: int, *, inside: int, name: str = NAME) -> tuple[bytes, int]:
+    """The whole lines from byte `at` on, and where they end."""
+    try:
+        descriptor = disk.open_file(name, inside=inside)
+    except FileNotFoundError:
+        return b"", at
+    try:
+        parts: list[bytes] = []
+        end = at
+        while part := os.pread(descriptor, _READ, end):
+            parts.append(part)
+            end += len(part)
+    finally:
+        os.close(descriptor)
+    data = b"".join(parts)
+    whole = data.rfind(b"\n") + 1
+    return data[:whole], at + whole
+
+
+# What was worked out about an output and would be costly to work out again: small notes beside the outputs.
+#
+# A note is named by the hash of the output's content and a key, both hexadecimal. It goes when the last output with
+# that
+# content does, and whoever finds none works it out anew: a note is never the only place where something is.
+
+
+FOLDER = "answers"
+_HEX = re.compile(r"[0-9a-f]{16,64}")
+
+
+def name_of(content: str, key: str) -> str:
+    if not _HEX.fullmatch(content) or not _HEX.fullmatch(key):
+        raise WrongUse("a note is named by two hashes.")
+    return f"{content}-{key}"
+
+
+def recall(name: str, *, inside: int) -> bytes | None:
+    """`inside` is the open folder of a session."""
+    with contextlib.suppress(FileNotFoundError):
+        folder = disk.open_folder(FOLDER, inside=inside)
+        try:
+            return disk.read_file(name, inside=folder)
+        finally:
+            os.close(folder)
+    return None
+
+
+def remember(name: str, data: bytes, *, inside: int) -> None:
+    folder = disk.make_folder(FOLDER, inside=inside)
+    try:
+        disk.write_new(name, data, inside=folder, token=new_tag(), replace=True)
+    finally:
+        os.close(folder)
+
+
+def forget(contents: Iterable[str], *, inside: int) -> None:
+    """Remove the notes about outputs with these hashes. One that cannot be removed names nothing that is kept."""
+    gone = tuple(f"{content}-" for content in contents if content)
+    if not gone:
+        return
+    with contextlib.suppress(FileNotFoundError):
+        folder = disk.open_folder(FOLDER, inside=inside)
+        try:
+            for name in disk.names_in(folder):
+                if name.startswith(gone):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+
+# What a session's folder holds beside its outputs: the log, the transcript, the operation tree, notes, and a lease.
+#
+# events.ndjson      everything that happened, appended by any process
+# transcript.ndjson  the messages of the agent that holds the session, appended by it alone
+# tree.json          the newest snapshot of the operation tree; replaced whole, never half
+# answers/           notes about outputs
+# .agent             held by the process whose agent runs in the session; says who it is
+
+
+TRANSCRIPT = "transcript.ndjson"
+TREE = "tree.json"
+LEASE = ".agent"
+_WHO = 1000  # bytes that say who holds it
+
+
+class SessionFiles:
+    """The part of a directory store that is about these. What it needs of the rest is `_root` and `home`."""
+
+    _root: Root
+
+    @property
+    def home(self) -> str:
+        return self._root.home
+
+    def append_events(self, session: SessionInfo, lines: bytes) -> None:
+        with self._using("writing an event", make=True):
+            append(lines, inside=self._inside(session, make=True))
+
+    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
+        with self._using("reading the events"):
+            return read_from(at, inside=self._inside(session))
+
+    def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
+        with self._using("writing the transcript", make=True):
+            append(lines, inside=self._inside(session, make=True), name=TRANSCRIPT)
+
+    def transcript(self, session: SessionInfo) -> bytes:
+        with self._using("reading the transcript"):
+            return read_from(0, inside=self._inside(session), name=TRANSCRIPT)[0]
+
+    def save_tree(self, session: SessionInfo, data: bytes) -> None:
+        with self._using("writing the operation tree", make=True):
+            disk.write_new(TREE, data, inside=self._inside(session, make=True), token=new_tag(), replace=True)
+
+    def tree(self, session: SessionInfo) -> bytes | None:
+        with self._using("reading the operation tree"):
+            try:
+                return disk.read_file(TREE, inside=self._inside(session))
+            except FileNotFoundError:
+                return None
+
+    @contextlib.contextmanager
+    def lease(self, session: SessionInfo, holder: str) -> Generator[None]:
+        with self._using("taking the session", make=True):
+            descriptor = _take(self._inside(session, make=True), holder)
+        try:
+            yield
+        finally:
+            os.close(descriptor)  # with the lock
+
+    def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
+        with self._using("reading a note"):
+            return recall(name_of(content, key), inside=self._inside(session))
+
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+        with self._using("writing a note", make=True):
+            name = name_of(content, key)
+            remember(name, data, inside=self._inside(session, make=True))
+
+    # Inside
+
+    def _inside(self, session: SessionInfo, *, make: bool = False) -> int:
+        return self._root.folder(session, make=make).descriptor
+
+    @contextlib.contextmanager
+    def _using(self, doing: str, *, make: bool = False) -> Generator[None]:
+        with disk.explained(doing, self.home):
+            self._root.check(make=make)
+            yield
+
+
+def _take(inside: int, holder: str) -> int:
+    """The open file whose lock is the lease. The kernel lets go of it when the process ends, however it ends."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(LEASE, flags, 0o600, dir_fd=inside)
+    try:
+        os.fchmod(descriptor, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        told = os.pread(descriptor, _WHO, 0).decode("utf-8", "replace").strip()
+        os.close(descriptor)
+        raise SessionHeld(told) from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    # Always of the same length, so that nothing is left of whoever held it before.
+    disk.write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
+    return descriptor
