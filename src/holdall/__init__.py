@@ -72,10 +72,9 @@ if TYPE_CHECKING:
     from holdall.values.outputs import Facts, Inline, Kept, Measure, Origin, Running, Taken, Unkept
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
-    from holdall.wire.dialect import Cut, Dialect
+    from holdall.wire.dialect import Cut, Dialect, View
     from holdall.wire.reference import context_ref, function_call_record
     from holdall.wire.tool import Ask, Tool, ToolSpec
-    from holdall.wire.view import View
 
 __version__ = "0.1.0"
 
@@ -113,7 +112,7 @@ _HOMES = {
     "holdall.wire.dialect": ("Cut", "Dialect"),
     "holdall.wire.reference": ("context_ref", "function_call_record"),
     "holdall.wire.tool": ("Ask", "Tool", "ToolSpec"),
-    "holdall.wire.view": ("View",),
+    "holdall.wire.dialect": ("View",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

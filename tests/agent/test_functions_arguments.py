@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 
 from holdall.agent.functions import BadArguments, function_tool
 from holdall.agent.functions_scalars import Reading
-from holdall.wire.misfits import Misfit
+from holdall.wire.arguments import Misfit
 
 
 class Colour(enum.Enum):

@@ -13,8 +13,8 @@ from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate, default_tokenizer
 from holdall.values.outputs import Origin
 from holdall.verbs.glimpse import glimpse
+from holdall.wire.dialect import MOST_TOKENS, View
 from holdall.wire.notice import notice
-from holdall.wire.view import MOST_TOKENS, View
 from tests.support import reader_of
 
 TAG = "7d1a7d1a"

@@ -12,12 +12,10 @@ from holdall.text.tokens import Estimate
 from holdall.values.errors import NoModel, UnknownHandle
 from holdall.values.outputs import Facts, Measure, Origin
 from holdall.verbs.glimpse import glimpse, with_paragraphs
-from holdall.wire.dialect import Dialect
+from holdall.wire.dialect import Dialect, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.reference import context_ref, function_call_record
-from holdall.wire.strict import strict_schema
-from holdall.wire.tool import Ask
-from holdall.wire.view import View
+from holdall.wire.tool import Ask, strict_schema
 from tests.requirements import requirement
 from tests.support import reader_of
 

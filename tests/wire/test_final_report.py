@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.wire.final_report import closing_tag, opening_tag, report_in
+from holdall.wire.findings import closing_tag, opening_tag, report_in
 from tests.requirements import requirement
 
 NONCE = "5f0e2d4c6b8a79105f0e2d4c6b8a7910"

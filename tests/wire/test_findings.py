@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.wire.arguments import schema_problem
-from holdall.wire.final_report import closing_tag, opening_tag
-from holdall.wire.findings import CUT_OFF, SCHEMA, Finding, finding_in_json, finding_in_text, finding_of
+from holdall.wire.findings import (
+    CUT_OFF,
+    SCHEMA,
+    Finding,
+    closing_tag,
+    finding_in_json,
+    finding_in_text,
+    finding_of,
+    opening_tag,
+)
 from tests.requirements import requirement
 
 NONCE = "5f0e2d4c6b8a79105f0e2d4c6b8a7910"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.policy.decide import BY_DIALECT
-from holdall.wire.legacy import truncate
-from holdall.wire.legacy_parse import Members, parse, parse_deep
+from holdall.wire.legacy import Members, parse, parse_deep, truncate
 from tests.requirements import requirement
 from tests.wire.texts import broken_texts, lines, size, texts
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.values.outputs import Facts
-from holdall.wire.mcp_results import kept_note, link_parts, running_note, uri_of, widened
+from holdall.wire.notes import kept_note, link_parts, running_note, uri_of, widened
 
 TREE: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

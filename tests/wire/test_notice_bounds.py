@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from holdall.text.tokens import Estimate, default_tokenizer
 from holdall.verbs.glimpse import glimpse
-from holdall.wire.frugal import at_most
-from holdall.wire.notice import notice, shown_by_notice
+from holdall.wire.notice import at_most, notice, shown_by_notice
 from tests.requirements import requirement
 from tests.text.strategies import messy_bytes
 from tests.wire.notices import SHAPES, TAG, notice_of, reader_with, view_of

@@ -4,17 +4,19 @@ from inline_snapshot import snapshot
 
 from holdall.values.outputs import Measure
 from holdall.wire.prompts import (
+    READ_GREP,
     VERSION,
     Form,
     Source,
     chunk_output,
     form_for,
+    go_on,
     map_prompt,
     no_report_yet,
+    no_such_file,
     read_grep_prompt,
     reduce_prompt,
 )
-from holdall.wire.read_grep import READ_GREP, go_on, no_such_file
 from tests.requirements import requirement
 
 SOURCE = Source(

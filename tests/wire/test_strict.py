@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdall.wire.strict import strict_schema
+from holdall.wire.tool import strict_schema
 
 
 def test_choices_and_definitions_become_strict_too() -> None:

@@ -24,8 +24,8 @@ from holdall.agent.functions_shapes import Member, Record
 from holdall.agent.functions_types import Shapes, Unfit, hints_of
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse
-from holdall.wire import misfits
-from holdall.wire.misfits import Misfit, complaint
+from holdall.wire import arguments as misfits
+from holdall.wire.arguments import Misfit, complaint
 from holdall.wire.tool import ToolSpec
 
 WRITER = "writer"

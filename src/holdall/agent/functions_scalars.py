@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from holdall.wire import misfits
-from holdall.wire.misfits import Misfit
+from holdall.wire import arguments
+from holdall.wire.arguments import Misfit
 
 _DIGITS = re.compile(r"[-+]?[0-9]{1,100}", re.ASCII)
 _FRACTION = re.compile(r"[-+]?(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
@@ -55,11 +55,11 @@ class Scalar:
 
 
 _RULES = {
-    "string": misfits.A_TEXT,
-    "integer": misfits.AN_INTEGER,
-    "number": misfits.A_NUMBER,
-    "boolean": misfits.A_SWITCH,
-    "null": misfits.NULL,
+    "string": arguments.A_TEXT,
+    "integer": arguments.AN_INTEGER,
+    "number": arguments.A_NUMBER,
+    "boolean": arguments.A_SWITCH,
+    "null": arguments.NULL,
 }
 
 
@@ -103,7 +103,7 @@ class OneOf:
         for written, meant in () if how.exact else self.choices:
             if (_is_number(written) and _is_number(value) and written == value) or _shown(written) == value:
                 return meant
-        raise Misfit(misfits.one_of([_shown(written) for written, _ in self.choices]))
+        raise Misfit(arguments.one_of([_shown(written) for written, _ in self.choices]))
 
 
 def _is_number(value: object) -> bool:

@@ -12,8 +12,8 @@ from typing import Any, Protocol, cast
 
 from holdall.agent.functions_scalars import Reading
 from holdall.text.escape import one_line
-from holdall.wire import misfits
-from holdall.wire.misfits import Misfit
+from holdall.wire import arguments
+from holdall.wire.arguments import Misfit
 
 Schema = dict[str, Any]
 
@@ -47,10 +47,10 @@ class Items:
     def read(self, value: Any, how: Reading) -> Any:
         given = value if how.exact else _from_text(value)
         if not isinstance(given, list | tuple):
-            raise Misfit(misfits.AN_ARRAY)
+            raise Misfit(arguments.AN_ARRAY)
         values = cast("Sequence[Any]", given)
         if self.number is not None and len(values) != self.number:
-            raise Misfit(misfits.entries(self.number))
+            raise Misfit(arguments.entries(self.number))
         shapes = self.entries if self.number is not None else self.entries * len(values)
         return self.build(
             [_read(shape, one, at, how) for at, (shape, one) in enumerate(zip(shapes, values, strict=True))]
@@ -109,7 +109,7 @@ class Record:
         try:
             return self.build(**found)
         except (ValueError, TypeError) as problem:  # the checks of a dataclass in its __post_init__
-            raise Misfit(misfits.not_right(one_line(str(problem)))) from problem
+            raise Misfit(arguments.not_right(one_line(str(problem)))) from problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Choice:
         deepest = max(faults, key=lambda fault: len(fault.place) + (fault.fault != "must"))
         if deepest.place:  # it was nearly that member
             raise deepest
-        raise Misfit(misfits.one_of_these(fault.rule for fault in faults))
+        raise Misfit(arguments.one_of_these(fault.rule for fault in faults))
 
 
 @dataclass(eq=False, slots=True)
@@ -180,7 +180,7 @@ def _read(shape: Shape, value: Any, step: str | int, how: Reading) -> Any:
 def _table(value: Any, how: Reading) -> Mapping[str, Any]:
     given = value if how.exact else _from_text(value)
     if not isinstance(given, Mapping):
-        raise Misfit(misfits.AN_OBJECT)
+        raise Misfit(arguments.AN_OBJECT)
     return {str(name): one for name, one in cast("Mapping[Any, Any]", given).items()}
 
 

@@ -38,7 +38,7 @@ from holdall.wire.agent_texts import (
     too_deep,
     too_many_agents,
 )
-from holdall.wire.final_report import report_in
+from holdall.wire.findings import report_in
 from holdall.wire.tool import ToolSpec
 
 _ONLY_REPORT = (FINAL_REPORT,)

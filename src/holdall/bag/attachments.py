@@ -18,10 +18,9 @@ from holdall.text.json import same
 from holdall.text.numbers import plural
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.outputs import Facts, LargeJson, Origin
-from holdall.wire.blocks import Note, fields_beside, json_of, payload_of, text_block, text_of
 from holdall.wire.clamp import with_structured_content
 from holdall.wire.notes import aside_note, blob_note, fields_named, part_note, structured_gone, structured_note
-from holdall.wire.parts import Parts, structured_of
+from holdall.wire.results import Note, Parts, fields_beside, json_of, payload_of, structured_of, text_block, text_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,20 @@ from holdall.values.spans import Span
 from holdall.verbs.glimpse import whole_text
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import (
+    NOT_AN_OBJECT,
+    NOTHING_RUNS,
     Frame,
     Seen,
     found_answer,
     listing,
+    no_such_tool,
     nodes_answer,
+    not_json,
     passage_answer,
     table_answer,
     tag_for,
 )
 from holdall.wire.arguments import coerced, schema_problem
-from holdall.wire.refusals import NOT_AN_OBJECT, NOTHING_RUNS, no_such_tool, not_json
 from holdall.wire.tool import Ask, Tool
 
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data, at most; a longer one costs another try

@@ -25,9 +25,9 @@ from holdall.policy.lifecycle import Step, after
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin, Running, State
 from holdall.wire.clamp import traceback_of
+from holdall.wire.dialect import View
 from holdall.wire.notes import SAID_SO, unreadable
-from holdall.wire.parts import take_apart
-from holdall.wire.view import View
+from holdall.wire.results import take_apart
 
 _MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
 

@@ -17,8 +17,7 @@ from holdall.store.protocol import OutputReader
 from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.outputs import Facts
-from holdall.wire.prompts import Source
-from holdall.wire.read_grep import READ_GREP
+from holdall.wire.prompts import READ_GREP, Source
 
 Result = TypeVar("Result")
 _PREVIEW = 200  # characters

@@ -34,8 +34,7 @@ from holdall.values.settings import Settings
 from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect
-from holdall.wire.messages import results_in
-from holdall.wire.parts import take_apart
+from holdall.wire.results import results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdall.bag.taking import text_of
-from holdall.wire.parts import take_apart
+from holdall.wire.results import take_apart
 
 
 def after_written(written: object, returned: object) -> object:

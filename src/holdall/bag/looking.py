@@ -16,10 +16,9 @@ from holdall.values.chat import ToolCall
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts
 from holdall.verbs.read import Bounds
-from holdall.wire.answers import Frame, Seen, found_answer, passage_answer, tag_for
+from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, tag_for
 from holdall.wire.arguments import coerced, schema_problem
-from holdall.wire.read_grep import GREP, READ, go_on, no_such_file
-from holdall.wire.refusals import NOT_AN_OBJECT
+from holdall.wire.prompts import GREP, READ, go_on, no_such_file
 from holdall.wire.tool import Ask, Verb
 
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data

@@ -9,10 +9,9 @@ from holdall.store.protocol import OutputReader
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts
 from holdall.verbs.glimpse import glimpse, with_paragraphs
-from holdall.wire.answers import line_of
+from holdall.wire.answers import StillRunning, line_of
+from holdall.wire.dialect import View
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
-from holdall.wire.view import View
-from holdall.wire.waits import StillRunning
 
 _MOST_LISTED = 20
 

@@ -18,7 +18,7 @@ from holdall.values.errors import BadReference
 from holdall.values.spans import Span
 from holdall.verbs.query import query_path
 from holdall.verbs.read import locate, passage
-from holdall.wire.by_reference import Named, references_in, replaced
+from holdall.wire.reference import Named, references_in, replaced
 
 
 @dataclass(frozen=True, slots=True)

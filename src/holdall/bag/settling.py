@@ -18,11 +18,10 @@ from holdall.store.ids import new_tag
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, Origin, Taken, Unkept
 from holdall.wire.clamp import MAX_BYTES, clamp_text
-from holdall.wire.dialect import Cut
+from holdall.wire.dialect import Cut, View
 from holdall.wire.dialects.cutting import clamped
 from holdall.wire.notes import blob_note
-from holdall.wire.parts import take_apart
-from holdall.wire.view import View
+from holdall.wire.results import take_apart
 
 _TRACEBACK_BYTES = 64 * 1024
 _TRIES = 6  # each is a little under the proportional share, so two or three are enough

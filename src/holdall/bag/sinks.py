@@ -13,7 +13,7 @@ from holdall.store.protocol import OutputWriter
 from holdall.store.sources import Source
 from holdall.values.errors import NeverStored, StoreFault
 from holdall.values.outputs import Facts, Origin, State
-from holdall.wire.blocks import is_known_block
+from holdall.wire.results import is_known_block
 
 Part = object  # text, bytes, a content block, or any value that can be told as JSON
 

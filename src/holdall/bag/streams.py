@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from holdall.store.sources import Source, json_text
-from holdall.wire.blocks import is_known_block
+from holdall.wire.results import is_known_block
 
 _MORE = 64 * 1024  # beyond the limit, so that a stream that fits is never taken for one that does not
 

@@ -17,7 +17,7 @@ from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts, Origin
 from holdall.wire.clamp import clamp_error, traceback_of
 from holdall.wire.notes import unreadable
-from holdall.wire.parts import Parts, take_apart
+from holdall.wire.results import Parts, take_apart
 
 _NO_LIMITS = Limits()
 _MOST_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes

@@ -12,8 +12,8 @@ from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.events import Event
 from holdall.verbs.grep import Lookout
+from holdall.wire.answers import StillRunning, Waited
 from holdall.wire.tool import Ask
-from holdall.wire.waits import StillRunning, Waited
 
 
 class Waiting(Dispatching):

@@ -18,7 +18,7 @@ from holdall.gateway.relay import Relay
 from holdall.text.escape import one_line
 from holdall.upstream.connection import Connection
 from holdall.values.errors import UpstreamFault
-from holdall.wire.mcp_results import widened
+from holdall.wire.notes import widened
 
 _LOG = logging.getLogger("holdall.gateway")
 LISTS = {

@@ -15,9 +15,8 @@ from holdall.gateway import eras, kept, messages
 from holdall.gateway.messages import Message, table
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
-from holdall.wire.blocks import payload_of, text_of
-from holdall.wire.mcp_results import link
-from holdall.wire.notes import blob_note, part_note, structured_note
+from holdall.wire.notes import blob_note, link, part_note, structured_note
+from holdall.wire.results import payload_of, text_of
 
 MOST_BYTES = 1_000_000
 """Of a message in an event; there are a few more around it."""

@@ -10,7 +10,7 @@ from holdall.bag import Holdall
 from holdall.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal
 from holdall.text.numbers import plural
 from holdall.values.errors import HoldallError, StoreFault
-from holdall.wire.mcp_results import SCHEME, link_parts, media_type_of
+from holdall.wire.notes import SCHEME, link_parts, media_type_of
 
 MOST_BYTES = 32 * 1024 * 1024
 """Of one answer: more has to be asked for in ranges."""

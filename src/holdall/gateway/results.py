@@ -13,8 +13,7 @@ from holdall.text.escape import for_people
 from holdall.upstream.large import only_text, plain
 from holdall.values.answers import Answer
 from holdall.values.outputs import Facts, Inline, Kept, Running, Taken, Unkept
-from holdall.wire.mcp_results import kept_note, link, running_note
-from holdall.wire.notes import blob_note, structured_gone
+from holdall.wire.notes import blob_note, kept_note, link, running_note, structured_gone
 
 _ENVELOPE = ("content", "structuredContent", "isError")
 _MOST_LINKS = 5

@@ -13,8 +13,8 @@ from holdall.store.reader import line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError
-from holdall.wire.frugal import counter
-from holdall.wire.view import GLIMPSE, MOST_TOKENS, View
+from holdall.wire.dialect import GLIMPSE, MOST_TOKENS, View
+from holdall.wire.notice import counter
 
 # Lines that look like errors together with what stands around them, for notices that show paragraphs.
 

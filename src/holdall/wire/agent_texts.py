@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from holdall.text.numbers import plural
-from holdall.wire.final_report import closing_tag, opening_tag
+from holdall.wire.findings import closing_tag, opening_tag
 from holdall.wire.tool import ToolSpec
 
 FINAL_REPORT = ToolSpec(

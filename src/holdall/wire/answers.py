@@ -1,7 +1,5 @@
-"""What a model reads when it has fetched something: where it stands, the whole it is part of, how to go on.
-
-Stored text stands inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or pass for
-a sentence of ours. Nothing here cuts: what is handed in is shown, and whoever fetched it kept to the bounds.
+"""What a model reads when it has fetched something, waited for something, or asked for what cannot be done: where it
+is, the whole it is part of, how to go on.
 """
 
 import json
@@ -11,8 +9,172 @@ from typing import Any
 
 from holdall.text.numbers import plural
 from holdall.values.answers import Found, Match, Nodes, Passage, Table
+from holdall.values.errors import (
+    AnchorNotFound,
+    HoldallError,
+    NoModel,
+    NotReady,
+    OutputExpired,
+    QueryMissing,
+    TooLargeForRaw,
+    UnknownHandle,
+)
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
+from holdall.wire.tool import Ask
+
+# What a model reads after a wait: which calls have ended, which still run, and how to go on.
+
+
+@dataclass(frozen=True, slots=True)
+class StillRunning:
+    tool: str
+    handle: str
+    seconds: float
+    queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """`ended` are the calls that have, since the last wait; `matched` the handle in whose output the pattern stands."""
+
+    ended: Sequence[Facts] = ()
+    running: Sequence[StillRunning] = ()
+    matched: str = ""
+    timed_out: bool = False
+
+
+def s3_wait(waited: Waited) -> str:
+    """S3's words."""
+    if not waited.ended and not waited.running:
+        return "No async tools running."
+    lines: list[str] = []
+    if waited.ended:
+        lines += ["Completed tools:", *(f"- {_s3_line(facts)}" for facts in waited.ended)]
+    if waited.timed_out and waited.running:
+        lines += ["Still running:", *(_running(one) for one in waited.running)]
+    return "\n".join(lines)
+
+
+def our_wait(waited: Waited) -> str:
+    if waited.matched:
+        call = f'context_tail(handle="{waited.matched}")'
+        return f"The pattern stands in what {waited.matched} has written.\nNext: {call}"
+    if not waited.ended and not waited.running:
+        return "No async tools running."
+    lines: list[str] = []
+    if waited.ended:
+        lines += ["Ended:", *(f"- {_line(facts)}" for facts in waited.ended)]
+    if waited.running:
+        lines += ["Still running:", *(_running(one) for one in waited.running)]
+    handle = waited.ended[0].handle if waited.ended else waited.running[0].handle
+    lines.append(f'Next: context_tail(handle="{handle}") · context_grep(handle="{handle}", pattern="…")')
+    return "\n".join(lines)
+
+
+def _s3_line(facts: Facts) -> str:
+    failed = "" if facts.state == "ready" else f", {facts.state}: {facts.error}" if facts.error else f", {facts.state}"
+    return f"{facts.origin.tool} (id: {facts.handle}, size: {_size(facts.measure.bytes)}{failed})"
+
+
+def _line(facts: Facts) -> str:
+    size = f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
+    state = "" if facts.state == "ready" else f", {facts.state}" + (f": {facts.error}" if facts.error else "")
+    return f"{facts.origin.tool or 'the tool'} (handle: {facts.handle}, {size}{state})"
+
+
+def _running(one: StillRunning) -> str:
+    state = "queued" if one.queued else "running"
+    return f"- {one.tool or 'the tool'} (id: {one.handle}, {state} {one.seconds:.1f}s)"
+
+
+def _size(number: int) -> str:
+    """`45KB`, as S3 writes it."""
+    return f"{number // 1024}KB" if number >= 1024 else f"{number}B"
+
+
+# What a model reads where its call could not be carried out: what is wrong, and what to do instead.
+
+
+def plain_refusal(error: HoldallError, _ask: Ask) -> str:
+    """Our own words, for any dialect: no tool is named, for it may not be there.
+
+    What is meant for somebody at a command line is said for a model.
+    """
+    if isinstance(error, UnknownHandle):
+        known = ", ".join(error.known[:8]) or "nothing yet"
+        more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
+        return f'No output is kept under "{error.shown}". Kept: {known}{more}.'
+    return _sentence(str(error))
+
+
+def own_refusal(error: HoldallError, ask: Ask) -> str:
+    """The same in our own dialect, whose tools are known."""
+    told = plain_refusal(error, ask)
+    return f"{told} context_read() without a handle lists them." if isinstance(error, UnknownHandle) else told
+
+
+def s3_refusal(error: HoldallError, _ask: Ask) -> str:
+    """S3's words, to the letter, where it has some."""
+    if isinstance(error, UnknownHandle):
+        return f"Unknown tool ID: {error.shown}"
+    if isinstance(error, NotReady):
+        return "Tool not ready. Use wait_for_tool_output."
+    if isinstance(error, TooLargeForRaw):
+        return f"Response too large ({error.bytes} bytes, ~{error.tokens} tokens). Use extract or slice mode."
+    if isinstance(error, QueryMissing):
+        return "Query required for extract mode."
+    if isinstance(error, AnchorNotFound):
+        return "Anchor not found in content"
+    if isinstance(error, OutputExpired):
+        return "Tool output expired"
+    return _sentence(str(error))
+
+
+def s0_refusal(error: HoldallError, ask: Ask) -> str:
+    """S0's failure format, to the letter."""
+    mode = str(ask.options.get("mode", "auto"))
+    tool = getattr(error, "tool", "") or "UNKNOWN"
+    message = _sentence(str(error))
+    if isinstance(error, NoModel):  # one of the modes asks none
+        message = f'{error} mode="truncate" works without one: it shows the beginning and the end.'
+    return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {ask.handle}, STRATEGY:{mode}:\n\n{message}"
+
+
+NOTHING_RUNS = "No async tools running."  # S3's words for a wait that has nothing to wait for
+
+
+def no_such_tool(name: str, known: Sequence[str]) -> str:
+    return f"There is no tool {name[:60]!r}. Tools are: {', '.join(known) or 'none'}."
+
+
+def not_json(problem: Exception) -> str:
+    return f"The arguments are not valid JSON: {problem}."
+
+
+NOT_AN_OBJECT = "The arguments must be a JSON object."
+
+
+# Advice in errors is for whoever types commands; a model has tools and arguments instead.
+_FOR_A_MODEL = (
+    (" with --group", " with group=true"),
+    (" `holdall verify` lists what is damaged.", ""),
+    (" (`holdall ls` lists them.)", ""),
+)
+
+
+def _sentence(text: str) -> str:
+    for commands, arguments in _FOR_A_MODEL:
+        text = text.replace(commands, arguments)
+    return text[:1].upper() + text[1:]
+
+
+# What a model reads when it has fetched something: where it stands, the whole it is part of, how to go on.
+#
+# Stored text stands inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or pass
+# for
+# a sentence of ours. Nothing here cuts: what is handed in is shown, and whoever fetched it kept to the bounds.
+
 
 _HEX_ROW = 32
 

@@ -1,22 +1,55 @@
-"""A dialect: one exact set of limits, texts and tools that a model sees. Data and small pure functions, nothing else.
-
-A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
+"""A dialect: one exact set of limits, texts and tools that a model sees; and `View`, everything that a notice may tell
+of one output, gathered before a word of it is written. Data and small pure functions, nothing else.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdall.formats import Outline
 from holdall.policy.decide import Limits
+from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import HoldallError
 from holdall.values.extraction import Extraction
+from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.wire.answers import Frame
+from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
-from holdall.wire.refusals import plain_refusal
 from holdall.wire.tool import Ask, Tool, ToolSpec
-from holdall.wire.view import View
-from holdall.wire.waits import Waited, our_wait
+
+# Everything that a notice may tell of one output, gathered before a word of it is written.
+
+
+MOST_TOKENS = 500
+GLIMPSE = 4096  # how much of each end is enough to build a notice from
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`head` and `tail` are the first and last GLIMPSE bytes; `errors` are line numbers and lines."""
+
+    facts: Facts
+    head: bytes
+    tail: bytes
+    tag: str  # occurs in nothing that is shown
+    outline: Outline | None = None
+    errors: tuple[tuple[int, str], ...] = ()
+    tokenizer: Tokenizer = field(default_factory=Estimate)
+    most_tokens: int = MOST_TOKENS
+    long_handle: bool = False
+    extracts: bool = False  # whether a model can be asked about it
+    near: tuple[int, int] | None = None  # first and last line of what is worth reading
+
+    @property
+    def handle(self) -> str:
+        """As the dialect writes it."""
+        return self.facts.long_handle if self.long_handle else self.facts.handle
+
+
+# A dialect: one exact set of limits, texts and tools that a model sees. Data and small pure functions, nothing
+# else.
+#
+# A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,272 @@ whatever the output: parts have ranks, and those that do not fit are left out. T
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
 
+from holdall.formats import Lead
+from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
+from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.wire.ends import End, first_lines, last_lines
-from holdall.wire.frugal import counter
-from holdall.wire.next_calls import next_calls
+from holdall.wire.dialect import GLIMPSE, View, as_a_call
 from holdall.wire.notes import all_is_kept
-from holdall.wire.view import View
+
+# How many tokens a short text has at most, where nothing is at hand that can count them.
+#
+# An estimate for a bill may be a little low; one for a limit must not be. So what is not plain language is taken
+# for the
+# worst that it can be: letters in disorder, signs one by one, rare characters by their bytes. Plain language comes
+# out
+# about a quarter too high. A tokenizer that counts is believed.
+
+
+# What is not a word, nor the space before one, in pieces; words are matched only to be stepped over.
+_OTHERS = re.compile(
+    r"[A-Za-z]+| (?=[A-Za-z])|([0-9]+| +|[\t\n]+|-{4,}|={4,}|_{4,}|\*{4,}|#{4,}"
+    r"|=\"|\",|\"\)|\(\"|\":|\{\"|\"\}|\}\]|\},|\],|\[\{|[·…→–−×]"
+    # Letters of Latin-1, Greek, Cyrillic, Hebrew and Arabic are one token each at most.
+    r"|[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]+"
+    r"|[\x80-\u07ff]+|[\u0800-\uffff]+|[\U00010000-\U0010ffff]+|.)",
+    re.DOTALL,
+)
+_LETTER = re.compile(r"[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]")
+_SPARE = 1.06  # what pieces cost more beside each other than alone
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_SPEAKABLE = re.compile(
+    # Possessive: vowels without end would take without end.
+    r"(?:[bcdfghjklmnpqrstvwxz]{0,3}+[aeiouy]{1,2}+)++[bcdfghjklmnpqrstvwxz]{0,4}+",
+    re.IGNORECASE | re.ASCII,
+)
+_WORDS = """
+a an and any are as at be by can do for from has have if in into is it its last line lines first more most no not of on
+or rows row so text than that the there this to total up use user was with your bytes byte call code columns config
+count created data date day error errors failed false file files get handle host http https id info int float str key
+keys like message name names null number open page path pattern port query read request result select server session
+sql start started state status string test tests time title token type url value values version warning true tokens
+kept distinct often context grep group limit
+"""
+_COMMON = frozenset(_WORDS.split())
+_REMEMBERED = 400  # characters
+_SHORT, _LONG = 2, 16  # letters; so short words are nothing to go by, and so long ones are none
+_FEW = 0.1  # where fewer of the words are common ones, it is not a language that is known here
+
+
+def counter(tokenizer: Tokenizer) -> Callable[[str], int]:
+    """What counts the tokens of a text, never too few, and never fails."""
+    if isinstance(tokenizer, Estimate):
+        return at_most
+
+    def count(text: str) -> int:
+        try:
+            return tokenizer.count(text)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # tokenizers written in Rust panic with what is no Exception
+            return at_most(text)
+
+    return count
+
+
+def at_most(text: str) -> int:
+    return _remembered(text) if len(text) <= _REMEMBERED else _at_most(text)
+
+
+@lru_cache(maxsize=512)
+def _remembered(text: str) -> int:
+    """A line of an outline is counted when the outline is chosen, and again when the notice is."""
+    return _at_most(text)
+
+
+def _at_most(text: str) -> int:
+    parts, others = Counter(_PART.findall(text)), Counter(_OTHERS.findall(text))
+    common = sum([times for part, times in parts.items() if len(part) > _SHORT and part.lower() in _COMMON])
+    strange = common < _FEW * parts.total()
+    known, seen = _known_word, _known_other  # what is long is not remembered
+    found = sum(
+        [
+            times * (known(part, strange) if len(part) <= _LONG else _word(part, strange))
+            for part, times in parts.items()
+        ]
+    )
+    found += sum([times * (seen(piece) if len(piece) <= _LONG else _other(piece)) for piece, times in others.items()])
+    return ceil(found * _SPARE)
+
+
+def _other(piece: str) -> float:
+    """What a piece that is no word costs at most: of what is not named here, a token for each byte."""
+    length, first = len(piece), piece[:1]
+    if not piece:  # a word, or the space before one, which costs nothing
+        return 0.0
+    if first in "0123456789":
+        return ceil(length / 3)
+    if first == " ":
+        return max(1.0, 0.05 * length)
+    if first in "\t\n":
+        return max(1.0, 0.7 * length)
+    if first < "\x80":  # signs: two that often stand together are one token, of a rule many are
+        return 3.0 + length / 16 if length > 2 else 1.0
+    if first in "·…→–−×" or _LETTER.match(first):
+        return float(length)
+    return float(length * (2 if first < "\u0800" else 3 if first < "\U00010000" else 4))
+
+
+def _word(part: str, strange: bool) -> float:
+    if len(part) <= _SHORT or part.lower() in _COMMON:
+        return 1.0 if part.islower() or len(part) == 1 else 1.4
+    if part.isupper():
+        return 1.0 if len(part) == _SHORT + 1 and not strange else len(part) / 1.6
+    if not _SPEAKABLE.fullmatch(part):
+        return max(1.0, len(part) / 1.4)
+    if strange or len(part) > _LONG:
+        return max(1.0, len(part) / 1.9)
+    return 1.0 + max(0.0, (len(part) - 7) / 5)
+
+
+_known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=1024)(_other)
+
+
+# The first and the last lines of an output as they stand in a notice: each cut at a byte cap, with its number.
+#
+# What is cut says so. Lines without a letter or a digit tell nothing and are passed over. Nothing here reads: the
+# two
+# ends are handed in.
+
+
+LINE_BYTES = 120
+_TELLS = re.compile(rb"[0-9A-Za-z\x80-\xff]")
+_HEX_ROW = 16
+_ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`text` as it is shown, `span` the bytes of the output that stand in it, `line` the number; 0 for none."""
+
+    text: str
+    span: Span
+    line: int = 0
+
+
+def first_lines(view: View, most: int) -> list[End]:
+    if view.facts.measure.kind == "binary":
+        return _rows(view.head, most)
+    whole = len(view.head) >= view.facts.measure.bytes
+    found: list[End] = []
+    at = 0
+    for number, line in enumerate(_lines(view.head), start=1):
+        start, at = at, at + len(line) + 1
+        # The last one is cut where the glimpse ends.
+        known = whole or at <= len(view.head)
+        if _TELLS.search(line) and (known or not found):
+            found.append(_beginning(view, number, start, line, known))
+        if len(found) == most:
+            break
+    return found
+
+
+def last_lines(view: View, most: int) -> list[End]:
+    """Those that `first_lines` does not have already."""
+    measure = view.facts.measure
+    if measure.kind == "binary" or measure.bytes <= LINE_BYTES:
+        return []
+    start = measure.bytes - len(view.tail)
+    lines = _lines(view.tail)
+    number = measure.lines
+    found: list[End] = []
+    at = measure.bytes - view.tail.endswith(b"\n")
+    for index in range(len(lines) - 1, -1, -1):
+        line, at = lines[index], at - len(lines[index])
+        if number > 1 and index == 0 and start and len(lines) > 1:
+            break  # its beginning may be missing
+        if _TELLS.search(line):
+            begins_here = not start or index > 0
+            found.append(_beginning(view, number, at, line, known=True) if begins_here else _ending(number, at, line))
+        number, at = number - 1, at - 1
+        if len(found) == most:
+            break
+    return found[::-1]
+
+
+def _beginning(view: View, number: int, start: int, line: bytes, known: bool) -> End:
+    kept = beginning(line.removesuffix(b"\r"), LINE_BYTES)
+    left = view.facts.measure.bytes - kept.end if view.facts.measure.lines <= 1 else kept.omitted if known else GLIMPSE
+    more = "" if left <= 0 else f" … +{left:,} bytes" if known or view.facts.measure.lines <= 1 else " …"
+    return End(f"L{number:,}  {_shown(kept.text)}{more}", Span(start, start + kept.end), number)
+
+
+def _ending(number: int, at: int, line: bytes) -> End:
+    """Of a line whose beginning is far away, its end."""
+    kept = ending(line, LINE_BYTES)
+    return End(f"L{number:,}  … {_shown(kept.text)}", Span(at + kept.start, at + len(line)), number)
+
+
+def _shown(text: str) -> str:
+    """A carriage return or a form feed inside of a line must not look like the end of it."""
+    return text.translate(_ENDS_OF_LINES)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    lines = data.split(b"\n")
+    return lines[:-1] if lines and lines[-1] == b"" else lines
+
+
+def _rows(head: bytes, most: int) -> list[End]:
+    starts = range(0, min(most * _HEX_ROW, len(head)), _HEX_ROW)
+    return [
+        End(f"{at:08x}  {head[at : at + _HEX_ROW].hex(' ')}", Span(at, min(len(head), at + _HEX_ROW))) for at in starts
+    ]
+
+
+# How to go on from a notice: calls with real values, ready to copy, the most useful first.
+
+
+MOST = 4
+_SHORT_CALL, _LONG_CALL = 20, 120  # lines that are read at once, where nothing is known of them and at most
+_AROUND = 5  # lines before an error
+_BYTES = 4000
+_LONG_LINE = 1000  # bytes; longer lines are read by bytes
+
+
+def next_calls(view: View) -> list[str]:
+    """At most four, and one that asks a model where there is one. What is worth reading comes second.
+
+    Of an output of nothing there is nothing to ask.
+    """
+    if not view.facts.measure.bytes:
+        return []
+    leads = view.outline.leads if view.outline is not None else ()
+    calls = [_lead(view, lead) for lead in leads[: MOST - 1]]
+    calls.insert(1 if view.near or view.errors else MOST, _read(view))
+    if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT_CALL:
+        calls.append(as_a_call("tail", view.handle, {"lines": _SHORT_CALL}))
+    if view.extracts:
+        calls.append(f'tool_output(handle="{view.handle}", extract="…")')
+    return list(dict.fromkeys(calls))
+
+
+def _lead(view: View, lead: Lead) -> str:
+    return as_a_call(lead.verb, view.handle, dict(lead.arguments))
+
+
+def _read(view: View) -> str:
+    measure = view.facts.measure
+    if measure.kind == "binary" or measure.bytes > _LONG_LINE * max(1, measure.lines):
+        return as_a_call("read", view.handle, {"bytes": f"0:{min(_BYTES, measure.bytes)}"})
+    if view.near is not None:
+        first, last = view.near
+    elif view.errors:
+        first, last = view.errors[0][0] - _AROUND, view.errors[0][0] + _AROUND
+    else:
+        first, last = 1, _SHORT_CALL
+    first = max(1, first)
+    last = min(measure.lines, max(first, last), first + _LONG_CALL - 1)
+    return as_a_call("read", view.handle, {"lines": f"{first}:{last}"})
+
 
 _TOOL_CHARS, _TOOL_TOKENS = 80, 24  # of a tool's name, which comes from outside
 _ERROR_CHARS, _ERROR_TOKENS = 160, 40

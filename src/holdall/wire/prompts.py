@@ -1,20 +1,80 @@
-"""What a model that extracts is told: S0's prompts, with the document fenced as data.
-
-VERSION is part of every cache key: whoever changes a word here raises it. The document stands before the question, so
-that a provider's cache serves a second question about the same part.
-"""
+"""What a model that extracts is told: S0's prompts, with the document fenced as data, and its two tools Read and Grep."""
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 from holdall.text.secrets import masked_arguments
 from holdall.values.chat import Message, System, User
 from holdall.values.outputs import Measure
-from holdall.wire.final_report import closing_tag, opening_tag
-from holdall.wire.findings import NOTHING
+from holdall.wire.dialect import call_text
+from holdall.wire.findings import NOTHING, closing_tag, opening_tag
+from holdall.wire.tool import ToolSpec
+
+# The two tools of a model that searches one output for an answer: Read and Grep, by the name of its handle.
+
+
+_FILE = {"type": "string", "minLength": 1, "description": "The filename, exactly as given."}
+
+READ = ToolSpec(
+    name="Read",
+    description="Read part of the file: by lines or bytes; without a range, its beginning.",
+    schema={
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["filename"],
+        "properties": {
+            "filename": _FILE,
+            "lines": {"type": "string", "description": 'Lines "A:B", from 1, both ends included.'},
+            "bytes": {"type": "string", "description": 'Bytes "A:B", from 0, without B; for very long lines.'},
+        },
+    },
+)
+
+GREP = ToolSpec(
+    name="Grep",
+    description="Search the file by a regular expression, within lines: matches with line and byte numbers; count: "
+    "only how many; group: how often each captured value occurs.",
+    schema={
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["filename", "pattern"],
+        "properties": {
+            "filename": _FILE,
+            "pattern": {"type": "string", "minLength": 1, "description": "No look-around, no back-references."},
+            "ignore_case": {"type": "boolean"},
+            "context": {"type": "integer", "minimum": 0, "maximum": 50, "description": "Lines around each match."},
+            "limit": {"type": "integer", "minimum": 1, "description": "At most this many matches or values."},
+            "count": {"type": "boolean"},
+            "group": {"type": "boolean"},
+            "start": {"type": "integer", "minimum": 0, "description": "Go on from this byte."},
+        },
+    },
+)
+READ_GREP = (READ, GREP)
+
+
+def go_on(verb: str, handle: str, arguments: dict[str, Any]) -> str:
+    """How an answer tells to go on: `Read(filename="k3f9", lines="51:100")`."""
+    name = {"read": "Read", "grep": "Grep"}.get(verb)
+    if name is None:
+        return ""
+    return call_text(name, {"filename": handle, **arguments})
+
+
+def no_such_file(given: str, handle: str) -> str:
+    return f'There is no file "{given[:100]}". The only file is "{handle}".'
+
+
+# What a model that extracts is told: S0's prompts, with the document fenced as data.
+#
+# VERSION is part of every cache key: whoever changes a word here raises it. The document stands before the
+# question, so
+# that a provider's cache serves a second question about the same part.
+
 
 VERSION = 2
 _NO_ANSWER_ABOUT = "<short description of what kind of information is available {where}>"

@@ -1,10 +1,18 @@
-"""The machine-readable twin of a handle: S1's ContextRef, and the record for models without function calls."""
+"""References to kept outputs: S1's `ContextRef`, the record for models without function calls, and arguments that name
+an output instead of holding it (`holdall:HANDLE`).
+"""
 
 import json
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 from holdall.text.numbers import plural
+from holdall.values.errors import BadReference
 from holdall.values.outputs import Facts
+
+# The machine-readable twin of a handle: S1's ContextRef, and the record for models without function calls.
 
 
 def context_ref(facts: Facts) -> dict[str, Any]:
@@ -39,3 +47,82 @@ def summary(facts: Facts) -> str:
     call = f" (toolCallId: {origin.call_id})" if origin.call_id else ""
     size = f"{plural(measure.bytes, 'byte')}, {plural(measure.chars, 'char')}, {plural(measure.lines, 'line')}"
     return f"Tool: {tool or 'unknown'}{call}\nSize: {size}; JSON: {'yes' if measure.kind == 'json' else 'no'}"
+
+
+# Arguments that name a kept output instead of holding it: `holdall:HANDLE`, `…#/json/pointer`, `…#L10-L20`.
+#
+# Only a whole string is a reference; `holdall::` at its start stands for a plain `holdall:`. This module reads
+# nothing.
+
+
+PREFIX = "holdall:"
+_LINES = re.compile(r"L(?P<first>[0-9]{1,15})(?:-L?(?P<last>[0-9]{1,15}))?", re.ASCII)
+_FORMS = "holdall:HANDLE, holdall:HANDLE#/json/pointer or holdall:HANDLE#L10-L20"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One reference: where it stands among the arguments, and what it names."""
+
+    where: str  # `files[0].text`
+    handle: str
+    pointer: str | None = None
+    lines: tuple[int, int] | None = None
+
+
+def parse(text: str, where: str) -> Named:
+    """What a string that starts with `holdall:` names. Raises BadReference."""
+    handle, sign, fragment = text.removeprefix(PREFIX).partition("#")
+    if not handle or len(text) > 2000 or any(char.isspace() for char in handle):
+        raise BadReference(f"the argument {where!r} is no reference. References are {_FORMS}; holdall:: escapes.")
+    if not sign:
+        return Named(where, handle)
+    if not fragment or fragment.startswith("/"):
+        return Named(where, handle, pointer=fragment)
+    match = _LINES.fullmatch(fragment)
+    if match is None:
+        raise BadReference(f"the argument {where!r} ends in #{fragment[:40]}, which names nothing. Write {_FORMS}.")
+    first = int(match["first"])
+    last = int(match["last"] or first)
+    if not 1 <= first <= last:
+        raise BadReference(f"the argument {where!r} names lines {first} to {last}. Lines count from 1.")
+    return Named(where, handle, lines=(first, last))
+
+
+def is_reference(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(PREFIX) and not value.startswith(PREFIX + ":")
+
+
+def references_in(arguments: object) -> list[Named]:
+    """All of them, in their order."""
+    found: list[Named] = []
+
+    def note(text: str, where: str) -> object:
+        found.append(parse(text, where))
+        return text
+
+    replaced(arguments, note)
+    return found
+
+
+def replaced(arguments: object, value_of: Callable[[str, str], object], where: str = "") -> Any:
+    """The same arguments with every reference replaced and every escape undone; untouched parts are the same objects.
+
+    `value_of` gets the string and its place.
+    """
+    if isinstance(arguments, str):
+        if is_reference(arguments):
+            return value_of(arguments, where or "it")
+        return PREFIX + arguments[len(PREFIX) + 1 :] if arguments.startswith(PREFIX + ":") else arguments
+    if isinstance(arguments, Mapping):
+        mapping = cast("Mapping[str, object]", arguments)
+        new = {
+            name: replaced(value, value_of, f"{where}.{name}" if where else str(name))
+            for name, value in mapping.items()
+        }
+        return mapping if all(new[name] is mapping[name] for name in mapping) else new
+    if isinstance(arguments, list | tuple):
+        sequence = cast("Sequence[object]", arguments)
+        items = [replaced(value, value_of, f"{where}[{at}]") for at, value in enumerate(sequence)]
+        return sequence if all(a is b for a, b in zip(items, sequence, strict=True)) else items
+    return arguments

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from holdall.wire.dialect import Dialect
-from holdall.wire.dialects.background import ASYNC
+from holdall.wire.dialects.async_dialect import ASYNC
 from holdall.wire.dialects.cutting import CLAMP, LEGACY
-from holdall.wire.dialects.extract import EXTRACT
+from holdall.wire.dialects.extract_dialect import EXTRACT
 from holdall.wire.dialects.own import HOLDALL
 from holdall.wire.dialects.refs import REFS
 

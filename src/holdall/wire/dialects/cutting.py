@@ -7,10 +7,9 @@ nothing, and its marker counts what is gone.
 from holdall.policy.decide import BY_DIALECT
 from holdall.text.excerpt import byte_count
 from holdall.wire.clamp import clamp_result, suffix_for
-from holdall.wire.dialect import Cut, Dialect, no_call
+from holdall.wire.dialect import Cut, Dialect, View, no_call
 from holdall.wire.legacy import truncate
-from holdall.wire.parts import take_apart
-from holdall.wire.view import View
+from holdall.wire.results import take_apart
 
 
 def clamped(cut: Cut) -> object:

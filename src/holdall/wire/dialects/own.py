@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdall.policy.decide import BY_DIALECT
+from holdall.wire.answers import own_refusal
 from holdall.wire.dialect import Dialect
-from holdall.wire.dialects.extract import TOOL_OUTPUT
+from holdall.wire.dialects.extract_dialect import TOOL_OUTPUT
 from holdall.wire.notice import notice, notice_and_shown, running_notice, shown_by_notice
-from holdall.wire.refusals import own_refusal
 from holdall.wire.tool import Ask, Tool
 
 _HANDLE = {"type": "string", "minLength": 1, "description": "The handle of a kept output."}

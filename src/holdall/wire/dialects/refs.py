@@ -6,11 +6,10 @@ from typing import Any
 from holdall.policy.decide import BY_DIALECT
 from holdall.text.excerpt import beginning, ending
 from holdall.values.spans import Span
-from holdall.wire.dialect import Dialect, as_a_call
+from holdall.wire.dialect import Dialect, View, as_a_call
 from holdall.wire.notes import all_is_kept
 from holdall.wire.reference import context_ref_json, summary
 from holdall.wire.tool import Ask, Tool
-from holdall.wire.view import View
 
 _LINES, _BYTES = 40, 2048
 _PARAGRAPHS = 3

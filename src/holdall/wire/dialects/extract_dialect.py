@@ -5,12 +5,10 @@ from typing import Any
 
 from holdall.policy.decide import BY_DIALECT
 from holdall.values.extraction import Extraction
-from holdall.wire.answers import Frame
-from holdall.wire.dialect import Dialect, no_call
+from holdall.wire.answers import Frame, s0_refusal
+from holdall.wire.dialect import Dialect, View, no_call
 from holdall.wire.extraction import Fits, s0_answer
-from holdall.wire.refusals import s0_refusal
 from holdall.wire.tool import Ask, Tool
-from holdall.wire.view import View
 
 
 def _notice(view: View) -> str:

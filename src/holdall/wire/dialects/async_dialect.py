@@ -5,13 +5,10 @@ from typing import Any, cast
 
 from holdall.policy.decide import BY_DIALECT
 from holdall.values.extraction import Extraction
-from holdall.wire.answers import Frame
-from holdall.wire.dialect import Dialect
+from holdall.wire.answers import Frame, s3_refusal, s3_wait
+from holdall.wire.dialect import Dialect, View
 from holdall.wire.extraction import Fits, s3_answer
-from holdall.wire.refusals import s3_refusal
 from holdall.wire.tool import Ask, Tool
-from holdall.wire.view import View
-from holdall.wire.waits import s3_wait
 
 
 def _notice(view: View) -> str:

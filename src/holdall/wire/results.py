@@ -1,0 +1,435 @@
+"""What tools return, in the forms that APIs have: fields, content blocks, tool results in messages; taken apart into
+the text that a model would read and what is not text, and put together again.
+"""
+
+import base64
+import binascii
+import copy
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from holdall.text.excerpt import byte_count
+from holdall.values.chat import Returned
+
+# The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
+#
+# A value is never changed; `with_field` gives a copy. Nothing here knows what a field means.
+
+
+def field(value: object, *names: str) -> object:
+    """The first of these fields that is there; None where there is none."""
+    for name in names:
+        if isinstance(value, Mapping):
+            found: object = cast("Mapping[str, object]", value).get(name)
+        else:
+            try:
+                found = getattr(value, name, None)
+            except Exception:  # a property of a foreign object may do anything, and the clamp must hold
+                found = None
+        if found is not None:
+            return found
+    return None
+
+
+def with_field(value: object, name: str, new: object) -> object:
+    """A copy of `value` in which this field is `new`; all others are the same objects."""
+    if isinstance(value, Mapping):
+        mapping = cast("Mapping[str, object]", value)
+        copied = copy.copy(mapping) if isinstance(mapping, MutableMapping) else dict(mapping)
+        cast("MutableMapping[str, object]", copied)[name] = new
+        return copied
+    foreign: Any = value
+    try:
+        if callable(getattr(foreign, "model_copy", None)):  # pydantic
+            return foreign.model_copy(update={name: new})
+        if callable(getattr(foreign, "_replace", None)):  # named tuples
+            return foreign._replace(**{name: new})
+        copied = copy.copy(foreign)
+        object.__setattr__(copied, name, new)  # a frozen dataclass refuses its own way of setting
+        if copied is not foreign and getattr(copied, name) is new:
+            return copied
+    except Exception:  # noqa: S110 - what cannot be copied is told as a dictionary, below
+        pass
+    return {**getattr(foreign, "__dict__", {}), name: new}
+
+
+# Content blocks: which are text, what the others carry, and a text block that can stand in the place of one.
+#
+# The blocks of MCP, Anthropic, OpenAI and Bedrock, as dictionaries or as objects. Nothing is changed in place.
+
+
+TEXT_TYPES = ("text", "input_text", "output_text")
+KNOWN_TYPES = frozenset(
+    (*TEXT_TYPES, "image", "image_url", "input_image", "audio", "input_audio", "resource", "resource_link", "document",
+     "file", "input_file", "search_result", "tool_reference", "video", "refusal")
+)  # fmt: skip
+_MEDIA = ("mimeType", "mime_type", "media_type", "mediaType", "format")
+_PAYLOADS = ("data", "blob", "bytes", "url", "file_data", "image_url")
+_PLAIN = {"type", "text"}  # all that most text blocks have
+_DEEPEST = 3  # where a block has its text or its payload
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What a block carries that is not text: its own bytes where they can be told, and what they are."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """In the place of a block that was set aside, until the text of the others is settled: then `block` stands there.
+
+    It is a block, and no text: what is done with the text of a result neither joins it, nor cuts it, nor leaves it out.
+    """
+
+    block: object
+
+
+def is_block(value: object) -> bool:
+    if isinstance(value, str):
+        return False
+    return isinstance(value, Note) or text_of(value) is not None or isinstance(field(value, "type"), str)
+
+
+def is_known_block(value: object) -> bool:
+    return isinstance(value, Note) or field(value, "type") in KNOWN_TYPES
+
+
+def text_of(block: object) -> str | None:
+    """The text of a block that has some; None for images, links and whatever else there is."""
+    if isinstance(block, str):
+        return block
+    kind = field(block, "type")
+    holder = field(block, "resource") if kind == "resource" else block
+    text = field(holder, "text") if kind is None or kind == "resource" or kind in TEXT_TYPES else None
+    return text if isinstance(text, str) else None
+
+
+def with_text(block: object, text: str) -> object:
+    if isinstance(block, str):
+        return text
+    if field(block, "type") == "resource":
+        return with_field(block, "resource", with_field(field(block, "resource"), "text", text))
+    return with_field(block, "text", text)
+
+
+def json_of(block: object) -> object:
+    """The value of a block that holds nothing else, as Bedrock's do; None for all others."""
+    fields = _members(block)
+    return fields["json"] if isinstance(block, Mapping) and set(fields) == {"json"} else None
+
+
+def payload_of(block: object) -> Payload | None:
+    """What a block carries as base64, as a data URL or as bytes; None where it carries none of these."""
+    media, found = _found(block)
+    if isinstance(found, str):
+        head, comma, rest = found.partition(",") if found.startswith("data:") else ("", "", found)
+        media = head[5:].split(";")[0] or media if comma else media
+        try:
+            found = base64.b64decode(rest, validate=True)
+        except (binascii.Error, ValueError):
+            return None  # a link, or a text
+    return Payload(media, bytes(found)) if found else None
+
+
+def fields_beside(block: object) -> object:
+    """What a block has beside its text or its payload, as plain data; None where that is its type and no more."""
+    members = _members(block)
+    if members.keys() <= _PLAIN:
+        return None
+    text = text_of(block)
+    return _without(members, _found(block)[1] if text is None else text, _DEEPEST)
+
+
+def text_block(instead_of: object, text: str) -> object:
+    """A text block for the place of another, of the same family."""
+    kind = field(instead_of, "type")
+    if isinstance(instead_of, Mapping):
+        if kind is None:
+            return {"text": text}  # Bedrock's have no type
+        like = str(kind)
+        family = like if like in TEXT_TYPES else "input_text" if like.startswith("input_") else "text"
+        return {"type": family, "text": text}
+    # The module that made the block has the text block too; nothing is imported for it.
+    maker = getattr(sys.modules.get(type(instead_of).__module__), "TextContent", None)
+    return {"type": "text", "text": text} if maker is None else maker(type="text", text=text)
+
+
+def _found(block: object) -> tuple[str, str | bytes]:
+    """The media type that a block names, and the largest of what may be its payload."""
+    media = "application/octet-stream"
+    found: bytes | str = b""
+    for name, value in _leaves(block, depth=_DEEPEST):
+        if name in _MEDIA and isinstance(value, str):
+            media = value
+        elif name in _PAYLOADS and isinstance(value, str | bytes) and len(value) > len(found):
+            found = value
+    return media, found
+
+
+def _leaves(value: object, *, depth: int, name: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(value, str | bytes):
+        yield name, value
+    elif depth:
+        for inner, member in _members(value).items():
+            yield from _leaves(member, depth=depth - 1, name=inner)
+
+
+def _without(value: object, taken: object, depth: int) -> object:
+    members = _members(value) if depth else None
+    if not members:
+        return value
+    return {name: _without(member, taken, depth - 1) for name, member in members.items() if member is not taken}
+
+
+def _members(value: object) -> Mapping[str, object]:
+    """The fields of a dictionary or an object; none where it has none of its own to tell."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value)
+    if isinstance(value, str | bytes):
+        return {}
+    found: dict[str, object] = {}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found = {one.name: field(value, one.name) for one in dataclasses.fields(value)}  # one with slots has no more
+    for more in (field(value, "__dict__"), field(value, "__pydantic_extra__")):
+        found |= cast("dict[str, object]", more) if isinstance(more, dict) else {}
+    return {name: member for name, member in found.items() if member is not None and not name.startswith("_")}
+
+
+# What tools return, taken apart: the text that a model would read, what is not text, and how to put it back.
+#
+# Known are texts, lists of content blocks, and the envelopes that hold such a list: MCP's results, Anthropic's
+# `tool_result`, OpenAI's tool messages and `function_call_output`, Bedrock's `toolResult`; as dictionaries or as
+# objects.
+# Whatever else there is, is a value and not taken apart: `take_apart` gives None. Nothing is ever changed in place.
+
+
+# An envelope has these fields and no others: a JSON value that merely has a `content` is a value.
+_ENVELOPE = frozenset(
+    ("content", "isError", "is_error", "structuredContent", "structured_content", "_meta", "meta", "type", "role",
+     "name", "id", "tool_use_id", "tool_call_id", "toolCallId", "toolName", "toolUseId", "call_id", "status", "output",
+     "cache_control", "resultType", "details", "timestamp")
+)  # fmt: skip
+
+_BETWEEN = "\n"
+_STARTS_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`blocks` is None where the result, or its field, is a plain text."""
+
+    whole: object
+    path: tuple[str, ...]  # from the result to the text or the blocks
+    blocks: tuple[object, ...] | None
+    text: str | None  # of all text blocks, joined by newlines; None where there is none
+    is_error: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What joining has changed, for the facts."""
+        texts = [text for text in map(text_of, self.blocks or ()) if text is not None]
+        if len(texts) < 2:
+            return ()
+        starts, at = [0], 0
+        for text in texts[: _STARTS_TOLD - 1]:
+            at += byte_count(text) + len(_BETWEEN)
+            starts.append(at)
+        places = ", ".join(f"{start:,}" for start in starts[: len(texts)])
+        more = "" if len(texts) <= _STARTS_TOLD else ", …"
+        return (f"{len(texts):,} text blocks joined by newlines; they start at bytes {places}{more}",)
+
+    def with_blocks(self, new: Mapping[int, Sequence[object]]) -> "Parts":
+        """The same with others in the places of these blocks."""
+        blocks = tuple(block for at, old in enumerate(self.blocks or ()) for block in new.get(at, (old,)))
+        return replace(self, blocks=blocks, whole=self._rebuilt(blocks))
+
+    def with_text(self, text: str) -> object:
+        """The result with `text` for all of its text: in place of the first text block; the others are in it.
+
+        Whatever is not text stays, and so does a `Note` of what was set aside.
+        """
+        if self.blocks is None:
+            return self._rebuilt(text)
+        kept: list[object] = []
+        placed = False
+        for block in self.blocks:
+            if text_of(block) is None:
+                kept.append(block)
+            elif not placed:
+                kept.append(with_text(block, text))
+                placed = True
+        return self._rebuilt(tuple(kept))
+
+    def with_notes(self) -> "Parts":
+        """The same with the block of each `Note` in its place."""
+        content = _at(self.whole, self.path)
+        blocks = cast("Sequence[object]", content) if isinstance(content, list | tuple) else ()
+        if not any(isinstance(one, Note) for one in blocks):
+            return self
+        return replace(self, whole=self._rebuilt(tuple(one.block if isinstance(one, Note) else one for one in blocks)))
+
+    def _rebuilt(self, content: str | Sequence[object]) -> object:
+        def inside(value: object, path: tuple[str, ...]) -> object:
+            if not path:
+                as_list = not isinstance(content, str) and not isinstance(value, tuple)
+                return list(content) if as_list else content
+            return with_field(value, path[0], inside(field(value, path[0]), path[1:]))
+
+        return inside(self.whole, self.path)
+
+
+def take_apart(result: object) -> Parts | None:
+    if isinstance(result, str):
+        return Parts(result, (), None, result)
+    path = _path(result)
+    if path is None:
+        return None
+    content = _at(result, path)
+    if isinstance(content, str):
+        return Parts(result, path, None, content, is_error(result))
+    blocks = tuple(cast("Sequence[object]", content))
+    texts = [text for text in map(text_of, blocks) if text is not None]
+    return Parts(result, path, blocks, _BETWEEN.join(texts) if texts else None, is_error(result))
+
+
+def is_error(result: object) -> bool:
+    """Whether a result, or what holds one, says so: MCP and Anthropic by a flag, Bedrock by its status."""
+    inner = field(result, "toolResult") if _names(result) is not None else None
+    return bool(field(result, "isError", "is_error")) or "error" in (field(result, "status"), field(inner, "status"))
+
+
+def structured_of(result: object) -> object:
+    """The structured twin of a result's text, or None."""
+    if isinstance(result, str | bytes):
+        return None
+    return field(result, "structuredContent", "structured_content") if _path(result) is not None else None
+
+
+def _path(result: object) -> tuple[str, ...] | None:
+    if isinstance(result, list | tuple):
+        blocks = cast("Sequence[object]", result)
+        # Records of any kind may have a `type`: of a bare list only the types of content blocks count.
+        return () if blocks and all(is_known_block(block) for block in blocks) else None
+    names = _names(result)
+    if names == {"toolResult"}:
+        inner = field(result, "toolResult")
+        return ("toolResult", "content") if _holds_content(field(inner, "content"), of_result=True) else None
+    if not _is_envelope(result, names):
+        return None
+    name = "output" if field(result, "type") in _ITEMS else "content"
+    named = names is not None and ("toolUseId" in names or field(result, "type") == "tool_result")
+    return (name,) if _holds_content(field(result, name), of_result=named) else None
+
+
+def _at(value: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        value = field(value, name)
+    return value
+
+
+def _names(result: object) -> set[str] | None:
+    """The keys of a dictionary; None for anything else."""
+    return set(cast("Mapping[str, object]", result)) if isinstance(result, Mapping) else None
+
+
+def _is_envelope(result: object, names: set[str] | None) -> bool:
+    if names is not None:
+        marked = not names.isdisjoint(("type", "role", "isError", "is_error", "structuredContent", "_meta"))
+        return names <= _ENVELOPE and (marked or not isinstance(field(result, "content"), str))
+    # Of objects, those that say whether they are an error: a foreign class with a `content` may be anything.
+    kind = field(result, "type", "role")
+    says = any(hasattr(type(result), name) or name in _fields(result) for name in ("isError", "is_error"))
+    return says or (isinstance(kind, str) and kind in ("tool", "tool_result", "toolResult", *_ITEMS))
+
+
+def _fields(value: object) -> Mapping[str, object]:
+    found: object = getattr(type(value), "model_fields", None) or getattr(value, "__dict__", {})
+    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+
+
+def _holds_content(content: object, *, of_result: bool) -> bool:
+    """A text or a list of blocks. What is named a result may have blocks without a type, as Bedrock's are."""
+    if isinstance(content, str):
+        return True
+    if not isinstance(content, list | tuple):
+        return False
+    blocks = cast("Sequence[object]", content)
+    return all(is_block(block) or (of_result and isinstance(block, Mapping)) for block in blocks)
+
+
+# The tool results in the messages of a transcript: what each holds, whose it is, and the message with another.
+#
+# Known are the messages of OpenAI (`role: tool`, `function_call_output`), of Anthropic (`tool_result` blocks), of
+# Bedrock
+# (`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or objects; and `Returned`, our
+# own.
+
+
+_MESSAGES = ("tool", "function", "toolResult")
+_ITEMS = ("function_call_output", "custom_tool_call_output")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result: its text or blocks, and how to put another content in its place."""
+
+    content: object
+    tool: str
+    call_id: str
+    is_error: bool
+    replaced: Callable[[object, object], object]  # the message and the new content
+
+
+def results_in(message: object) -> Iterator[Result]:
+    if isinstance(message, Returned):
+        own = message
+        yield Result(own.text, own.name, own.call_id, own.is_error, lambda old, new: with_field(old, "text", new))
+        return
+    kind = field(message, "role", "type")
+    if kind in _MESSAGES or kind in _ITEMS:
+        name = "content" if kind in _MESSAGES else "output"
+        content = field(message, name)
+        if _is_content(content):
+            yield _result(content, message, lambda old, new: with_field(old, name, new))
+        return
+    content = field(message, "content")
+    if isinstance(content, list | tuple):
+        for at, block in enumerate(cast("Sequence[object]", content)):
+            yield from _in_block(block, at)
+
+
+def _in_block(block: object, at: int) -> Iterator[Result]:
+    kind = field(block, "type")
+    inner = None if isinstance(block, str) else field(block, "toolResult")
+    holder = block if isinstance(kind, str) and kind.endswith("tool_result") else inner
+    content = field(holder, "content") if holder is not None else None
+    if not _is_content(content):
+        return
+
+    def replaced(message: object, new: object) -> object:
+        before = cast("Sequence[object]", field(message, "content"))
+        blocks = list(before)
+        old = blocks[at]
+        if inner is None:
+            blocks[at] = with_field(old, "content", new)
+        else:
+            blocks[at] = with_field(old, "toolResult", with_field(field(old, "toolResult"), "content", new))
+        return with_field(message, "content", tuple(blocks) if isinstance(before, tuple) else blocks)
+
+    yield _result(content, holder, replaced)
+
+
+def _result(content: object, holder: object, replaced: Callable[[object, object], object]) -> Result:
+    name = str(field(holder, "name", "toolName") or "")
+    call_id = field(holder, "tool_call_id", "call_id", "tool_use_id", "toolCallId", "toolUseId")
+    return Result(content, name, str(call_id or ""), is_error(holder), replaced)
+
+
+def _is_content(content: object) -> bool:
+    return isinstance(content, str | list | tuple)
