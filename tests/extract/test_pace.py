@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from holdall.llm.pace import Pace, pace_of
-from holdall.llm.protocol import Request
+from holdall.llm.protocol import Pace, Request, pace_of
 from holdall.llm.scripted import ScriptedModel
-from holdall.llm.wrapped import Wrapped
+from holdall.llm.wrappers import Wrapped
 from holdall.values.chat import Message
 from holdall.wire.prompts import fences_of, form_for
 from tests.bag.shapes import opened

@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdall.llm.actions import Acting, with_tools
 from holdall.llm.converse import converse, from_transcript, side_by_side
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
+from holdall.llm.wrappers import Acting, with_tools
 from holdall.values.chat import Message, Reply, Returned, Said, System, ToolCall, User
 from holdall.wire.actions import action_schema, instructions
 from tests.llm.contract import COLOUR, GREP, asking

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from holdall.llm.allowed import must_be_allowed, real_calls_allowed
+from holdall.llm.protocol import must_be_allowed, real_calls_allowed
 from holdall.llm.providers import ProviderModel
 from holdall.values.errors import RealCallsOff
 from tests.llm.contract import asking
@@ -15,7 +15,7 @@ from tests.llm.openai_server import OpenAIServer, Scene, completion
 
 def test_tests_run_with_real_models_off_and_so_do_the_processes_that_they_start() -> None:
     assert os.environ["HOLDALL_REAL_MODELS"] == "off"
-    code = "from holdall.llm.allowed import real_calls_allowed; print(real_calls_allowed())"
+    code = "from holdall.llm.protocol import real_calls_allowed; print(real_calls_allowed())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

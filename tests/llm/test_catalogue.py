@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from holdall.llm.catalogue import DEFAULT_MAX_OUTPUT, DEFAULT_WINDOW, Card, Price, card_of, price_of
-from holdall.llm.retrying import Retrying
 from holdall.llm.scripted import ScriptedModel
+from holdall.llm.wrappers import Retrying
 from holdall.values.chat import Usage
 
 

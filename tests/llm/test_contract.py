@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdall.llm.actions import with_tools
-from holdall.llm.retrying import Retrying
+from holdall.llm.wrappers import Retrying, with_tools
 from tests.llm.contract import ModelContract, Rig
 from tests.llm.openai_server import OpenAIServer
 from tests.llm.rigs import ActingRig, ProviderRig, SampledRig, ScriptedRig

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from holdall.llm.posting import NoAnswer, post_json
+from holdall.llm.gguf import NoAnswer, post_json
 from tests.llm.openai_server import OpenAIServer, Scene
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from holdall.llm.protocol import Request
-from holdall.llm.retrying import Patience, Retry, Retrying, ask_again
 from holdall.llm.scripted import ScriptedModel
+from holdall.llm.wrappers import Patience, Retry, Retrying, ask_again
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import asking
 

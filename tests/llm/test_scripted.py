@@ -10,8 +10,7 @@ from inline_snapshot import snapshot
 from holdall.llm.catalogue import Price
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Request
-from holdall.llm.scripted import ScriptedModel
-from holdall.llm.scripted_file import scripted_from
+from holdall.llm.scripted import ScriptedModel, scripted_from
 from holdall.values.chat import Reply, ToolCall, Usage
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 from tests.llm.contract import GREP, asking

@@ -18,7 +18,7 @@ import pytest
 from holdall.bag import Holdall
 from holdall.llm.gguf import GgufModel
 from holdall.llm.protocol import Model, Request
-from holdall.llm.wrapped import Wrapped
+from holdall.llm.wrappers import Wrapped
 from holdall.values.chat import Reply
 from holdall.values.events import Event
 from holdall.values.extraction import Extraction

@@ -14,11 +14,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from holdall.llm.actions import with_tools
-from holdall.llm.gguf import GgufModel
-from holdall.llm.posting import post_json
+from holdall.llm.gguf import GgufModel, post_json
 from holdall.llm.protocol import Model, Request
 from holdall.llm.providers import ProviderModel
+from holdall.llm.wrappers import with_tools
 from holdall.values.chat import System, User
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import COLOUR, GREP, LONG, ModelContract, Rig, asking

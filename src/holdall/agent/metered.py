@@ -5,7 +5,7 @@ import time
 from holdall.bag import Holdall
 from holdall.guard.prefix import PrefixSum
 from holdall.llm.protocol import Model, Request
-from holdall.llm.wrapped import Wrapped
+from holdall.llm.wrappers import Wrapped
 from holdall.values.chat import Reply, Usage, size_of
 from holdall.values.errors import ModelFault
 

@@ -20,10 +20,9 @@ from holdall.agent.values import Agent, Family, Report, Status
 from holdall.bag import Holdall
 from holdall.guard.budget import LEAST_ROOM, Budget
 from holdall.guard.recovery import MOST_ROUNDS, compact, put_notices, summary_by_model
-from holdall.llm.actions import with_tools
 from holdall.llm.converse import Turn
 from holdall.llm.protocol import Request
-from holdall.llm.retrying import Retrying
+from holdall.llm.wrappers import Retrying, with_tools
 from holdall.policy.lifecycle import may_run
 from holdall.values.chat import Reply, Returned, System, ToolCall, Usage, User
 from holdall.wire.agent_texts import (

@@ -9,8 +9,7 @@ from holdall.extract.document import Document, Policy, Watch
 from holdall.extract.remembering import NO_NOTES, Notes
 from holdall.extract.run import Plan, Question
 from holdall.llm.catalogue import price_of
-from holdall.llm.pace import pace_of
-from holdall.llm.protocol import Model
+from holdall.llm.protocol import Model, pace_of
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from holdall.llm.pace import pace_of
-from holdall.llm.protocol import Model, Request
+from holdall.llm.protocol import Model, Request, pace_of
 from holdall.policy.route import Ceiling, Forecast
 from holdall.values.chat import Reply, Usage, size_of
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly

@@ -9,10 +9,9 @@ from holdall.extract.asking import Asked, Asker
 from holdall.extract.document import Document, Policy
 from holdall.extract.full_chunked import claims
 from holdall.extract.verify import Quote, verify
-from holdall.llm.actions import with_tools
 from holdall.llm.converse import Turn, converse, side_by_side
 from holdall.llm.protocol import Model, Request
-from holdall.llm.wrapped import Wrapped
+from holdall.llm.wrappers import Wrapped, with_tools
 from holdall.policy.folds import Ranges
 from holdall.policy.route import Route
 from holdall.store.ids import new_nonce, new_tag

@@ -7,22 +7,295 @@ at a time, and the others wait their turn.
 
 import asyncio
 import importlib.util
+import json
+import os
+import secrets
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import weakref
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
-from holdall.llm.allowed import must_be_allowed
 from holdall.llm.catalogue import Price
-from holdall.llm.faults import fault_of_status, fault_of_time
-from holdall.llm.fitting import must_fit, reply_limit
-from holdall.llm.gguf_header import trained_context
-from holdall.llm.gguf_server import Address, GgufServer
-from holdall.llm.pace import Pace
-from holdall.llm.posting import NoAnswer, post_json
-from holdall.llm.protocol import Request
+from holdall.llm.protocol import Pace, Request, fault_of_status, fault_of_time, must_be_allowed, must_fit, reply_limit
 from holdall.values.chat import Message, Reply, Said, System, Usage
 from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, NoSuchModel
 from holdall.wire.actions import as_plain_messages
+
+# What the beginning of a GGUF file says: that it is one, and for how many tokens its model was trained.
+#
+# Only the beginning is read, never the weights; a file that lies about its sizes is refused, not followed.
+
+
+_MAGIC = b"GGUF"
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # bytes of each type of number
+_UNSIGNED = {4: "<I", 5: "<i", 10: "<Q", 11: "<q"}
+_STRING, _ARRAY = 8, 9
+_MOST_ENTRIES = 100_000
+_LONGEST_KEY = 65_535
+_UNKNOWN = 4_096  # tokens, where the file does not say
+
+
+class _Broken(Exception):
+    pass
+
+
+def trained_context(path: Path) -> int:
+    """Tokens. Raises NoSuchModel where there is no such file, or it is no model."""
+    try:
+        with path.open("rb") as file:
+            return _context_in(file)
+    except OSError as refused:
+        raise NoSuchModel(f"gguf:{path}: {refused.strerror or 'it cannot be read'}. {_WAY_OUT}") from refused
+    except (_Broken, struct.error, RecursionError) as broken:
+        raise NoSuchModel(f"gguf:{path} is not a whole GGUF file. {_WAY_OUT}") from broken
+
+
+_WAY_OUT = "Name a file that ends in .gguf, as gguf:PATH, and see that its download is complete."
+
+
+def _context_in(file: BinaryIO) -> int:
+    if file.read(4) != _MAGIC:
+        raise _Broken
+    _, _, entries = struct.unpack("<IQQ", file.read(20))
+    if entries > _MOST_ENTRIES:
+        raise _Broken
+    for _ in range(entries):
+        key = _string(file, _LONGEST_KEY)
+        (kind,) = struct.unpack("<I", file.read(4))
+        if key.endswith(b".context_length") and kind in _UNSIGNED:
+            (tokens,) = struct.unpack(_UNSIGNED[kind], file.read(_SIZES[kind]))
+            return tokens if tokens > 0 else _UNKNOWN
+        _skip(file, kind)
+    return _UNKNOWN
+
+
+def _skip(file: BinaryIO, kind: int) -> None:
+    if kind in _SIZES:
+        file.seek(_SIZES[kind], 1)
+    elif kind == _STRING:
+        (length,) = struct.unpack("<Q", file.read(8))
+        _forward(file, length)
+    elif kind == _ARRAY:
+        inner, count = struct.unpack("<IQ", file.read(12))
+        if inner in _SIZES:
+            _forward(file, count * _SIZES[inner])
+        else:
+            for _ in range(count):  # ends with the file: each needs eight bytes of it
+                _skip(file, inner)
+    else:
+        raise _Broken
+
+
+def _forward(file: BinaryIO, length: int) -> None:
+    if length > 1 << 40:
+        raise _Broken
+    file.seek(length, 1)
+
+
+def _string(file: BinaryIO, longest: int) -> bytes:
+    (length,) = struct.unpack("<Q", file.read(8))
+    if length > longest:
+        raise _Broken
+    return file.read(length)
+
+
+# One JSON request to a server on this machine and its answer, over HTTP/1.1. No more of HTTP than that takes.
+#
+# A cancellation closes the connection, and that is how the server learns that nobody waits any more.
+
+
+_MOST = 64 * 1024 * 1024  # bytes of an answer
+
+
+class NoAnswer(Exception):
+    """The connection was refused, or ended before the answer was whole, or what came is not HTTP with JSON."""
+
+
+async def post_json(host: str, port: int, path: str, content: object, *, key: str) -> tuple[int, Any]:
+    """The status and what came with it."""
+    body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+    except OSError as refused:
+        raise NoAnswer(refused.strerror or str(refused)) from refused
+    try:
+        with suppress(ConnectionError):  # a server may refuse before it has read all, and its answer is there then
+            writer.write(head.encode("ascii"))
+            writer.write(body)
+            await writer.drain()
+        return await _answer(reader)
+    except (OSError, EOFError, ValueError, IndexError) as broken:
+        raise NoAnswer(f"the connection ended without an answer ({type(broken).__name__})") from broken
+    finally:
+        writer.transport.abort()
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, Any]:
+    status = int((await reader.readline()).split()[1])
+    length = None
+    while (line := await reader.readline()).strip():
+        name, _, value = line.decode("latin-1").partition(":")
+        if name.strip().lower() == "content-length":
+            length = min(int(value), _MOST)
+    body = await reader.read(_MOST) if length is None else await reader.readexactly(length)
+    return status, json.loads(body)
+
+
+# The process that serves a GGUF file, as the rest of Holdall sees it: started when first needed, and again where it
+# died; ended by `end`, by the end of this process, or when nobody holds it any more.
+#
+# Everything here blocks: loading takes as long as the file is large.
+
+
+LOAD_SECONDS = 300.0
+_BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdall.llm.gguf_child import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+    key: str
+
+
+class GgufServer:
+    def __init__(self, path: Path, *, context: int, threads: int) -> None:
+        self._path = path
+        self._settings = {"path": str(path), "context": context, "threads": threads}
+        self._starting = threading.Lock()
+        self._running: list[_Process] = []  # one, or none
+        self._closed = False
+        self._finalizer = weakref.finalize(self, _end_all, self._running)
+
+    @property
+    def pid(self) -> int | None:
+        return self._running[0].pid if self._running else None
+
+    @property
+    def address(self) -> Address | None:
+        """Where it listens now; None where it does not, or not yet."""
+        process = self._running[0] if self._running else None
+        return process.address if process is not None and process.is_usable() else None
+
+    def start(self) -> Address:
+        """Its address, once the file is loaded. Raises NoSuchModel where it cannot be."""
+        with self._starting:
+            if (listening := self.address) is not None:
+                return listening
+            if self._closed:
+                raise ModelFault(f"gguf:{self._path} was closed")
+            _end_all(self._running)
+            process = _Process()
+            self._running.append(process)
+            answer = process.load(self._settings)
+            if process.address is None or self._closed:
+                _end_all(self._running)
+                raise self._fault(answer)
+            return process.address
+
+    def drop(self, address: Address) -> None:
+        """The process that listens there did not answer as it should: the next start is of a new one."""
+        with self._starting:
+            if self._running and self._running[0].address == address:
+                _end_all(self._running)
+
+    def end(self) -> None:
+        """Also in the middle of loading, or of an answer."""
+        self._closed = True
+        _end_all(self._running)
+
+    def _fault(self, answer: dict[str, Any]) -> Exception:
+        if self._closed:
+            return ModelFault(f"gguf:{self._path} was closed")
+        match answer.get("error"):
+            case "load":
+                return NoSuchModel(
+                    f"gguf:{self._path} cannot be loaded. It may be cut off, of a kind that this version of llama.cpp "
+                    "does not know, or need more memory than there is (a smaller context needs less)."
+                )
+            case "late":
+                return ModelBusy(f"gguf:{self._path} was not loaded within {LOAD_SECONDS:g} s")
+            case _:
+                return NoSuchModel(
+                    f"gguf:{self._path}: the process that loads it died, perhaps for want of memory. Try a smaller "
+                    "context (gguf:PATH?context=2048) or a smaller model."
+                )
+
+
+class _Process:
+    def __init__(self) -> None:
+        self.address: Address | None = None
+        self._owner = os.getpid()
+        self._connection, theirs = socket.socketpair()
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, *_import_paths()],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "OMP_WAIT_POLICY": "passive"},  # threads that spin take the processor from others
+                start_new_session=True,  # Ctrl-C in a terminal is for the parent alone
+            )
+        except OSError as refused:
+            self._connection.close()
+            raise ModelFault(f"the process for the model cannot be started: {refused.strerror}") from refused
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def is_usable(self) -> bool:
+        """Alive, and ours: a fork of this process must not end it, and so must not use it."""
+        return self._owner == os.getpid() and self._popen.poll() is None
+
+    def load(self, settings: dict[str, Any]) -> dict[str, Any]:
+        key = secrets.token_urlsafe(32)
+        try:
+            self._connection.settimeout(LOAD_SECONDS)
+            self._connection.sendall(json.dumps({**settings, "key": key}).encode() + b"\n")
+            with self._connection.makefile("rb") as file:
+                answer: dict[str, Any] = json.loads(file.readline() or b"{}")
+        except TimeoutError:
+            return {"error": "late"}
+        except (OSError, ValueError):
+            return {}
+        if "address" in answer:
+            where = urlsplit(str(answer["address"]))
+            self.address = Address(where.hostname or "127.0.0.1", where.port or 0, key)
+        return answer
+
+    def end(self) -> None:
+        """It keeps nothing that could be lost, so it is not asked."""
+        if self._owner == os.getpid():
+            self._popen.kill()
+            self._popen.wait()
+        self._connection.close()
+
+
+def _end_all(processes: "list[_Process]") -> None:
+    while processes:
+        processes.pop().end()
+
+
+def _import_paths() -> list[str]:
+    """Where this process imports from, and where Holdall itself lies, however it was found."""
+    own = str(Path(__file__).resolve().parents[2])
+    return [*dict.fromkeys([*(os.path.abspath(path) for path in sys.path), own])]
+
 
 DEFAULT_CONTEXT = 8_192
 THREADS = 2

@@ -43,7 +43,7 @@ def model_named(
     given = {"window": window, "max_output": max_output, "price": price}
     match form:
         case "scripted":
-            return importlib.import_module("holdall.llm.scripted_file").scripted_from(
+            return importlib.import_module("holdall.llm.scripted").scripted_from(
                 Path(rest).expanduser(), **_read(name, options, given, {})
             )
         case "gguf":

@@ -1,16 +1,24 @@
-"""What a model promises. One contract suite runs on every implementation.
-
-Whoever asks is told of every failure by one of the errors below and never gets an empty reply in place of one:
-`ModelBusy` (a rate limit, an outage, a time-out: worth another try), `ModelOverflow` (the request is too long) and
-`ModelFault` (anything else). A cancellation reaches the provider.
+"""What a model promises, and what every implementation shares: pace, counts, which requests can be asked at all, which
+real calls are allowed, and what a refusal means. One contract suite runs on every implementation.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from holdall.policy.overflow import overflow_in, says_rate_limit
+from holdall.text.tokens import Estimate, TokenMeter
 from holdall.values.chat import Message, Reply
+from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, RealCallsOff, WrongUse
 from holdall.wire.tool import ToolSpec
+
+# What a model promises. One contract suite runs on every implementation.
+#
+# Whoever asks is told of every failure by one of the errors below and never gets an empty reply in place of one:
+# `ModelBusy` (a rate limit, an outage, a time-out: worth another try), `ModelOverflow` (the request is too long)
+# and
+# `ModelFault` (anything else). A cancellation reaches the provider.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +64,111 @@ class Model(Protocol):
     async def close(self) -> None:
         """Connections and processes end. A second time does nothing."""
         ...
+
+
+# How a model wants to be asked: how many requests at once, and how long one may take. It asks nothing itself.
+
+
+SECONDS = 120.0  # a provider that has not answered by then seldom does
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`seconds` is None where the model watches the clock itself: its time starts when its turn comes."""
+
+    at_once: int | None = None  # requests that it reads side by side; None where any number
+    seconds: float | None = SECONDS
+
+
+_USUAL = Pace()
+
+
+def pace_of(model: Model) -> Pace:
+    """An implementation may leave it out."""
+    pace: Pace = getattr(model, "pace", _USUAL)
+    return pace
+
+
+# Tokens of what is said to a model and what it says, where nobody counts them for us. Always an estimate.
+
+
+_BLOCK = 64 * 1024
+
+
+def estimated_tokens(text: str) -> int:
+    """In bounded time: of a long text, samples are counted."""
+    meter = TokenMeter(Estimate())
+    data = memoryview(text.encode("utf-8", "replace"))
+    for start in range(0, len(data), _BLOCK):
+        meter.feed(data[start : start + _BLOCK])
+    return meter.finish()[0]
+
+
+# Whether a request is one that a model can be asked at all. It judges the request, never the model's answer.
+
+
+def must_fit(model: Model, request: Request) -> None:
+    """What the seam forbids is refused here, in the same words for every implementation."""
+    if not request.messages:
+        raise WrongUse(f"{model.name} was asked nothing: a request needs a message.")
+    if request.tools and request.schema is not None:
+        raise WrongUse(f"{model.name} was given tools and a schema at once: a request has one of them.")
+    if request.tools and not model.calls_tools:
+        raise WrongUse(f"{model.name} calls no tools by itself. Wrap it: holdall.llm.wrappers.with_tools(model).")
+    if request.schema is not None and not model.keeps_schema:
+        raise WrongUse(f"{model.name} cannot be held to a schema. Ask for the form in the text.")
+
+
+def reply_limit(model: Model, request: Request) -> int:
+    """Tokens that the reply may have."""
+    return min(request.max_tokens or model.max_output, model.max_output)
+
+
+# Whether real models may be called here. Every implementation that costs money, a key or a processor asks this
+# first.
+#
+# Tests set the variable for all of their processes, so that none of them reaches a provider by accident.
+
+
+VARIABLE = "HOLDALL_REAL_MODELS"
+_OFF = ("off", "no", "false", "0")
+
+
+def real_calls_allowed() -> bool:
+    return os.environ.get(VARIABLE, "").strip().lower() not in _OFF
+
+
+def must_be_allowed(model: str) -> None:
+    if not real_calls_allowed():
+        raise RealCallsOff(model)
+
+
+# What providers say when they refuse, and which of our errors that is. Nothing of a request is ever repeated.
+
+
+_MOST_SHOWN = 300
+_BUSY_STATUS = (408, 409, 425, 429)
+
+
+def in_one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MOST_SHOWN else flat[: _MOST_SHOWN - 1] + "…"
+
+
+def says_too_long(text: str) -> bool:
+    return overflow_in(text) is not None
+
+
+def fault_of_status(model: str, status: int, said: str, *, retry_after: float | None = None) -> ModelFault:
+    """The error for an HTTP status and what came with it."""
+    message = f"{model} answered {status}: {in_one_line(said) or 'nothing more'}"
+    if overflow_in(said, status=status) is not None:
+        return ModelOverflow(message)
+    # Some call a limit per minute 413: their words decide.
+    if says_rate_limit(said) or status in _BUSY_STATUS or status >= 500:
+        return ModelBusy(message, retry_after=retry_after)
+    return ModelFault(message)
+
+
+def fault_of_time(model: str, seconds: float) -> ModelBusy:
+    return ModelBusy(f"{model} did not answer within {seconds:g} s")

@@ -7,16 +7,204 @@ is ever sent there. Nothing is retried here: whoever retries counts.
 
 import asyncio
 import importlib
+import json
+import os
 import re
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args
 
-from holdall.llm.allowed import must_be_allowed
+import pydantic_ai.exceptions as refusals
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_ai.tools import ToolDefinition
+
 from holdall.llm.catalogue import Card, Price, card_of
-from holdall.llm.faults import fault_of_time, in_one_line
-from holdall.llm.fitting import must_fit, reply_limit
-from holdall.llm.protocol import Request
-from holdall.values.chat import Reply, Usage
-from holdall.values.errors import MissingExtra, ModelFault, NoSuchModel
+from holdall.llm.protocol import (
+    Request,
+    estimated_tokens,
+    fault_of_status,
+    fault_of_time,
+    in_one_line,
+    must_be_allowed,
+    must_fit,
+    reply_limit,
+    says_too_long,
+)
+from holdall.values.chat import Message, Reply, Returned, Said, Stop, System, ToolCall, Usage, User
+from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+
+# What pydantic-ai and the libraries under it raise, as our errors. Only `llm.providers` imports this.
+
+
+_BUSY = (
+    refusals.ModelRateLimitError,
+    refusals.ModelUnavailableError,
+    refusals.ModelServerError,
+    refusals.ModelConnectionError,
+    refusals.ModelRequestTimeout,
+)
+
+
+def fault_of(name: str, error: Exception) -> ModelFault:
+    said = in_one_line(_message_in(getattr(error, "body", None)) or str(error))
+    match error:
+        case refusals.ModelContextWindowExceededError():
+            return ModelOverflow(f"{name}: {said}")
+        case refusals.ModelQuotaExceededError():  # waiting does not help
+            return ModelFault(f"{name}: {said}")
+        case refusals.ModelHTTPError():
+            return fault_of_status(name, error.status_code, said, retry_after=error.retry_after)
+        case refusals.ModelAPIError() if isinstance(error, _BUSY):
+            return ModelBusy(f"{name}: {said}", retry_after=error.retry_after)
+        case refusals.ModelAPIError() if says_too_long(said):
+            return ModelOverflow(f"{name}: {said}")
+        case _:
+            return ModelFault(f"{name}: {said or type(error).__name__}")
+
+
+def _message_in(body: object) -> str:
+    """The provider's own sentence, where its answer has one."""
+    if not isinstance(body, Mapping):
+        return body if isinstance(body, str) else ""
+    fields = cast("Mapping[str, object]", body)
+    message = fields.get("message")
+    return message if isinstance(message, str) else _message_in(fields.get("error"))
+
+
+# Our requests as pydantic-ai writes them, its responses as we read them. Only `llm.providers` imports this.
+#
+# Names of tools lose their dots on the way out, which most providers forbid, and get them back on the way in. A
+# text
+# reaches the provider exactly as it is.
+
+
+_STOPS: dict[str, Stop] = {"length": "length", "content_filter": "refused"}
+
+
+def messages_of(messages: Sequence[Message]) -> list[ModelMessage]:
+    """Neighbours that are not the model's are one request. A system message that comes late is said as the user's:
+    not every provider takes one there."""
+    written: list[ModelMessage] = []
+    parts: list[ModelRequestPart] = []
+    for message in messages:
+        match message:
+            case System(text) if not written and all(isinstance(part, SystemPromptPart) for part in parts):
+                parts.append(SystemPromptPart(text))
+            case System(text) | User(text):
+                parts.append(UserPromptPart(text))
+            case Returned(call_id, name, text):
+                parts.append(ToolReturnPart(_plain(name), text, call_id))
+            case Said():
+                if parts:
+                    written.append(ModelRequest(parts))
+                    parts = []
+                written.append(ModelResponse(_said(message)))
+    return [*written, ModelRequest(parts)] if parts else written
+
+
+def parameters_of(request: Request) -> ModelRequestParameters:
+    tools = [
+        ToolDefinition(name=tool.plain_name, description=tool.description, parameters_json_schema=dict(tool.schema))
+        for tool in request.tools
+    ]
+    if request.schema is None:
+        return ModelRequestParameters(function_tools=tools)
+    held_to = OutputObjectDefinition(json_schema=dict(request.schema), name="reply", strict=True)
+    return ModelRequestParameters(output_mode="native", output_object=held_to)
+
+
+def text_of(response: ModelResponse) -> str:
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def calls_of(response: ModelResponse, request: Request) -> tuple[ToolCall, ...]:
+    names = {tool.plain_name: tool.name for tool in request.tools}
+    return tuple(
+        ToolCall(part.tool_call_id, names.get(part.tool_name, part.tool_name), _arguments(part.args))
+        for part in response.parts
+        if isinstance(part, ToolCallPart)
+    )
+
+
+def stop_of(response: ModelResponse, calls: Sequence[ToolCall]) -> Stop:
+    return _STOPS.get(response.finish_reason or "", "calls" if calls else "end")
+
+
+def usage_of(response: ModelResponse, request: Request) -> Usage:
+    """As the provider counted; where it did not, as estimated: a ceiling on tokens must see something."""
+    counted = response.usage
+    if counted.input_tokens or counted.output_tokens:
+        return Usage(counted.input_tokens, counted.output_tokens, counted.cache_read_tokens)
+    read = sum(estimated_tokens(message.text) for message in request.messages)
+    return Usage(read, estimated_tokens(text_of(response)))
+
+
+def _said(message: Said) -> list[ModelResponsePart]:
+    calls = [
+        # What was no JSON when it came cannot be sent back as it was: some providers take nothing but an object.
+        ToolCallPart(_plain(call.name), _object(call.arguments), call.id)
+        for call in message.calls
+    ]
+    return [TextPart(message.text), *calls] if message.text or not calls else [*calls]
+
+
+def _object(arguments: object) -> dict[str, Any]:
+    if isinstance(arguments, Mapping):
+        return dict(cast("Mapping[str, Any]", arguments))
+    return {"arguments": str(arguments)}
+
+
+def _arguments(args: object) -> Any:
+    """An object; where the model wrote something else, the text as it came."""
+    if not isinstance(args, str):
+        return args or {}
+    if not args.strip():
+        return {}
+    try:
+        read: object = json.loads(args)
+    except (ValueError, RecursionError):
+        return args
+    return cast("dict[str, Any]", read) if isinstance(read, dict) else args
+
+
+def _plain(name: str) -> str:
+    return name.replace(".", "_")
+
+
+# A server of the user's own that speaks OpenAI's chat API. Only `llm.providers` imports this.
+
+
+KEY_VARIABLE = "HOLDALL_MODEL_KEY"
+# The limit of a reply under the name that every such server knows; OpenAI's newer one is ignored by some.
+_AS_ALL_KNOW_IT = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+
+
+def model_at(known_as: str, url: str) -> Model[Any]:
+    """`known_as` is `openai:NAME`. No key but its own goes there: this provider reads no OPENAI_API_KEY."""
+    provider, _, model = known_as.partition(":")
+    if provider != "openai" or not model:
+        raise NoSuchModel(
+            f"{known_as}@{url}: a server of your own is named openai:NAME@URL; it speaks OpenAI's chat API."
+        )
+    key = os.environ.get(KEY_VARIABLE)
+    server = OpenAICompatibleProvider("own-server", base_url=url, api_key=key, profile=_AS_ALL_KNOW_IT)
+    return OpenAIChatModel(model, provider=server)
+
 
 try:
     from pydantic_ai.direct import model_request
@@ -26,8 +214,8 @@ try:
     from pydantic_ai.providers import infer_provider_class
     from pydantic_ai.settings import ModelSettings
 
-    from holdall.llm.provider_faults import fault_of
-    from holdall.llm.provider_messages import calls_of, messages_of, parameters_of, stop_of, text_of, usage_of
+    pass
+    pass
 except ImportError as problem:  # pragma: no cover - the tests install every extra
     raise MissingExtra("pydantic-ai-slim", "models", "a model of a provider") from problem
 
@@ -169,7 +357,7 @@ def _made(name: str) -> "Model[Any]":
     try:
         if url:
             # Loaded only here: OpenAI's package takes a second, and other providers do not need it.
-            return importlib.import_module("holdall.llm.own_server").model_at(known_as, url)
+            return importlib.import_module("holdall.llm.providers").model_at(known_as, url)
         return infer_model(known_as)
     except ImportError as missing:
         raise NoSuchModel(f"{name} needs a package that is not installed. {in_one_line(str(missing))}") from missing

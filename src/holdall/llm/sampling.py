@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from holdall.llm.catalogue import DEFAULT_WINDOW
-from holdall.llm.counting import estimated_tokens
-from holdall.llm.faults import in_one_line
-from holdall.llm.fitting import must_fit, reply_limit
-from holdall.llm.protocol import Request
+from holdall.llm.protocol import Request, estimated_tokens, in_one_line, must_fit, reply_limit
 from holdall.values.chat import Message, Reply, Returned, Said, System, Usage, User
 from holdall.values.errors import ModelBusy, ModelFault
 from holdall.wire.actions import as_plain_messages
