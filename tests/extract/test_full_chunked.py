@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.extract.document import Policy
+from holdall.extract.asking import Policy
 from holdall.extract.full_chunked import rooms
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel

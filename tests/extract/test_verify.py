@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.extract.quotes_loose import Loose
+from holdall.extract.quotes import Loose
 from holdall.extract.verify import MOST_QUOTES, SAID, Quote, Verified, merge, verify
 from holdall.text.borders import Read
 from holdall.text.utf8 import decode, encode

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.extract.quotes_near import ALIKE, LONGEST, Nearest, nearest
+from holdall.extract.quotes import ALIKE, LONGEST, Nearest, nearest
 from holdall.extract.verify import Quote, verify
 from holdall.values.spans import Span
 

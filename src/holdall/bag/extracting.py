@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from holdall.bag.agents import Agents
 from holdall.bag.looking import Looking
-from holdall.extract.document import Document, Policy, Watch
-from holdall.extract.remembering import NO_NOTES, Notes
+from holdall.extract.asking import Document, Policy, Watch
+from holdall.extract.full_chunked import NO_NOTES, Notes
 from holdall.extract.run import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from holdall.bag.fetching import Fetching
-from holdall.extract.document import Looked
+from holdall.extract.asking import Looked
 from holdall.policy.folds import Coverage
 from holdall.store.ids import new_tag
 from holdall.values.answers import Found, Passage, shown_by

@@ -1,20 +1,85 @@
-"""The calls that a question makes: in parallel, repeated where that helps, counted, recorded, under a ceiling.
-
-A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never came. It
-knows nothing of chunks or documents: whoever asks says how a reply is read.
+"""What a strategy is given, and the calls that it makes: in parallel, repeated where that helps, counted, recorded,
+under a ceiling.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from holdall.llm.protocol import Model, Request, pace_of
 from holdall.policy.route import Ceiling, Forecast
-from holdall.values.chat import Reply, Usage, size_of
+from holdall.store.protocol import OutputReader
+from holdall.text.tokens import Tokenizer
+from holdall.values.chat import Reply, ToolCall, Usage, size_of
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly
-from holdall.values.extraction import CallRecord, Spent
+from holdall.values.extraction import CallRecord, Mode, Progress, Spent
+from holdall.values.spans import Span
+from holdall.wire.prompts import Source
+from holdall.wire.tool import ToolSpec
+
+# The output that is read, the question, and how: all that a strategy is given.
+
+
+Found = TypeVar("Found")
+
+
+class Opened(Protocol):
+    async def __call__(self, look: Callable[[OutputReader], Found]) -> Found:
+        """Run `look` on the open output, in a thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What Read or Grep gave: a text for the model, and the bytes that stand in it."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`tools` are Read and Grep over this one output, and `look` carries a call of them out."""
+
+    source: Source
+    on: Opened
+    tokenizer: Tokenizer
+    tools: tuple[ToolSpec, ...] = ()
+    look: Callable[[ToolCall], Awaitable[Looked]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a question is answered. `chunk_share` is the part of the window that a chunk may take, where it is fixed."""
+
+    mode: Mode = "auto"
+    max_chunks: int = 1
+    long_line_bytes: int = 1000
+    overlap_percent: float = 10.0
+    chunk_share: float | None = None
+    always_chunked: bool = False
+    answer_tokens: int = 2000  # of one reply, at most
+    parallel: int = 8
+    retries: int = 2
+    call_seconds: float | None = None
+    ceiling: Ceiling = field(default_factory=Ceiling)
+    truncate_bytes: int = 8192  # shown where a strategy fails, or on request
+    max_turns: int = 15  # of read-grep
+    calls_per_turn: int = 10
+
+
+Watch = Callable[[Progress], None]
+
+
+# The calls that a question makes: in parallel, repeated where that helps, counted, recorded, under a ceiling.
+#
+# A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never
+# came. It
+# knows nothing of chunks or documents: whoever asks says how a reply is read.
+
 
 PREVIEW = 500  # characters of a reply that are recorded
 _FIRST_PAUSE = 0.5  # seconds before a busy model is asked again; twice as long each time

@@ -9,21 +9,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from holdall.extract.asking import Asker
-from holdall.extract.chunk_calls import ChunkCalls
+from holdall.extract.asking import Asker, Document, Policy, Watch
 from holdall.extract.chunks import plan_chunks
-from holdall.extract.document import Document, Policy, Watch
 from holdall.extract.full_chunked import (
+    NO_NOTES,
+    ChunkCalls,
     Mapped,
+    Notes,
     Rooms,
     best_confidence,
     beyond,
     claims,
+    key_of,
+    recalled_answer,
+    remember,
     rooms,
     searched_spans,
 )
 from holdall.extract.read_grep import read_and_grep
-from holdall.extract.remembering import NO_NOTES, Notes, key_of, recalled_answer, remember
 from holdall.extract.truncate import truncated
 from holdall.extract.verify import merge
 from holdall.llm.protocol import Model
