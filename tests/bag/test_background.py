@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
-from holdall.bag.sinks import Writer
+from holdall.bag.run import Writer
 from holdall.store.directory.store import DirectoryStore
 from holdall.values.settings import by_name
 from holdall.wire.dialects import DIALECTS

@@ -22,7 +22,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Handles and tags that can stand in a snapshot."""
     handles = iter(f"h2{sign}{other}" for sign in "bcdfgh" for other in "bcdfgh")
     monkeypatch.setattr("holdall.store.directory.folder.new_handle", lambda _: next(handles))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr("holdall.bag.calling.new_tag", lambda: "7d1a7d1a")
+    monkeypatch.setattr("holdall.bag.tools.new_tag", lambda: "7d1a7d1a")
 
 
 async def answers(bag: Holdall, name: str, **arguments: Any) -> str:

@@ -26,7 +26,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
         return 7.2
 
     monkeypatch.setattr("holdall.store.directory.folder.new_handle", handle)
-    monkeypatch.setattr("holdall.bag.calling.new_tag", lambda: "7d1a7d1a")
+    monkeypatch.setattr("holdall.bag.tools.new_tag", lambda: "7d1a7d1a")
     monkeypatch.setattr("holdall.background.Jobs.age", age)
 
 

@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from holdall.bag import Holdall
+from holdall.bag.holdall import open_to_look
 from holdall.bag.overview import Overview
-from holdall.bag.viewing import open_to_look
 from holdall.store.directory.summaries import NAME
 from holdall.values.errors import NothingFound, WrongUse
 from tests.web.stories import LOG, investigation, plain

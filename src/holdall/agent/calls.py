@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 from holdall.agent.toolbox import AgentTool
 from holdall.bag import Holdall, Pending
 from holdall.bag import Turn as BagTurn
-from holdall.bag.taking import text_of
+from holdall.bag.take import text_beside
 from holdall.policy.lifecycle import Response
 from holdall.values.answers import Answer
 from holdall.values.chat import Returned, ToolCall
@@ -89,7 +89,7 @@ class _Started:
             return Returned(self.call.id, self.call.name, json.dumps(told, ensure_ascii=False))
         if self._pending is None:
             return Returned(self.call.id, self.call.name, self._text, self._is_error)
-        return Returned(self.call.id, self.call.name, text_of(self._pending.content), self._pending.is_error)
+        return Returned(self.call.id, self.call.name, text_beside(self._pending.content), self._pending.is_error)
 
     def record(self, bag: Holdall) -> None:
         for member in self.members:
@@ -101,7 +101,7 @@ class _Started:
         outcome = {Inline: "inline", Kept: "kept", Running: "running", Unkept: "unkept", Answer: "answer"}[type(result)]
         bag.journal.record(
             "called", handle=handle, tool=self.call.name, call_id=self.call.id, seconds=self._ended - self._began,
-            outcome=outcome, is_error=result.is_error, chars=len(text_of(result.content)),
+            outcome=outcome, is_error=result.is_error, chars=len(text_beside(result.content)),
         )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The one object, class Holdall: one way in, one way back."""
 
 from holdall.bag.care import Care
-from holdall.bag.commands import Command
 from holdall.bag.holdall import Holdall
+from holdall.bag.run import Command
 from holdall.bag.turn import Pending, Turn
 
 __all__ = ["Care", "Command", "Holdall", "Pending", "Turn"]

@@ -7,8 +7,8 @@ import asyncio
 import contextlib
 from collections.abc import Generator, Sequence
 
+from holdall.bag.core import nothing_kept, store_as_it_is
 from holdall.bag.journal import events_in
-from holdall.bag.opening import nothing_kept, store_as_it_is
 from holdall.policy.folds import Counters
 from holdall.search.engine import ripgrep_path
 from holdall.store import memory

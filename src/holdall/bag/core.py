@@ -1,28 +1,98 @@
-"""What every part of the bag stands on: one session of one store, with its dialect, limits, readers and journal.
-
-This is where threads meet the event loop: below it everything is synchronous.
+"""What every part of the bag stands on: one session of one store, with its dialect, limits, readers, model and journal;
+and how it is opened.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeVar
 
-from holdall.bag.journal import Journal
-from holdall.bag.models import Models
-from holdall.llm.protocol import Model
+from holdall.bag.journal import Journal, watchers
+from holdall.llm.naming import model_named
+from holdall.llm.protocol import Model, Request
 from holdall.policy.decide import Limits, limits_of
+from holdall.policy.retention import retention_of
 from holdall.sql.worker import SqlWorker
+from holdall.store.directory import upkeep
+from holdall.store.directory.disk import default_home
+from holdall.store.directory.placement import Quota
+from holdall.store.directory.sessions import PREFIX
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.ids import new_uuid
+from holdall.store.memory import MemoryStore
 from holdall.store.open_outputs import Readers
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
-from holdall.text.tokens import Tokenizer, count_in_pieces
-from holdall.values.errors import SessionClosed
+from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
+from holdall.values.chat import Reply
+from holdall.values.errors import NoModel, SessionClosed, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect
+from holdall.wire.dialects import DIALECTS
+
+# Which model answers questions about outputs: the one of the settings, else the session's own.
+#
+# A model that was given by name is made when it is first asked, and closed with the session; one that was handed in
+# belongs to whoever made it.
+
+
+class Nobody:
+    """In place of a model for what needs none."""
+
+    name, window, max_output, calls_tools, keeps_schema = "", 32_768, 1_024, False, False
+
+    async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - there is nobody to ask
+        raise NoModel
+
+    async def close(self) -> None:
+        pass
+
+
+class Models:
+    def __init__(self, settings: Settings, current: Model | str | None) -> None:
+        self.chosen: Model | str | None = settings.extraction_model or current
+        self._offered: Model | None = None
+        self._made: dict[str, Model] = {}
+
+    @property
+    def configured(self) -> bool:
+        return bool(self.chosen)
+
+    def offer(self, model: Model) -> None:
+        """Use this one where none was named: a client's own, which is known only while it is connected."""
+        if not self.chosen or self.chosen is self._offered:
+            self.chosen = self._offered = model
+
+    def withdraw(self, model: Model) -> None:
+        if self.chosen is model and self._offered is model:
+            self.chosen = self._offered = None
+
+    def named(self, given: Model | str | None = None, *, tool: str = "", asked: bool = True) -> Model:
+        """`given`, else the chosen one. Raises NoModel where there is none, unless it would not be asked anyway."""
+        wanted = given or self.chosen
+        if not wanted and not asked:
+            return Nobody()
+        if not wanted:
+            raise NoModel(tool)
+        if not isinstance(wanted, str):
+            return wanted
+        if wanted not in self._made:
+            self._made[wanted] = model_named(wanted)
+        return self._made[wanted]
+
+    async def close(self) -> None:
+        while self._made:
+            await self._made.popitem()[1].close()
+
+
+# What every part of the bag stands on: one session of one store, with its dialect, limits, readers and journal.
+#
+# This is where threads meet the event loop: below it everything is synchronous.
+
 
 Answer = TypeVar("Answer")
 _NO_POLICY = ToolPolicy()
@@ -114,3 +184,78 @@ class Core:
         with contextlib.suppress(Exception):
             self.store.end_session(self.session)
         self.store.close()
+
+
+# How a session is opened: its store, its dialect, its tokenizer, its journal, and now and then a sweep.
+#
+# And how a store is opened by somebody who only looks at what there is.
+
+
+def opened(
+    *,
+    session: str | None,
+    home: str | None,
+    settings: Settings,
+    dialect: Dialect | None,
+    store: OutputStore | None,
+    tokenizer: Tokenizer | None,
+    clock: Callable[[], float],
+    parent: str,
+) -> Parts:
+    tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
+    retention = retention_of(settings)
+    if store is None:
+        store = DirectoryStore(
+            home or settings.store_dir or default_home(),
+            tokenizer=tokenizer,
+            retention=retention,
+            quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
+            clock=clock,
+        )
+        info = store.open_session(session or new_uuid(), parent=parent)
+        if upkeep.due(store):
+            with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
+                upkeep.sweep(store)
+    else:
+        given = retention if settings.retention is not None else None
+        info = store.open_session(session or new_uuid(), retention=given, parent=parent)
+    journal = Journal(store, info, clock=clock)
+    journal.watchers |= watchers()
+    return Parts(store, info, settings, tokenizer, dialect or _dialect(settings), journal)
+
+
+def _dialect(settings: Settings) -> Dialect:
+    """S3's dialect is about what goes on in the background: where nothing may, it is as if it were switched off."""
+    off = settings.dialect == "async" and not settings.async_enabled
+    return DIALECTS["legacy" if off else settings.dialect]
+
+
+@contextlib.contextmanager
+def store_as_it_is(home: str, settings: Settings) -> Generator[DirectoryStore | None]:
+    """The store in `home`, with no session opened and nothing tidied up; None where nothing was ever kept in it.
+
+    So whoever only asks what there is makes neither a session nor a folder, and a dry run finds all that would go.
+    """
+    if not _has_sessions(home):
+        yield None
+        return
+    store = DirectoryStore(home, tokenizer=tokenizer_named(settings.tokenizer))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def nothing_kept() -> OutputStore:
+    """A store to look at in place of one in which nothing is kept yet; it leaves nothing on disk."""
+    return MemoryStore()
+
+
+def _has_sessions(home: str) -> bool:
+    """What cannot be looked into is for the store to explain."""
+    try:
+        return any(name.startswith(PREFIX) for name in os.listdir(home))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True

@@ -15,20 +15,19 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from holdall.bag.care import Care
-from holdall.bag.core import Parts
-from holdall.bag.keeping import keep
-from holdall.bag.noticing import view_of, work_of
-from holdall.bag.opening import opened
-from holdall.bag.settling import quickly, settle
-from holdall.bag.showing import show_kept
-from holdall.bag.taking import prepare
+from holdall.bag.core import Parts, opened
+from holdall.bag.take import keep, prepare, quickly, settle, show_kept, view_of, work_of
 from holdall.bag.turn import Turn
-from holdall.bag.waiting import Waiting
+from holdall.bag.waits import Waiting
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide, room_of_turn
+from holdall.store.directory.disk import default_home
+from holdall.store.directory.store import ReadOnlyStore
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
+from holdall.values.errors import NothingFound
+from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.glimpse import whole_text
@@ -240,3 +239,22 @@ class Holdall(Waiting):
         facts = await self.show(handle)
         limits = self.limits_for(facts.origin.tool)
         return await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
+
+
+# A session opened by somebody who only looks at it: nothing that is done with such a bag leaves a trace in the
+# store.
+#
+# The bag is an ordinary one, so every verb works. What would change the session is refused by its store.
+
+
+def open_to_look(session: str, *, home: str | None = None, settings: Settings | None = None) -> Holdall:
+    """The session with this id (a UUID). Raises NothingFound where there is none. Close it."""
+    if not is_uuid(session):
+        raise NothingFound("there is no such session.")
+    settings = settings or Settings()
+    store = ReadOnlyStore(home or settings.store_dir or default_home())
+    try:
+        return Holdall.open(session=f"session-{session}", settings=settings, store=store)
+    except BaseException:
+        store.close()
+        raise

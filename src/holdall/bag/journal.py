@@ -1,14 +1,11 @@
-"""The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
-
-An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does fails
-because of its log. What can wait (that an output was shown whole, a turn, a call) is written with the next event that
-cannot, or within a second: a killed process loses at most that, and nothing about an output that is kept.
-"""
+"""The session's log as the bag uses it: every event is written down, folded, and told to those who watch."""
 
 import asyncio
+import importlib
 import json
 import logging
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,10 +13,19 @@ from typing import Any
 from holdall.policy.folds import Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, SessionInfo
+from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
 
-_LOG = logging.getLogger("holdall")
+# The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
+#
+# An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does
+# fails
+# because of its log. What can wait (that an output was shown whole, a turn, a call) is written with the next event
+# that
+# cannot, or within a second: a killed process loses at most that, and nothing about an output that is kept.
+
+
 Watcher = Callable[[Event], None]
 Idle = Callable[[], bool]
 _MOST_WAITING = 256
@@ -198,3 +204,34 @@ def _object_in(line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+# Who is told of every event: the log of the process, and OpenTelemetry where it is installed.
+
+
+_LOG = logging.getLogger("holdall")
+
+
+def watchers() -> dict[Watcher, Idle]:
+    return {log_event: lambda: not _LOG.isEnabledFor(logging.INFO), _tell_opentelemetry: _no_opentelemetry}
+
+
+def _no_opentelemetry() -> bool:
+    """Only a program that uses it has imported it: importing it for nobody would cost every start."""
+    return "opentelemetry.trace" not in sys.modules
+
+
+def _tell_opentelemetry(event: Event) -> None:
+    if not _no_opentelemetry():
+        importlib.import_module("holdall.bag.telemetry").watch(event)
+
+
+def log_event(event: Event) -> None:
+    """One line, whatever a tool is named; never the content of an output."""
+    level = logging.WARNING if event.kind == "unkept" else logging.INFO
+    if not _LOG.isEnabledFor(level):
+        return
+    skipped = ("shown", "scanned", "searched", "passed", "traceback")
+    told = {name: value for name, value in event.to_json().items() if name not in ("at", "event", "by", *skipped)}
+    words = " ".join(f"{name}={value}" for name, value in told.items())
+    _LOG.log(level, "%s %s", event.kind, one_line(words, 500))

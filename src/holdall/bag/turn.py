@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from holdall.bag.dispatch import Dispatched, Dispatching
-from holdall.bag.settling import settle
-from holdall.bag.taking import Prepared, prepare, tokens_of
+from holdall.bag.run import Dispatched, Dispatching
+from holdall.bag.take import Prepared, prepare, settle, tokens_of
 from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse

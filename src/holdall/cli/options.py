@@ -141,7 +141,7 @@ def look_bag(home: str | None, session: str | None) -> "Holdall":
     A session that the command line names must be there; one that is only the usual one is empty until it is.
     """
     from holdall.bag import Holdall
-    from holdall.bag.opening import nothing_kept
+    from holdall.bag.core import nothing_kept
     from holdall.cli.sessions import find_session, session_named
 
     found = configuration(home, session)

@@ -3,7 +3,7 @@
 import difflib
 from typing import NamedTuple
 
-from holdall.bag.opening import store_as_it_is
+from holdall.bag.core import store_as_it_is
 from holdall.config import Configuration
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse

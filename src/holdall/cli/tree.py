@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.bag import Holdall
-from holdall.bag.opening import store_as_it_is
+from holdall.bag.core import store_as_it_is
 from holdall.cli import show as screen
 from holdall.cli.extract_show import money
 from holdall.cli.options import FOUND_NOTHING, common, configuration

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.bag import Holdall
-from holdall.bag.keeping import keep
+from holdall.bag.take import keep
 from holdall.gateway import eras, kept, messages
 from holdall.gateway.messages import Message, table
 from holdall.values.errors import StoreFault

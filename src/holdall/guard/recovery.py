@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from holdall.bag import Holdall
-from holdall.bag.taking import text_of
+from holdall.bag.take import text_beside
 from holdall.policy.decide import Limits
 from holdall.values.chat import Message, Returned, Said, System, User
 from holdall.values.errors import HoldallError, StoreFault
@@ -54,7 +54,9 @@ async def _in_place_of(bag: Holdall, message: Returned, window: int) -> str:
                 return await bag.notice(facts.handle)
     shorten = bag.dialect.shorten or clamped
     most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
-    return text_of(shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4))))
+    return text_beside(
+        shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4)))
+    )
 
 
 async def compact(

@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from holdall.bag import Holdall
+from holdall.bag.holdall import open_to_look
 from holdall.bag.overview import Overview
-from holdall.bag.viewing import open_to_look
 from holdall.text.escape import for_people
 from holdall.values.settings import Settings
 from holdall.web import figures

@@ -1,22 +1,127 @@
-"""Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took."""
+"""Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took; and
+what an agent's runtime keeps in its session.
+"""
 
-from collections.abc import Callable
-from typing import TypeVar
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
-from holdall.bag.agents import Agents
-from holdall.bag.looking import Looking
-from holdall.extract.asking import Document, Policy, Watch
+from holdall.bag.fetch import Fetching
+from holdall.extract.asking import Document, Looked, Policy, Watch
 from holdall.extract.full_chunked import NO_NOTES, Notes
 from holdall.extract.run import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of
+from holdall.policy.folds import Coverage, Tree
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
-from holdall.values.errors import BadRange, NotReady, QueryMissing, TooCostly
+from holdall.values.answers import Found, Passage, shown_by
+from holdall.values.chat import ToolCall
+from holdall.values.errors import BadRange, HoldallError, NotReady, QueryMissing, TooCostly
+from holdall.values.events import Event
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.outputs import Facts
-from holdall.wire.prompts import READ_GREP, Source
+from holdall.verbs.read import Bounds
+from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, tag_for
+from holdall.wire.arguments import coerced, schema_problem
+from holdall.wire.prompts import GREP, READ, READ_GREP, Source, go_on, no_such_file
+from holdall.wire.tool import Ask, Verb
+
+# What an agent's runtime keeps in its session beside outputs: the transcript, the operation tree, a lease.
+
+
+class Agents(Fetching):
+    def lease(self, holder: str) -> AbstractContextManager[None]:
+        """Hold the session's transcript while the block runs. Raises SessionHeld where another agent does."""
+        return self.store.lease(self.session, holder)
+
+    def append_transcript(self, lines: bytes) -> None:
+        """Whole lines; they survive the process."""
+        self.store.append_transcript(self.session, lines)
+
+    def transcript(self) -> bytes:
+        """The conversation so far: one JSON object a line."""
+        return self.store.transcript(self.session)
+
+    def history(self) -> list[Event]:
+        """Every event of the session so far, by whichever process."""
+        return self.journal.history()
+
+    def seen(self) -> dict[str, float]:
+        """Of each output that can be fetched, the share that was shown to the model."""
+        kept = dict(self.kept)
+        found = self.journal.coverages(kept)
+        return {handle: found[handle].share(facts.measure.bytes) for handle, facts in kept.items()}
+
+    def tree(self) -> Tree:
+        """The operation tree as the events tell it now."""
+        return Tree.of(self.session.name, self.history())
+
+    def save_tree(self) -> None:
+        """Write a snapshot of the operation tree: one file, never half."""
+        self.store.save_tree(self.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii"))
+
+
+# Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so
+# far.
+#
+# What it is shown is not shown to the model that asked the question: the ledger counts it as searched.
+
+
+_FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data
+
+
+@dataclass(slots=True)
+class Looking:
+    """The tools over one output, as they are called."""
+
+    bag: Fetching
+    facts: Facts
+    handle: str  # as the dialect writes it
+    most_tokens: int
+    seen: Coverage = field(default_factory=Coverage)
+
+    async def look(self, call: ToolCall) -> Looked:
+        """Whatever is wrong with a call is an answer that says so."""
+        tool = READ if call.name == READ.name else GREP
+        arguments: object = call.arguments
+        if not isinstance(arguments, Mapping):
+            return Looked(NOT_AN_OBJECT, is_error=True)
+        given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
+        if problem := schema_problem(tool.schema, given):
+            return Looked(problem, is_error=True)
+        asked = {name: value for name, value in given.items() if name != "filename" and value is not None}
+        if given["filename"] not in (self.handle, self.facts.handle):
+            return Looked(no_such_file(str(given["filename"]), self.handle), is_error=True)
+        verb: Verb = "read" if tool is READ else "grep"
+        bounds = Bounds(
+            max(256, self.bag.settings.answer_max_bytes - _FRAME_BYTES),
+            max(64, min(self.bag.settings.answer_max_tokens, self.most_tokens) - _FRAME_TOKENS),
+            self.bag.tokenizer,
+        )
+        try:
+            found = await self.bag.fetch(Ask(verb, self.facts.handle, asked), bounds)
+        except HoldallError as error:
+            return Looked(str(error), is_error=True)
+        return self._worded(found, asked) if isinstance(found, Passage | Found) else Looked("", is_error=True)
+
+    def _worded(self, found: Passage | Found, asked: dict[str, Any]) -> Looked:
+        spans = shown_by(found)
+        for span in spans:
+            self.seen.shown.add(span)
+        frame = Frame(self.handle, tag_for(repr(found), new_tag), go_on)
+        seen = Seen(self.seen.share(self.facts.measure.bytes))
+        if isinstance(found, Passage):
+            return Looked(passage_answer(found, frame, seen), spans)
+        asked.pop("start", None)
+        return Looked(found_answer(found, frame, seen, asked=asked), spans)
+
+
+# Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took.
+
 
 Result = TypeVar("Result")
 _PREVIEW = 200  # characters

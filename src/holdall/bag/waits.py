@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from holdall.bag.core import Parts
-from holdall.bag.dispatch import Dispatched, Dispatching
+from holdall.bag.run import Dispatched, Dispatching
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.events import Event

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from holdall.bag.extracting import Extracting
-from holdall.bag.fetching import Fetched
+from holdall.bag.ask import Extracting
+from holdall.bag.fetch import Fetched
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw

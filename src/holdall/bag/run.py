@@ -1,0 +1,715 @@
+"""Other people's tools: called in whatever form they have, dispatched as jobs, raced against the clock, and taken when
+they end. What they write on the way is kept; arguments that name a kept output are replaced by it.
+"""
+
+import asyncio
+import base64
+import contextlib
+import contextvars
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import Any, cast
+
+from holdall.background import Job, Jobs, Overdue
+from holdall.bag import streams
+from holdall.bag.core import Core, Parts
+from holdall.bag.streams import value_size
+from holdall.bag.take import Prepared, flattened, prepare, stored, text_beside
+from holdall.bag.tools import Calling
+from holdall.policy.lifecycle import Step, after
+from holdall.store.protocol import OutputReader, OutputWriter
+from holdall.store.sources import Source
+from holdall.text.utf8 import decode
+from holdall.values.answers import Passage
+from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault
+from holdall.values.outputs import Facts, Origin, Running, State
+from holdall.values.spans import Span
+from holdall.verbs.query import query_path
+from holdall.verbs.read import locate, passage
+from holdall.wire.clamp import traceback_of
+from holdall.wire.dialect import View
+from holdall.wire.notes import SAID_SO, unreadable
+from holdall.wire.reference import Named, references_in, replaced
+from holdall.wire.results import is_known_block, take_apart
+
+# What a call has produced so far: in memory while that is little, in the store once it is much or the call is slow.
+#
+# Memory stays flat however much a tool prints. A sink may be written to from any thread; where the store refuses,
+# the
+# beginning stays in memory, the fault is remembered, and whoever settles the call says what is missing.
+
+
+Part = object  # text, bytes, a content block, or any value that can be told as JSON
+
+
+class Sink:
+    __slots__ = (
+        "_core", "_finished", "_lock", "_most", "_only_blocks", "_origin", "_parts", "_size", "_writer", "fault",
+        "listeners", "stores",
+    )  # fmt: skip
+
+    def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
+        self._core = core
+        self._origin = origin
+        self._most = most
+        self._parts: list[Part] = []
+        self._size = 0
+        self._only_blocks = True
+        self._lock = threading.Lock()
+        self._writer: OutputWriter | None = None
+        self._finished = False
+        self.stores = stores  # whether any of it may reach the store
+        self.fault: StoreFault | NeverStored | OSError | None = None
+        self.listeners: tuple[Callable[[], None], ...] = ()  # called after each write, from the thread that wrote
+
+    @property
+    def handle(self) -> str:
+        """Empty while nothing of it is in the store."""
+        return self._writer.handle if self._writer is not None else ""
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is known of it since it has a handle."""
+        return self._writer.facts if self._writer is not None else None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._parts and self._writer is None
+
+    @property
+    def total(self) -> int:
+        """Bytes that were written, about, while they were not stored: also those that could not be held."""
+        return self._size
+
+    def write(self, part: Part) -> None:
+        with self._lock:
+            if self._finished:
+                return  # of a call that was left alone: its output has ended
+            if self._writer is not None:
+                self._store(part)
+            else:
+                self._size += _size(part)
+                if self.fault is None:
+                    self._parts.append(part)
+                    self._only_blocks = self._only_blocks and is_known_block(part)
+                    if self._size > self._most and not self._only_blocks:
+                        self._begin()
+        for listener in self.listeners:
+            listener()
+
+    def begin(self) -> str:
+        """Give it a handle now; empty where the store refuses, and `fault` says why."""
+        with self._lock:
+            if self._writer is None and self.fault is None and self.stores:
+                self._begin()
+        return self.handle
+
+    def finish(self, state: State, *, last: Part = None, error: str = "", exit_code: int | None = None) -> Facts | None:
+        """End what is in the store, after one last part; None where nothing is there. A second time does nothing."""
+        with self._lock:
+            if self._writer is None or self._finished:
+                return None
+            if last is not None:
+                self._store(last)
+            self._finished = True
+            try:
+                return self._writer.finish(state, error=error, exit_code=exit_code)
+            except (StoreFault, OSError) as problem:
+                self.fault = problem
+                return None
+
+    def joined(self) -> object:
+        """What was written, while it is all in memory: a list of blocks, a text, or bytes where they are none."""
+        parts = self._parts
+        if parts and self._only_blocks:
+            return parts
+        data = b"".join(Source(iter(parts)))
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            return data
+
+    # Inside; the lock is held
+
+    def _begin(self) -> None:
+        if not self.stores:
+            self.fault = NeverStored(self._origin.tool, by_dialect=not self._core.dialect.stores)
+            return
+        try:
+            self._writer = self._core.store.begin(self._core.session, self._origin)
+        except (StoreFault, OSError) as problem:
+            self.fault = problem
+            return
+        for part in self._parts:
+            self._store(part)
+        self._parts.clear()
+
+    def _store(self, part: Part) -> None:
+        if self._writer is None or self.fault is not None:
+            return
+        try:
+            for chunk in Source(part if isinstance(part, str | bytes) else iter((part,))):
+                self._writer.write(chunk)
+        except (StoreFault, OSError) as problem:
+            self.fault = problem
+
+
+def _size(part: Part) -> int:
+    if isinstance(part, str):
+        return len(part.encode("utf-8", "replace"))
+    return len(part) if isinstance(part, bytes | bytearray) else value_size(part)
+
+
+class Writer:
+    """What a tool that asks for a `writer` gets: text or bytes written to it can be read at once."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, part: str | bytes) -> None:
+        self._sink.write(part)
+
+
+# What a tool returned, with what it had written on the way in front of it: one result of the form that it returned.
+
+
+def after_written(written: object, returned: object) -> object:
+    """`written` is a text, bytes, or a list of blocks."""
+    if returned is None or (isinstance(returned, str | bytes) and not returned):
+        return written
+    parts = take_apart(returned)
+    if parts is not None and parts.blocks is not None:
+        return replace(parts, blocks=(*_blocks(written), *parts.blocks)).with_blocks({}).whole
+    if isinstance(written, list):
+        return [
+            *_blocks(cast("object", written)),
+            *_blocks(returned if isinstance(returned, bytes) else text_beside(returned)),
+        ]
+    if isinstance(written, str) and not isinstance(returned, bytes):
+        return parts.with_text(written + (parts.text or "")) if parts is not None else written + text_beside(returned)
+    return _bytes(written) + _bytes(returned)
+
+
+def _blocks(value: object) -> list[object]:
+    if isinstance(value, list):
+        return cast("list[object]", value)
+    if isinstance(value, bytes):
+        packed = base64.b64encode(value).decode("ascii")
+        resource = {"uri": "holdall:written", "mimeType": "application/octet-stream", "blob": packed}
+        return [{"type": "resource", "resource": resource}]
+    return [{"type": "text", "text": str(value)}]
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else text_beside(value).encode("utf-8", "replace")
+
+
+# Whether arguments fit the schema of somebody else's tool. Needs the extra `references`.
+
+
+def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
+    """What is wrong, in one sentence; empty where nothing is. Never skipped: where it cannot be checked, it raises."""
+    if importlib.util.find_spec("jsonschema") is None:
+        raise MissingExtra("jsonschema", "references", "checking arguments that are passed by reference")
+    found: str = importlib.import_module("holdall.bag.jsonschemas").complaint(schema, arguments)
+    return found
+
+
+# References among the arguments of other tools, replaced at dispatch: the model passes a handle, the tool gets
+# data.
+#
+# Off unless the settings or the tool's policy turn it on. What is passed is in the ledger; whoever approves calls
+# can see
+# handle, size and hash first.
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What a reference brings in, for whoever approves the call: never the content itself."""
+
+    where: str
+    handle: str
+    tool: str  # that made the output
+    bytes: int
+    span: Span
+    sha256: str  # of the whole output
+    value: Any = None
+
+
+def is_on(core: Core, tool: str) -> bool:
+    own = core.policy_of(tool).by_reference
+    return core.settings.by_reference if own is None else own
+
+
+async def preview(core: Core, arguments: object, tool: str) -> tuple[Passed, ...]:
+    """What the references among `arguments` would bring in; nothing where the tool may have none."""
+    if not is_on(core, tool):
+        return ()
+    return tuple([await _look(core, named) for named in references_in(arguments)])
+
+
+async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, Any] | None) -> Any:
+    """The arguments as the tool should get them. Raises BadReference, or whatever is wrong with a handle."""
+    if not is_on(core, tool):
+        return arguments
+    found = {named.where: await _look(core, named) for named in references_in(arguments)}
+    new = replaced(arguments, lambda _, where: found[where].value)
+    if found and schema is not None and (problem := schema_complaint(schema, new)):
+        raise BadReference(f"with what its references name, the arguments do not fit the schema of {tool}: {problem}")
+    for one in found.values():
+        core.journal.record(
+            "passed", handle=one.handle, tool=tool, where=one.where, bytes=one.bytes, passed=[one.span.as_list()]
+        )
+    return new
+
+
+async def _look(core: Core, named: Named) -> Passed:
+    most = core.settings.reference_max_bytes
+
+    def work(reader: OutputReader) -> Passed:
+        facts = reader.facts
+        value, span = _value(reader, named, most)
+        return Passed(
+            named.where, facts.handle, facts.origin.tool, span.end - span.start, span, facts.measure.sha256, value
+        )
+
+    return await core.on(named.handle, work)
+
+
+def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
+    if named.pointer is not None:
+        return _pointed(reader, named, named.pointer, most)
+    found = _range(reader, named)
+    if found.past_end:
+        raise BadReference(f"the argument {named.where!r} names lines that are not there: {named.handle} has "
+                           f"{reader.totals.lines:,}.")  # fmt: skip
+    span = found.bytes
+    _check_size(named, span.end - span.start, most)
+    text, exact = decode(reader.read(span.start, span.end))
+    if not exact:
+        raise BadReference(f"the argument {named.where!r} names {named.handle}, which is not text.")
+    return text, span
+
+
+def _range(reader: OutputReader, named: Named) -> Passage:
+    target = locate(reader, lines=named.lines, bytes=None if named.lines else ":")
+    return passage(reader, target.span, b"", past_end=target.past_end)
+
+
+def _pointed(reader: OutputReader, named: Named, pointer: str, most: int) -> tuple[Any, Span]:
+    nodes = query_path(reader, path=pointer, limit=1, skip=0, max_bytes=None) if pointer else None
+    if nodes is None:  # the whole document
+        _check_size(named, reader.totals.bytes, most)
+        return _parsed(named, decode(reader.read(0, reader.totals.bytes))[0]), Span(0, reader.totals.bytes)
+    if not nodes.nodes:
+        raise BadReference(f"the argument {named.where!r}: there is nothing at {pointer[:80]} in {named.handle}.")
+    node = nodes.nodes[0]
+    _check_size(named, node.bytes.end - node.bytes.start, most)
+    return _parsed(named, decode(reader.read(node.bytes.start, node.bytes.end))[0]), node.bytes
+
+
+def _parsed(named: Named, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise BadReference(f"the argument {named.where!r} names {named.handle}, which is not JSON there.") from problem
+
+
+def _check_size(named: Named, size: int, most: int) -> None:
+    if size > most:
+        raise BadReference(
+            f"the argument {named.where!r} names {size:,} bytes of {named.handle}; at most {most:,} may be passed by "
+            f"reference (reference_max_bytes). Name lines or a JSON pointer inside of it."
+        )
+
+
+# A command as a tool: its output is kept as it comes, and its end is its exit code.
+#
+# Both streams go through one pipe, so that they stay in the order in which they were written. It runs in a group of
+# its
+# own: whoever ends it ends all that it started.
+
+
+_PIECE = 1024 * 1024
+_PATIENCE = 1.5  # seconds between asking a command to end and ending it
+
+
+class CommandFailed(Exception):
+    """It has ended with an exit code that is not 0, or by a signal."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(ending(code))
+
+
+@dataclass(slots=True)
+class Command:
+    """`await bag.run(Command(["make", "-j2"]), tool="make")`"""
+
+    arguments: Sequence[str]
+    cwd: str | None = None
+    env: Mapping[str, str] | None = None
+    _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+    _stopped: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    def pour(self, sink: Sink) -> None:
+        """Run it to its end, in the calling thread. Raises CommandFailed, or OSError where it cannot be started."""
+        with subprocess.Popen(
+            list(self.arguments), cwd=self.cwd, env=None if self.env is None else dict(self.env), bufsize=0,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        ) as process:  # fmt: skip
+            self._process = process
+            if self._stopped.is_set():
+                self._signal(signal.SIGTERM)
+            pipe = process.stdout
+            while pipe is not None and (chunk := os.read(pipe.fileno(), _PIECE)):
+                sink.write(chunk)
+            code = process.wait()
+        if code:
+            raise CommandFailed(code)
+
+    def stop(self) -> None:
+        """Ask it to end, and end it where it does not."""
+        self._stopped.set()
+        self._signal(signal.SIGTERM)
+        timer = threading.Timer(_PATIENCE, self._signal, (signal.SIGKILL,))
+        timer.daemon = True
+        timer.start()
+
+    def _signal(self, number: int) -> None:
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+
+
+def ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+# How a tool is called: a coroutine function, a plain function in a thread, a generator, a command, an awaitable.
+#
+# What it produces on its way goes into its sink; what it returns is its outcome, and what it raises goes on to
+# whoever
+# dispatched it.
+
+
+_WRITER = "writer"  # a parameter of this name gets one
+
+
+class Poured:
+    """The outcome of a call whose output is what it has written."""
+
+
+POURED = Poured()
+
+
+async def called(call: object, arguments: object, sink: Sink) -> object:
+    """Call it, and pour what it gives bit by bit into the sink. A cancellation reaches it."""
+    if isinstance(call, FunctionType) and call.__code__.co_flags & inspect.CO_COROUTINE and not _wants_writer(call):
+        # The common case by the shortest way.
+        given = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
+        value = await cast("Awaitable[object]", call(**given))
+        return value if type(value) is str else await _poured(value, sink)
+    if isinstance(call, Command):
+        return await _in_thread_until_stopped(call, sink)
+    if inspect.isawaitable(call):
+        return await _poured(await cast("Awaitable[object]", call), sink)
+    if not callable(call):
+        raise TypeError(f"a {type(call).__name__} cannot be called")
+    function: Callable[..., object] = call
+    keywords = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
+    if _wants_writer(function) and _WRITER not in keywords:
+        keywords[_WRITER] = Writer(sink)
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        return await _poured(await cast("Awaitable[object]", function(**keywords)), sink)
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        return await _poured(function(**keywords), sink)
+    found = await in_thread(function, keywords)
+    return await _poured(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
+
+
+def _wants_writer(function: Callable[..., object]) -> bool:
+    code = getattr(function, "__code__", None)
+    if code is not None:  # the common case, without building a signature
+        return _WRITER in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    try:
+        return _WRITER in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+async def _poured(value: object, sink: Sink) -> object:
+    """A stream goes into the sink; any other value is the outcome, after what was written before it."""
+    if value is None and not sink.is_empty:
+        return POURED
+    if not streams.is_stream(value):
+        return value
+    later = streams.asynchronous(value)
+    if later is not None:
+        await _pour_later(later, sink)
+    else:
+        parts = streams.parts_of(value)
+        await in_thread(_pour_now, {"parts": parts, "sink": sink})
+    return POURED
+
+
+async def _pour_later(parts: AsyncIterable[object], sink: Sink) -> None:
+    async for part in parts:
+        if sink.handle:
+            await asyncio.to_thread(sink.write, part)  # it goes to the disk
+        else:
+            sink.write(part)
+
+
+def _pour_now(parts: Iterable[object], sink: Sink) -> None:
+    source: Iterator[object] = iter(parts)
+    for part in source:
+        sink.write(part)
+
+
+async def _in_thread_until_stopped(command: Command, sink: Sink) -> object:
+    running = asyncio.ensure_future(in_thread(command.pour, {"sink": sink}))
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        command.stop()
+        with contextlib.suppress(Exception, asyncio.CancelledError):
+            await running  # what it still writes while it ends is part of its output
+        raise
+    return POURED
+
+
+async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]) -> object:
+    """A thread of its own: in a shared pool a few slow tools would keep the store from working.
+
+    It cannot be stopped from outside. Where the waiting is cancelled it goes on alone, and what it gives is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(result: object, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    def work() -> None:
+        result: object = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function, **keywords)
+        except BaseException as raised:
+            # A future cannot carry a StopIteration, and the others would end the loop that is waiting for it.
+            plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            error = raised if plain else _wrapped(raised)
+        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            loop.call_soon_threadsafe(tell, result, error)
+
+    threading.Thread(target=work, name=f"holdall {getattr(function, '__name__', 'call')}", daemon=True).start()
+    return await done
+
+
+def _wrapped(error: BaseException) -> Exception:
+    wrapped = RuntimeError(f"the tool raised {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+# Other people's tools: dispatched as jobs, raced against the clock, and taken when they end.
+#
+# The call wins: its size decides, as ever. The clock wins: it gets a handle and goes on in the background; what it
+# has
+# written so far can be read under that handle, and at its end the same handle holds the whole.
+
+
+_MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
+
+
+@dataclass(eq=False, slots=True)
+class Dispatched:
+    """One call on its way."""
+
+    origin: Origin
+    sink: Sink
+    job: Job
+    handle: str = ""
+    facts: Facts | None = None  # of a call in the background that has ended
+    error: str = ""  # that what it gave is an error, where it was no exception
+    last: str | bytes | None = None  # what it gave, where that is more than its text
+    told: bool = False  # whether its end was told by a wait
+    background: bool = False  # it is not raced: it goes to the background at once
+    waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins anew
+
+
+class Dispatching(Calling):
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self.jobs = Jobs(parts.settings.max_background_calls, clock=time.monotonic, at_end=self._ended)
+        self.background: dict[str, Dispatched] = {}  # by handle, oldest first
+
+    def dispatch(
+        self,
+        call: object,
+        origin: Origin,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        background: bool = False,
+        waits: Callable[[], bool] | None = None,
+    ) -> Dispatched:
+        """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
+        terminal = isinstance(call, Command)
+        origin = replace(origin, terminal=True) if terminal else origin
+        stores = self.policy_of(origin.tool).store != "never" and self.dialect.stores
+        sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD, stores=stores)
+
+        async def resolved() -> object:
+            arguments = await resolve(self, origin.arguments, origin.tool, schema)
+            return await called(call, arguments, sink)
+
+        def plain() -> Coroutine[Any, Any, object]:
+            return called(call, origin.arguments, sink)
+
+        work = resolved if is_on(self, origin.tool) else plain
+        job = self.jobs.start(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
+        return Dispatched(origin, sink, job, background=background, waits=waits)
+
+    async def raced(self, one: Dispatched) -> Prepared | Running | str:
+        """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
+        patience = self._patience(one)
+        try:
+            while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
+                pass  # whoever it waits for would be asked by a call that is gone
+        except asyncio.CancelledError:
+            if not one.sink.is_empty and one.sink.begin():  # at once: who is cancelled does not wait for a thread
+                self._finished(one, "cancelled")
+            raise
+        if ended:
+            return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
+        # From here on its end is stored by `_ended`, however soon it comes.
+        one.job.owner = one
+        one.handle = await asyncio.to_thread(one.sink.begin)
+        if not one.handle:  # the store refuses: without a handle nobody could ever fetch it, so it is waited for
+            await self.jobs.race(one.job, None)
+            return await self._prepared(one)
+        self.background[one.handle] = one
+        facts = one.sink.facts or await self.show(one.handle)
+        self.kept[one.handle] = facts
+        self.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
+        state: State = "queued" if one.job.state == "queued" else "running"
+        view = View(replace(facts, state=state), b"", b"", "", long_handle=self.dialect.long_handles)
+        return Running(self.dialect.running(view), one.handle)
+
+    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[Passed, ...]:
+        """For whoever approves a call: handle, size and hash of what its references would bring in."""
+        return await preview(self, arguments, tool)
+
+    # Inside
+
+    def _patience(self, one: Dispatched) -> float | None:
+        """Seconds before a call goes to the background; None where it never does."""
+        if not one.sink.stores:
+            return None  # of what may not be kept, nobody could fetch anything later
+        if one.background:
+            return 0.0
+        never = self.policy_of(one.origin.tool).never_async or not self.settings.async_enabled
+        return None if never or not self.dialect.races else self.settings.slow_after_seconds
+
+    async def _prepared(self, one: Dispatched) -> Prepared:
+        """Of a call that has ended before the clock."""
+        outcome, sink = one.job.outcome, one.sink
+        if isinstance(outcome, asyncio.CancelledError) and one.job.ending is not None:
+            raise outcome  # else nobody has cancelled it: the tool itself raised that, and it is an error like others
+        if sink.handle:
+            await self._told(one)
+            state = after("running", "raised" if one.error else _step_of(outcome))
+            facts = await asyncio.to_thread(self._finished, one, state)
+            if facts is not None:
+                return stored(self, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
+        if sink.fault is not None and not sink.is_empty:
+            return replace(await prepare(self, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
+        if isinstance(outcome, Poured):
+            return await prepare(self, sink.joined(), one.origin)
+        if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
+            # What it wrote before it failed is its output; how it failed is told after it.
+            said = after_written(sink.joined(), f"\n[{_reason(outcome)}]")
+            return await prepare(self, said, replace(one.origin, is_error=True))
+        if not sink.is_empty:
+            return await prepare(self, after_written(sink.joined(), outcome), one.origin)
+        return await prepare(self, outcome, one.origin)
+
+    async def _ended(self, one: Dispatched, step: Step) -> None:
+        """A call in the background has ended: its output is made whole under its handle, and everybody is told."""
+        while not one.handle and one.sink.fault is None:
+            one.handle = await asyncio.to_thread(one.sink.begin)
+        if not one.handle:
+            return
+        await self._told(one)
+        step = "raised" if one.error and step == "finished" else step
+        facts = await asyncio.to_thread(self._finished, one, after("running", step))
+        one.last = None
+        one.job.forget()
+        one.facts = facts or await self.show(one.handle)
+        self.kept[one.handle] = one.facts
+        measure = one.facts.measure
+        self.journal.record(
+            "ended", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=one.facts.state,
+            seconds=self.jobs.age(one.job), bytes=measure.bytes, tokens=measure.tokens, why=one.facts.error,
+        )  # fmt: skip
+
+    async def _told(self, one: Dispatched) -> None:
+        """What it returned as the text that ends its output, with what is no text set aside, and whether it failed."""
+        outcome = one.job.outcome
+        if isinstance(outcome, str | BaseException):
+            return
+        try:
+            parts = take_apart(outcome)
+            if parts is not None:
+                one.last = await flattened(self, parts, one.origin)
+                one.error = SAID_SO if parts.is_error else ""
+        except Exception as problem:  # an object of the tool's own may do anything; its call must end all the same
+            one.last = unreadable(one.job.outcome, problem)
+
+    def _finished(self, one: Dispatched, state: State) -> Facts | None:
+        outcome = one.job.outcome
+        code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
+        error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
+        last: object = None
+        if not isinstance(outcome, Poured | BaseException) and outcome is not None:
+            whole = outcome if isinstance(outcome, bytes) else None  # as it came
+            last = one.last if one.last is not None else whole if whole is not None else text_beside(outcome)
+        return one.sink.finish(state, last=last, error=error, exit_code=code if state in ("ready", "failed") else None)
+
+
+def _step_of(outcome: object) -> Step:
+    if isinstance(outcome, Overdue):
+        return "overdue"
+    return "raised" if isinstance(outcome, BaseException) else "finished"
+
+
+def _reason(outcome: BaseException) -> str:
+    """Why a call did not end as it should, in one line."""
+    if isinstance(outcome, asyncio.CancelledError):
+        return "cancelled"
+    if isinstance(outcome, Overdue | CommandFailed | HoldallError):
+        return str(outcome)
+    lines = traceback_of(outcome).strip().splitlines()
+    return lines[-1][:500] if lines else type(outcome).__name__

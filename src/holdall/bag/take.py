@@ -1,0 +1,720 @@
+"""The one place that decides what a model gets of an output, for every kind of tool: shown as it came, kept with a
+notice in its place, or shown in part where the store refuses.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import cast
+
+from holdall.bag import streams
+from holdall.bag.core import Core
+from holdall.bag.streams import drained
+from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
+from holdall.store.ids import new_tag
+from holdall.store.protocol import OutputReader, Progress
+from holdall.store.sources import Pump, Source, json_text
+from holdall.text.json import same
+from holdall.text.numbers import plural
+from holdall.values.errors import HoldallError, NeverStored, StoreFault
+from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, Taken, Unkept
+from holdall.values.spans import Span
+from holdall.verbs.glimpse import glimpse, whole_text, with_paragraphs
+from holdall.wire.answers import StillRunning, line_of
+from holdall.wire.clamp import MAX_BYTES, clamp_error, clamp_text, traceback_of, with_structured_content
+from holdall.wire.dialect import Cut, View
+from holdall.wire.dialects.cutting import clamped
+from holdall.wire.notes import (
+    aside_note,
+    blob_note,
+    fields_named,
+    part_note,
+    structured_gone,
+    structured_note,
+    unreadable,
+)
+from holdall.wire.results import (
+    Note,
+    Parts,
+    fields_beside,
+    json_of,
+    payload_of,
+    structured_of,
+    take_apart,
+    text_block,
+    text_of,
+)
+from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
+
+# Every byte of an output into the store, whatever its form; cancelled or not, what has come is kept.
+
+
+async def keep(
+    core: Core,
+    output: object,
+    origin: Origin,
+    *,
+    notes: Sequence[str] = (),
+    progress: Progress | None = None,
+    then: Callable[[Facts], object] | None = None,
+) -> Facts:
+    """On return it is durable and has a handle. `then` gets its facts in the thread that stored it."""
+    core.check_open()
+    pump: Pump | None = None
+    if isinstance(output, AsyncIterable):
+        pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
+        output = iter(pump)
+    source = Source(output)
+
+    def store() -> Facts:
+        facts = core.store.put(core.session, source, origin, notes=lambda: (*notes, *source.notes), progress=progress)
+        if then is not None:
+            then(facts)
+        return facts
+
+    work = asyncio.ensure_future(asyncio.to_thread(store))
+    try:
+        facts = await asyncio.shield(work)
+    except asyncio.CancelledError:
+        # What has come is kept before the cancellation goes on: it may be all there will ever be.
+        if pump is not None:
+            pump.stop()
+        await asyncio.wait([work])
+        raise
+    core.kept[facts.handle] = facts
+    return facts
+
+
+# What notices are built from: of one output, read once while it is open; of the session, what can be fetched.
+
+
+_MOST_LISTED = 20
+
+
+async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
+    """`room` is what the notice may take, where that is less than notices may take anyway."""
+    return await core.on(facts.handle, partial(_look, core, room))
+
+
+def view_at_once(core: Core, facts: Facts, room: int | None) -> View | None:
+    """The same in this thread, of what was kept a moment ago; None where that failed: whoever asks again hears why."""
+    try:
+        return core.at(facts.handle, partial(_look, core, room), facts)
+    except (StoreFault, OSError):
+        return None
+
+
+def _look(core: Core, room: int | None, reader: OutputReader) -> View:
+    most = core.settings.notice_max_tokens
+    view = glimpse(
+        reader,
+        new_tag,
+        outlined=core.dialect.outlined,
+        tokenizer=core.tokenizer,
+        most_tokens=most if room is None else min(most, room),
+        long_handle=core.dialect.long_handles,
+        extracts=core.models.configured,
+    )
+    return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
+
+
+def work_of(core: Core, running: Sequence[StillRunning], went_on: Collection[str], *, listed: bool) -> Work:
+    """In the dialect of S3 all that is kept is ready to be retrieved; in ours what went to the background is.
+
+    `listed` lists what is kept, too.
+    """
+    newest = list(core.kept.values())[-_MOST_LISTED:]
+    ended = [one for one in newest if one.state not in ("running", "queued")]
+    told = ended if core.dialect.name == "async" else [one for one in ended if one.handle in went_on]
+    return Work(
+        running=[RunningTool(one.tool, one.handle, one.seconds) for one in running if not one.queued],
+        queued=[RunningTool(one.tool, one.handle, one.seconds) for one in running if one.queued],
+        ready=[_ready(core, facts) for facts in told if facts.is_whole],
+        failed=[_failed(core, facts) for facts in told if not facts.is_whole],
+        kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [],
+    )
+
+
+def _failed(core: Core, facts: Facts) -> FailedTool:
+    return FailedTool(facts.origin.tool, core.handle_of(facts), facts.error or facts.state)
+
+
+def _ready(core: Core, facts: Facts) -> ReadyTool:
+    limit = core.limits_for(facts.origin.tool).tokens
+    exceeds = limit is not None and facts.measure.tokens > limit
+    retrievals = core.journal.coverage(facts.handle).retrievals
+    return ReadyTool(facts.origin.tool, core.handle_of(facts), facts.measure.tokens, exceeds, retrievals)
+
+
+# The one place that decides what a model gets of an output, for every kind of tool.
+#
+# In two steps, because the room of a turn is shared only when all of its calls have ended: `prepare` measures,
+# `settle`
+# decides, stores and words. Neither raises for the store's sake, and nothing is lost silently.
+
+
+_NO_LIMITS = Limits()
+_MOST_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
+_BYTES = (bytes, bytearray, memoryview)
+_SCALARS = (bool, int, float, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An output that has been measured: what it is, whether it fits by itself, and what is stored if it does not."""
+
+    output: object  # the object that came; a stream joined, an error as its message
+    origin: Origin
+    limits: Limits
+    decision: Decision
+    text: str | None  # what a model would read of it; None for bytes that are no text, or go to the store unread
+    source: object
+    parts: Parts | None = None
+    notes: tuple[str, ...] = ()
+    is_error: bool = False
+    is_part: bool = False  # `text` is only the beginning of a stream that goes on
+    stored: Facts | None = None  # what is in the store already
+    fault: Exception | None = None  # why what there was could not be stored
+    total: int | None = None  # bytes in all, where `text` is only the beginning of them
+    started: float = field(default_factory=time.perf_counter)
+
+
+async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
+    limits = core.limits_for(origin.tool)
+    started = time.perf_counter()
+    value = output
+    if isinstance(output, BaseException):
+        origin = replace(origin, is_error=True, traceback=traceback_of(output))
+        value = clamp_error(output, _NO_LIMITS)
+    elif _is_stream(value):
+        gathered = await _gathered(value, limits)
+        if isinstance(gathered, streams.Rest):
+            head = gathered.head
+            return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, is_part=True, started=started)
+        value = gathered.value
+    return _measured(core, value, origin, limits, started)
+
+
+def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
+    """An output that went to the store while it came, because it was too large to be held."""
+    return Prepared("", origin, core.limits_for(origin.tool), Keep("bytes"), "", b"", stored=facts)
+
+
+def text_beside(output: object) -> str:
+    """What a model would read of a value that stands beside other text."""
+    parts = _apart(output)
+    if parts is not None:
+        return parts.text or ""
+    if isinstance(output, bytes):
+        return output.decode("utf-8", "replace")
+    return value_text(output)[0]
+
+
+def value_text(value: object) -> tuple[str, tuple[str, ...]]:
+    """Any value as text, and what is to be said of that. Never raises, whatever the value does when it is looked at."""
+    try:
+        return "".join(json_text(value)), ()
+    except Exception as problem:  # what JSON cannot say is told as Python tells it
+        note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__}: {problem}"
+    try:
+        return repr(value), (note,)
+    except Exception as problem:
+        return unreadable(value, problem), (note,)
+
+
+def with_text(prepared: Prepared) -> Prepared:
+    """The same with the text of large bytes that were on their way to the store; bytes that are none stay without."""
+    if prepared.text is not None or not isinstance(prepared.source, bytes):
+        return prepared
+    try:
+        return replace(prepared, text=prepared.source.decode("utf-8"))
+    except UnicodeDecodeError:
+        return prepared
+
+
+def tokens_of(core: Core, prepared: Prepared) -> int:
+    """What it costs to show it whole."""
+    if prepared.text is not None:
+        return core.count(prepared.text)
+    return len(cast("bytes", prepared.source))
+
+
+def _apart(output: object) -> Parts | None:
+    try:
+        return take_apart(output)
+    except Exception:  # an object of the tool's own may do anything when it is looked at: then it is a value
+        return None
+
+
+def _is_stream(value: object) -> bool:
+    try:
+        return streams.is_stream(value)
+    except Exception:
+        return False
+
+
+async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Rest:
+    most = limits.bytes or _MOST_HELD
+    later = streams.asynchronous(output)
+    if later is not None:
+        return await streams.gathered(aiter(later), most)
+    parts = streams.parts_of(output)
+    return await asyncio.to_thread(streams.gathered_sync, parts, most)
+
+
+def _measured(core: Core, output: object, origin: Origin, limits: Limits, started: float) -> Prepared:
+    def fits(text: str) -> Decision:
+        return decide(text, limits=limits, tokenizer=core.tokenizer)
+
+    if isinstance(output, _SCALARS):
+        text, notes = value_text(output)
+        return Prepared(output, origin, limits, Fits(), text, text if notes else output, notes=notes, started=started)
+    if isinstance(output, _BYTES):
+        return replace(_measured_bytes(core, cast("bytes", output), origin, limits), started=started)
+    parts = _apart(output)
+    if parts is not None:
+        text = parts.text or ""
+        if parts.is_error and not origin.is_error:
+            origin = replace(origin, is_error=True)
+        return Prepared(
+            output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, started=started
+        )
+    text, notes = value_text(output)
+    return Prepared(output, origin, limits, fits(text), text, text, None, notes, started=started)
+
+
+def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> Prepared:
+    whole = data if type(data) is bytes else b"".join(Source(data))
+    if core.dialect.shorten is None and limits.bytes is not None and len(whole) > max(limits.bytes, _MOST_HELD):
+        # A notice shows nothing of it but what is read back from the store: it is never made a text, which may be four
+        # times as large.
+        return Prepared(data, origin, limits, Keep("bytes"), None, whole)
+    try:
+        text = whole.decode("utf-8")
+    except UnicodeDecodeError:
+        # A byte that is no text costs about a token: it is judged by its size alone.
+        over = [most for most in (limits.bytes, limits.tokens) if most is not None and len(whole) > most]
+        return Prepared(data, origin, limits, Keep("bytes") if over else Fits(), None, whole)
+    decision = decide(text, limits=limits, tokenizer=core.tokenizer)
+    return Prepared(data, origin, limits, decision, text, whole)
+
+
+# What a result carries beside its text: images, blobs, other blocks, structured content. Each has a limit of its
+# own.
+#
+# What is over it is stored by itself, and a note with its type, size and handle stands in its place. All else stays
+# where
+# it is, as the same object. Blocks that are no blobs have the same limit once more for all of them together.
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What a block carries that is no text, as it is stored where it is too large."""
+
+    what: str
+    data: bytes
+    is_too_large: bool
+    is_blob: bool = False
+
+
+async def set_aside(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
+    """The parts with notes in place of what is too large, and what was stored.
+
+    The notes are no text yet, so that they outlast whatever becomes of the text: see `set_structure_aside`.
+    """
+    kept: list[Facts] = []
+    new: dict[int, tuple[object, ...]] = {}
+
+    async def put(at: int, block: object, what: str, data: bytes) -> None:
+        facts, why = await _stored(core, data, origin, (part_note(what),))
+        kept.extend([facts] if facts else [])
+        note = blob_note(what, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        new[at] = (*_text_alone(block), Note(text_block(block, note)))
+
+    most = _most(core, limits)
+    left = {True: most, False: most}  # of the fields of text blocks, and of other blocks
+    crowds: dict[bool, list[tuple[int, object, bytes]]] = {True: [], False: []}
+    for at, block in enumerate(parts.blocks or ()):
+        carried = _carried(core, block, limits)
+        if carried.is_too_large:
+            await put(at, block, carried.what, carried.data)
+        elif carried.data and not carried.is_blob:
+            of_text = text_of(block) is not None
+            left[of_text] -= len(carried.data)
+            if left[of_text] < 0:
+                crowds[of_text].append((at, block, carried.data))
+    for of_text, crowd in crowds.items():
+        new |= {at: _text_alone(block) for at, block, _ in crowd}
+        for at, block, _ in crowd[:1]:
+            what = fields_named(len(crowd)) if of_text else plural(len(crowd), "block")
+            await put(at, block, what, b"[" + b", ".join(data for *_, data in crowd) + b"]")
+    return (parts.with_blocks(new) if new else parts), tuple(kept)
+
+
+async def set_structure_aside(
+    core: Core, parts: Parts, origin: Origin, limits: Limits, twin: Facts | None
+) -> tuple[Parts, tuple[Facts, ...]]:
+    """The same for structured content. Where the kept text is the same JSON, it is stored once.
+
+    This is the last step: the text has been settled, and the notes of what was set aside become blocks.
+    """
+    parts = parts.with_notes()
+    structured = structured_of(parts.whole)
+    if structured is None:
+        return parts, ()
+    if isinstance(structured, LargeJson) and not (limits.bytes is not None and len(structured.data) > limits.bytes):
+        value = structured.value()
+        if not isinstance(value, str):  # else nobody could read it, too deep for instance: it is kept
+            structured = value
+            parts = replace(parts, whole=with_structured_content(parts.whole, structured))
+    if isinstance(structured, LargeJson):
+        text: str | bytes = structured.data
+    else:
+        text = "".join(json_text(structured))
+        if not isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep):
+            return parts, ()
+    if twin is not None and await asyncio.to_thread(_is_same, parts.text, structured):
+        return replace(parts, whole=with_structured_content(parts.whole, structured_note(twin))), ()
+    facts, why = await _stored(core, text, origin, (part_note("structured content"),))
+    note = structured_note(facts) if facts else structured_gone(len(text), why)
+    return replace(parts, whole=with_structured_content(parts.whole, note)), (facts,) if facts else ()
+
+
+async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
+    """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
+
+    async def noted(media: str, data: bytes) -> str:
+        facts, why = await _stored(core, data, origin, (part_note(media),))
+        return aside_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+
+    said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
+    limits = core.limits_for(origin.tool)
+    for block in parts.blocks or ():
+        text, carried = text_of(block), _carried(core, block, limits)
+        said += [text] if text is not None else []
+        if carried.is_blob or (text is not None and carried.is_too_large):
+            said.append(await noted(carried.what, carried.data))
+        elif text is None:
+            said.append(carried.data.decode())
+    structured = structured_of(parts.whole)
+    if structured is not None and not await asyncio.to_thread(_is_same, parts.text, structured):
+        data = structured.data if isinstance(structured, LargeJson) else _json(structured)
+        if not said:
+            return data
+        said.append(await noted("structured content", data))
+    return "\n".join(said)
+
+
+async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:
+    """The facts, or why there are none. The call's id leads to its text: what is set aside has none."""
+    policy = core.policy_of(origin.tool)
+    if policy.store == "never" or not core.dialect.stores:
+        return None, str(NeverStored(origin.tool, by_dialect=not core.dialect.stores))
+    try:
+        return await keep(core, data, replace(origin, call_id=""), notes=notes), ""
+    except (StoreFault, OSError) as fault:
+        return None, str(fault)
+
+
+def _carried(core: Core, block: object, limits: Limits) -> _Carried:
+    most = _most(core, limits)
+    beside = fields_beside(block)
+    if text_of(block) is not None:
+        data = b"" if beside is None else _json(beside)
+        return _Carried(fields_named(), data, len(data) > most)
+    value = json_of(block)
+    if value is not None:  # it is read like a text
+        data = _json(value)
+        kept = len(data) > most or isinstance(decide(data.decode(), limits=limits, tokenizer=core.tokenizer), Keep)
+        return _Carried("json", data, kept)
+    payload = payload_of(block)
+    if payload is None or len(_json(beside)) > most:
+        data = _json(block)
+        return _Carried("block", data, len(data) > most)
+    too_large = len(payload.data) > core.settings.max_inline_blob_bytes
+    return _Carried(payload.media_type, payload.data, too_large, is_blob=True)
+
+
+def _text_alone(block: object) -> tuple[object, ...]:
+    """What stays of a block whose fields are set aside: nothing of one that has no text."""
+    text = text_of(block)
+    return () if text is None else (text_block(block, text),)
+
+
+def _most(core: Core, limits: Limits) -> int:
+    return limits.bytes or core.settings.max_inline_blob_bytes
+
+
+def _json(block: object) -> bytes:
+    return value_text(block)[0].encode("utf-8", "replace")
+
+
+def _is_same(text: str | None, structured: object) -> bool:
+    if text is None:
+        return False
+    if isinstance(structured, LargeJson):
+        return same.is_same(text, structured.data)
+    try:
+        return json.loads(text) == structured
+    except (ValueError, RecursionError):
+        return False
+
+
+# A kept output as the model would get it, for whoever keeps first and shows then: the command line.
+#
+# It is an event like a taken output: what is shown of it is in the ledger, what is not counts as kept out.
+
+
+_MOST_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
+_TRIES = 6
+
+
+async def show_kept(core: Core, facts: Facts) -> Kept:
+    """Whole where it fits, else its notice, or the part that the dialect shows instead."""
+    started = time.perf_counter()
+    limits = core.limits_for(facts.origin.tool)
+    content = await core.on(facts.handle, lambda reader: whole_text(reader, limits, core.tokenizer))
+    is_whole = content is not None
+    spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
+    if content is None and core.dialect.shorten is not None:
+        content, spans = await _shortened(core, facts, limits)
+    elif content is None:
+        view = await view_of(core, facts)
+        content, spans = core.dialect.written(view)
+    core.journal.record(
+        "kept", handle=facts.handle, tool=facts.origin.tool, call_id=facts.origin.call_id,
+        seconds=time.perf_counter() - started, reason="command", bytes=facts.measure.bytes,
+        tokens=facts.measure.tokens, content_tokens=0 if is_whole else core.count(content), replaced=not is_whole,
+        is_error=facts.origin.is_error, shown=[span.as_list() for span in spans],
+    )  # fmt: skip
+    return Kept(content, facts, is_error=facts.origin.is_error or facts.state == "failed")
+
+
+async def _shortened(core: Core, facts: Facts, limits: Limits) -> tuple[str, tuple[Span, ...]]:
+    """As `take` would have it, and the beginning that it shows.
+
+    Its bytes are cut until its tokens are within their limit too, where there is one.
+    """
+    handle, size = core.handle_of(facts), facts.measure.bytes
+    if not facts.measure.utf8:
+        return blob_note("binary data", size, handle=handle), ()
+    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
+    shorten = core.dialect.shorten if core.dialect.shorten is not None and size <= _MOST_WHOLE else clamped
+    read = size if size <= _MOST_WHOLE else most + 4  # the char that is cut in two is behind what is shown
+    data = await core.on(facts.handle, lambda reader: reader.read(0, read))
+    text, tag, content = data.decode("utf-8", "replace"), new_tag(), ""
+    for _ in range(_TRIES):
+        shown = replace(limits, bytes=most, chars=None, tokens=None)
+        content = str(shorten(Cut(text, shown, limits, handle=handle, tag=tag)))
+        counted = core.count(content)
+        if limits.tokens is None or counted <= limits.tokens:
+            break
+        most = max(256, int(most * limits.tokens / counted * 0.95))
+    return content, shared_beginning(text, content)
+
+
+def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
+    """The bytes of `text` that stand at the beginning of what is shown of it."""
+    least = min(len(text), len(content))
+    shared = next((at for at, (one, other) in enumerate(zip(text, content, strict=False)) if one != other), least)
+    return (Span(0, len(text[:shared].encode("utf-8", "replace"))),) if shared else ()
+
+
+# What becomes of a measured output: shown as it came, kept with a notice in its place, or shown in part.
+#
+# `settle` is the only way to a `Taken`. Where the disk refuses, the model still gets what can be shown, with the
+# reason.
+
+
+_TRACEBACK_BYTES = 64 * 1024
+# each is a little under the proportional share, so two or three are enough
+
+
+async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
+    """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
+    prepared = _with_short_traceback(prepared)
+    aside: tuple[Facts, ...] = ()
+    if prepared.parts is not None:
+        parts, aside = await set_aside(core, prepared.parts, prepared.origin, prepared.limits)
+        if parts is not prepared.parts:
+            prepared = replace(prepared, parts=parts, output=parts.whole)
+    decision = _with_room(core, prepared, room)
+    if isinstance(decision, Fits) and prepared.fault is not None:
+        decision = Keep("bytes")  # it is only the beginning of what there was
+    if isinstance(decision, Fits):
+        return await _shown(core, prepared, aside)
+    policy = core.policy_of(prepared.origin.tool)
+    if policy.store == "never" or not core.dialect.stores:
+        fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
+        total = await drained(prepared.source) if prepared.is_part else None
+        return await _unkept(core, prepared, fault, decision, room, total)
+    if prepared.stored is not None and core.dialect.shorten is not None:
+        prepared = await _with_beginning(core, prepared, prepared.stored)
+    views: list[View | None] = []
+
+    def look(facts: Facts) -> None:
+        if core.dialect.shorten is None:
+            views.append(view_at_once(core, facts, notice_room))
+
+    try:
+        if prepared.fault is not None:
+            raise prepared.fault
+        facts = prepared.stored or await keep(core, prepared.source, prepared.origin, notes=prepared.notes, then=look)
+    except (StoreFault, OSError) as problem:
+        fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
+        return await _unkept(core, prepared, fault, decision, room, prepared.total)
+    view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts, notice_room))
+    return await _noticed(core, prepared, facts, aside, decision, view)
+
+
+def quickly(core: Core, output: object, origin: Origin) -> Inline | None:
+    """The common case by the shortest way: a small text of a tool that is like all others. None for anything else."""
+    if type(output) is not str or origin.tool in core.settings.tools:
+        return None
+    if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
+        return None
+    core.journal.shown_whole(origin.tool, origin.call_id, len(output))
+    return Inline(output)
+
+
+def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
+    if isinstance(prepared.decision, Keep) or room is None or not core.dialect.counts_room:
+        return prepared.decision
+    return Keep("room") if tokens_of(core, prepared) > room else prepared.decision
+
+
+async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Taken:
+    origin = prepared.origin
+    if prepared.parts is not None:
+        parts, more = await set_structure_aside(core, prepared.parts, origin, prepared.limits, None)
+        if parts is not prepared.parts:
+            prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
+    if core.policy_of(origin.tool).store == "always":
+        try:
+            facts = await keep(core, prepared.source, origin, notes=prepared.notes)
+        except (StoreFault, OSError) as problem:
+            core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
+        else:
+            whole = [[0, facts.measure.bytes]]
+            _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False, shown=whole)
+            return Kept(prepared.output, facts, aside, origin.is_error)
+    for facts in aside:
+        _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
+    if aside:
+        return Kept(prepared.output, aside[0], aside[1:], origin.is_error)
+    core.journal.record(
+        "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), chars=len(prepared.text or ""),
+        is_error=origin.is_error,
+    )  # fmt: skip
+    return Inline(prepared.output, origin.is_error, origin.traceback)
+
+
+async def _noticed(
+    core: Core, prepared: Prepared, facts: Facts, aside: tuple[Facts, ...], decision: Keep, view: View | None
+) -> Taken:
+    handle = core.handle_of(facts)
+    if view is None:
+        if prepared.text is None:
+            content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
+        else:
+            shorten = core.dialect.shorten or clamped
+            content = shorten(_cut(core, prepared, decision, None, handle=handle))
+        text = text_beside(content)
+        shown = shared_beginning(prepared.text or "", text)
+    else:
+        text, shown = core.dialect.written(view)
+        content = prepared.parts.with_text(text) if prepared.parts is not None else text
+    if prepared.parts is not None:
+        parts = replace(prepared.parts, whole=content)
+        parts, more = await set_structure_aside(core, parts, prepared.origin, prepared.limits, facts)
+        content, aside = parts.whole, (*aside, *more)
+    spans = [span.as_list() for span in shown]
+    _record_kept(
+        core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
+    )
+    for other in aside:
+        _record_kept(core, prepared, other, reason="attachment", content_tokens=0, replaced=True)
+    return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
+
+
+async def _unkept(
+    core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
+) -> Unkept:
+    prepared = with_text(prepared)
+    origin = prepared.origin
+    if prepared.text is None:
+        content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
+    else:
+        # Of a stream only the beginning is at hand: there are no two ends to show.
+        shorten = clamped if _is_incomplete(prepared) else core.dialect.shorten or clamped
+        content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
+    if prepared.parts is not None:
+        parts = replace(prepared.parts, whole=content)
+        parts, aside = await set_structure_aside(core, parts, origin, prepared.limits, None)
+        content = parts.whole
+        for facts in aside:
+            _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
+    core.journal.record(
+        "unkept", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), why=str(fault),
+        fault=type(fault).__name__, is_error=origin.is_error,
+    )  # fmt: skip
+    return Unkept(content, fault, origin.is_error, origin.traceback)
+
+
+def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, handle: str = "", why: str = "") -> Cut:
+    """What may be shown of it: in bytes and lines, even where its tokens or the room of its turn are what is over."""
+    limits, text = prepared.limits, prepared.text or ""
+    result = prepared.output if take_apart(prepared.output) is not None else text
+    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
+    tokens = min((n for n in (limits.tokens, room) if n is not None), default=None)
+    if tokens is not None and decision.reason in ("tokens", "room", "bytes"):
+        most = _bytes_for(core, text, most, tokens)
+    shown = replace(limits, bytes=most, chars=None, tokens=None)
+    incomplete = _is_incomplete(prepared)
+    return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag(), incomplete=incomplete)
+
+
+def _is_incomplete(prepared: Prepared) -> bool:
+    return prepared.is_part or prepared.fault is not None
+
+
+async def _with_beginning(core: Core, prepared: Prepared, facts: Facts) -> Prepared:
+    """With as much of what is in the store already as a dialect shows that shows the beginning."""
+    most = min(prepared.limits.bytes or MAX_BYTES, facts.measure.bytes)
+    head = await core.on(facts.handle, lambda reader: reader.read(0, most))
+    text = head.decode("utf-8", "replace")
+    return replace(prepared, output=text, text=text, is_part=most < facts.measure.bytes)
+
+
+def _bytes_for(core: Core, text: str, most: int, tokens: int) -> int:
+    for _ in range(_TRIES):
+        counted = core.count(clamp_text(text, max_bytes=most, max_lines=None, suffix="").text)
+        if counted <= tokens:
+            break
+        most = max(256, int(most * tokens / counted * 0.95))
+    return most
+
+
+def _record_kept(
+    core: Core, prepared: Prepared, facts: Facts, *, reason: str, content_tokens: int, replaced: bool, **more: object
+) -> None:
+    core.journal.record(
+        "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
+        seconds=_since(prepared), reason=reason, bytes=facts.measure.bytes, tokens=facts.measure.tokens,
+        content_tokens=content_tokens, replaced=replaced, is_error=prepared.origin.is_error, **more,
+    )  # fmt: skip
+
+
+def _since(prepared: Prepared) -> float:
+    return time.perf_counter() - prepared.started
+
+
+def _with_short_traceback(prepared: Prepared) -> Prepared:
+    trace = prepared.origin.traceback
+    if len(trace) <= _TRACEBACK_BYTES:
+        return prepared
+    short = clamp_text(trace, max_bytes=_TRACEBACK_BYTES, max_lines=None).text
+    return replace(prepared, origin=replace(prepared.origin, traceback=short))
