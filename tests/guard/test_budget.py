@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.guard.budget import Budget
-from holdall.guard.prefix import PrefixSum
+from holdall.guard.budget import Budget, PrefixSum
 from holdall.values.chat import Message, Returned, Said, ToolCall, User
 from holdall.wire.agent_texts import FINAL_REPORT, TASK_STATUS
 from tests.requirements import requirement

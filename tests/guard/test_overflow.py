@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from pydantic_ai import exceptions as pydantic_ai
 
-from holdall.guard.overflow import Overflow, is_overflow
+from holdall.guard.recovery import Overflow, is_overflow
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, StoreFull
 from tests.requirements import requirement
 

@@ -7,7 +7,7 @@ business of the session and the bag; how a conversation too long is made shorter
 from holdall.agent.session import AgentSession
 from holdall.agent.values import Agent, Family, Report
 from holdall.bag import Holdall
-from holdall.guard.overflow import is_overflow
+from holdall.guard.recovery import is_overflow
 from holdall.llm.converse import Conversation, converse
 from holdall.values.chat import User
 from holdall.values.errors import ModelFault, TooLongForModel

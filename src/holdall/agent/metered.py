@@ -3,7 +3,7 @@
 import time
 
 from holdall.bag import Holdall
-from holdall.guard.prefix import PrefixSum
+from holdall.guard.budget import PrefixSum
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import Wrapped
 from holdall.values.chat import Reply, Usage, size_of
