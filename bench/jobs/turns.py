@@ -9,8 +9,7 @@ from typing import Any
 from bench.lab import Lab
 from bench.result import Gate, Measured, Row
 from holdall.agent.loop import run_agent
-from holdall.agent.toolbox import AgentTool, Toolbox
-from holdall.agent.values import Agent
+from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
 from holdall.llm.protocol import Model, Request
 from holdall.text.tokens import Estimate

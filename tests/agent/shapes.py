@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdall import Holdall, Settings
-from holdall.agent.toolbox import AgentTool, Toolbox
-from holdall.agent.values import Agent
+from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.llm.protocol import Model, Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, Returned, ToolCall, User

@@ -13,7 +13,7 @@ from holdall import config
 from holdall.agent.building import built
 from holdall.agent.files import AgentFile, load_agent
 from holdall.agent.loop import run_agent
-from holdall.agent.values import Agent, Report
+from holdall.agent.toolbox import Agent, Report
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.errors import NoSuchModel, UpstreamFault, WrongUse
 from holdall.values.settings import Settings

@@ -9,9 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall import config
-from holdall.agent.files import AgentFile, load_agent, parse_agent
-from holdall.agent.files_keys import OWN, TABLES_KEY
-from holdall.agent.files_servers import servers_of
+from holdall.agent.files import OWN, TABLES_KEY, AgentFile, load_agent, parse_agent, servers_of
 from holdall.upstream.spec import StdioServer
 from holdall.values.errors import BadServer
 from holdall.values.settings import Settings, ToolPolicy, by_name

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.agent.files import load_agent, parse_agent
-from holdall.agent.files_keys import KNOWN, OWN, TABLES_KEY
+from holdall.agent.files import KNOWN, OWN, TABLES_KEY, load_agent, parse_agent
 from holdall.values.errors import BadSetting, WrongUse
 from tests.requirements import requirement
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.agent.functions import BadArguments, function_tool
-from holdall.agent.functions_scalars import Reading
+from holdall.agent.functions import BadArguments, Reading, function_tool
 from holdall.wire.arguments import Misfit
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdall.agent import loop
 from holdall.agent.loop import run_agent
-from holdall.agent.values import Agent, Report
+from holdall.agent.toolbox import Agent, Report
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall

@@ -9,7 +9,7 @@ import pytest
 
 from holdall.agent.loop import run_agent, run_session
 from holdall.agent.session import AgentSession
-from holdall.agent.values import Agent, Family
+from holdall.agent.toolbox import Agent, Family
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel

@@ -11,11 +11,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from holdall.agent.files import AgentFile
-from holdall.agent.files_servers import servers_of
+from holdall.agent.files import AgentFile, servers_of
 from holdall.agent.functions import load_function_tool
-from holdall.agent.toolbox import AgentTool, Toolbox
-from holdall.agent.values import Agent
+from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model

@@ -16,19 +16,272 @@ flags: `config.load(front_matter=agent.settings, places=agent.sources)`. Loading
 names; it imports no function, starts no server and asks no model.
 """
 
+import difflib
 import importlib
+import json
 import os
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from holdall.agent import files_text
-from holdall.agent.files_keys import Checked, checked
-from holdall.agent.files_text import Document, NotYaml
+from holdall.agent.functions import is_spec
+from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, nearest, shown, value_of
 from holdall.text.escape import one_line
+from holdall.upstream import config
+from holdall.upstream.config import Configured
 from holdall.values.errors import BadSetting, WrongUse
+
+# An agent's file as text: read from disk, and taken apart into its front matter and its body.
+#
+# A file names code to import and commands to start, so one that anybody can write to is refused. Nothing here knows
+# what
+# the front matter means.
+
+
+_LARGEST_FILE = 1024 * 1024
+_LARGEST_FRONT_MATTER = 64 * 1024
+_FENCE = "---"
+
+Path = tuple[str, ...]
+
+
+class NotYaml(ValueError):
+    """`line` and `column` count from 1, within the text that was given."""
+
+    def __init__(self, what: str, line: int, column: int) -> None:
+        self.what = what
+        self.line = line
+        self.column = column
+        super().__init__(what)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`lines` has the line of every key, under the keys that lead to it; lists have no lines of their own."""
+
+    value: Any
+    lines: dict[Path, int] = field(default_factory=dict[Path, int])
+
+
+def read(path: str) -> str:
+    """All of it, as UTF-8 without a mark at its beginning, with plain line ends."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise WrongUse(f"there is no agent's file {one_line(path)}.{similar(path)}") from None
+    except (OSError, ValueError) as problem:  # a ValueError for a NUL in the path
+        why = problem.strerror if isinstance(problem, OSError) else problem
+        raise WrongUse(f"the agent's file {one_line(path)} cannot be read: {why}.") from problem
+    try:
+        _refuse_what_others_can_change(path, os.fstat(descriptor))
+        data = os.read(descriptor, _LARGEST_FILE + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > _LARGEST_FILE:
+        raise WrongUse(f"the agent's file {one_line(path)} is larger than {_LARGEST_FILE:,} bytes.")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as problem:
+        raise WrongUse(f"the agent's file {one_line(path)} is not UTF-8 (byte {problem.start}).") from problem
+
+
+def _refuse_what_others_can_change(path: str, about: os.stat_result) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        raise WrongUse(f"the agent's file {one_line(path)} is not a regular file.")
+    if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
+        raise WrongUse(
+            f"anybody can write to the agent's file {one_line(path)}, or it belongs to somebody else, and it names "
+            f"code to run; so it is not read. Close it with: chmod o-w {one_line(path)}"
+        )
+
+
+def similar(path: str) -> str:
+    """A file beside it whose name is nearly that, in words; empty where there is none."""
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    return f" Did you mean {one_line(os.path.join(folder, near[0]))}?" if near else ""
+
+
+def split(text: str, path: str) -> tuple[str | None, str]:
+    """The front matter, None where there is none, and the body.
+
+    Front matter stands between two lines `---`, the first of which is the first of the file. Later ones are the body's.
+    """
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return None, _body(text)
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == _FENCE:
+            front = "\n".join(lines[1:number])
+            if len(front) > _LARGEST_FRONT_MATTER:
+                rule = f"it may have {_LARGEST_FRONT_MATTER:,} characters"
+                raise WrongUse(f"{one_line(path)}: the front matter has {len(front):,} characters; {rule}.")
+            return front, _body("\n".join(lines[number + 1 :]))
+    raise WrongUse(
+        f"{one_line(path)}: the front matter begins on line 1 and does not end; a second line {_FENCE} ends it. A file "
+        f"without front matter does not begin with {_FENCE}."
+    )
+
+
+def _body(text: str) -> str:
+    return text.strip("\n").rstrip()
+
+
+# The keys of an agent's front matter, each with its rule, and every setting beside them.
+#
+# `tools` lists functions, so the tables for single tools, which Settings calls `tools`, stand under `tools_policy`
+# here.
+# A null means that a key was left out. Values are checked and named; nothing is opened, imported or started.
+
+
+TABLES_KEY = "tools_policy"
+KNOWN = {**SETTINGS, "max_depth": SETTINGS["max_agent_depth"]}  # in its own file an agent is what it is about
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a value must be, in words and as a check."""
+
+    words: str
+    holds: Callable[[object], bool]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+OWN: Mapping[str, Rule] = {
+    "name": Rule("it must be 1 to 64 letters, digits, - and _", _is_name),
+    "description": Rule("it must be a text", _is_text),
+    "tools": Rule("it must be a list of functions, each as module:name", _is_list),
+    "servers": Rule(
+        "it must be the path of an mcp.json or a table of servers", lambda value: _is_text(value) or _is_table(value)
+    ),
+    "agents": Rule("it must be a list of agents' files, by their paths from this file", _is_list),
+}
+# What each entry of a list must be.
+_ENTRIES = {
+    "tools": Rule("it must be a function as module:name", is_spec),
+    "agents": Rule("it must be the path of an agent's file", _is_text),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`own` has the agent's own keys, `settings` all others by our names, `sources` the place of each."""
+
+    own: dict[str, Any] = field(default_factory=dict[str, Any])
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def checked(document: Document, path: str) -> Checked:
+    """Raises BadSetting at the first thing that is wrong."""
+
+    def place(*keys: str) -> str:
+        return f"{one_line(path)}, line {document.lines[keys]}"
+
+    found, written = Checked(), dict[str, str]()
+    for key, value in cast("Mapping[str, Any]", document.value).items():
+        if key in OWN:
+            _check_own(key, value, place(key))
+            if value is not None:
+                found.own[key], found.sources[key] = value, place(key)
+        elif key == TABLES_KEY:
+            _add_tables(found, value, place)
+        elif key not in KNOWN:
+            raise _unknown(key, value, place(key))
+        else:
+            name, given = value_of(key, value, place(key), known=KNOWN)
+            if (first := written.setdefault(name, key)) != key:
+                rule = f"it is the same setting as {first!r} ({place(first)}); one of them is enough"
+                raise BadSetting(key, given, rule, where=place(key))
+            found.settings[name], found.sources[name] = given, place(key)
+    _check_room(found)
+    return found
+
+
+def _check_own(key: str, value: object, where: str) -> None:
+    rule = OWN[key]
+    if value is None:
+        return
+    if not rule.holds(value):
+        words = rule.words
+        if key == "tools" and _is_table(value):
+            words += f"; what is different for a tool stands under {TABLES_KEY}"
+        given = Unshown(value) if key == "servers" else shown(value) if not isinstance(value, str) else value
+        raise BadSetting(key, given, words, where=where)
+    seen = set[str]()
+    for number, entry in enumerate(cast("list[object]", value) if key in _ENTRIES else [], 1):
+        if not _ENTRIES[key].holds(entry):
+            raise BadSetting(f"{key}[{number}]", entry, _ENTRIES[key].words, where=where)
+        if str(entry) in seen:
+            raise BadSetting(f"{key}[{number}]", entry, "it stands twice", where=where)
+        seen.add(str(entry))
+
+
+def _add_tables(found: Checked, tables: object, place: Callable[..., str]) -> None:
+    tools: dict[str, dict[str, Any]] = {}
+    for tool, table in _items(tables, TABLES_KEY, "it must be a table with a table for each tool", place(TABLES_KEY)):
+        where: Path = (TABLES_KEY, tool)
+        rule = f"it must be a table, as in {TABLES_KEY}: {{{tool[:60]}: {{store: never}}}}"
+        for key, value in _items(table, ".".join(where), rule, place(*where)):
+            at = place(*where, key)
+            if key not in OF_A_TOOL:
+                raise _unknown_of_a_tool(".".join((*where, key[:60])), key, value, at)
+            name, given = value_of(key, value, at, known=OF_A_TOOL, inside=f"{TABLES_KEY}.{tool}.")
+            tools.setdefault(tool, {})[name] = given
+            found.sources[f"{TABLES}.{tool}.{name}"] = at
+    if tools:
+        found.settings[TABLES] = tools
+
+
+def _items(value: object, key: str, rule: str, where: str) -> Iterator[tuple[str, object]]:
+    if value is None:
+        return
+    if not _is_table(value):
+        raise BadSetting(key, shown(value), rule, where=where)
+    yield from cast("Mapping[str, object]", value).items()
+
+
+def _check_room(found: Checked) -> None:
+    window, reply = found.settings.get("window"), found.settings.get("max_output")
+    if window is not None and reply is not None and reply >= window:
+        rule = f"it must be less than the window, {window:,}: the request needs room too"
+        raise BadSetting("max_output", reply, rule, where=found.sources["max_output"])
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _unknown(key: str, value: object, where: str) -> BadSetting:
+    near = nearest(key, (*OWN, TABLES_KEY, *KNOWN))
+    meant = f"; did you mean {near}?" if near else f". The keys are {', '.join((*OWN, TABLES_KEY))} and every setting."
+    return BadSetting(key[:60], shown(value), f"an agent has no such key{meant}", where=where)
+
+
+def _unknown_of_a_tool(full: str, key: str, value: object, where: str) -> BadSetting:
+    near = nearest(key, OF_A_TOOL)
+    meant = f"did you mean {near}?" if near else f"there are {', '.join(OF_A_TOOL)}"
+    return BadSetting(full, shown(value), f"there is no such setting of a tool; {meant}", where=where)
+
 
 _MOST_AGENTS = 100  # in one tree: each is read, and offered to a model
 
@@ -78,11 +331,11 @@ class _Tree:
         """`above` are the real paths of the agents that lead to it."""
         real = os.path.realpath(path) if "\0" not in path else path  # reading it says what is wrong with that
         if real not in self._loaded:
-            self._loaded[real] = self.parse(files_text.read(path), path, (*above, real))
+            self._loaded[real] = self.parse(read(path), path, (*above, real))
         return self._loaded[real]
 
     def parse(self, text: str, path: str, way: tuple[str, ...]) -> AgentFile:
-        front, body = files_text.split(text, path)
+        front, body = split(text, path)
         found = checked(_document(front, path), path) if front is not None else Checked()
         own = found.own
         return AgentFile(
@@ -103,7 +356,7 @@ class _Tree:
         for entry in cast("list[str]", found.own.get("agents", [])):
             file = os.path.join(os.path.dirname(path), entry)
             if not os.path.exists(file):
-                raise WrongUse(f"{where}: there is no agent {one_line(entry)}.{files_text.similar(file)}")
+                raise WrongUse(f"{where}: there is no agent {one_line(entry)}.{similar(file)}")
             real = os.path.realpath(file)
             _refuse_a_circle(real, way, where)
             if real not in self._loaded and len(self._loaded) + len(way) >= _MOST_AGENTS:
@@ -124,7 +377,7 @@ def _refuse_a_circle(real: str, way: tuple[str, ...], where: str) -> None:
 
 
 def _document(front: str, path: str) -> Document:
-    parser: Any = importlib.import_module("holdall.agent.files_yaml")  # it needs an extra
+    parser: Any = importlib.import_module("holdall.agent.front_matter")  # it needs an extra
     try:
         document: Document = parser.parse(f"\n{front}")  # the line before it is the opening ---
     except NotYaml as problem:
@@ -142,7 +395,7 @@ def _servers(found: Checked, path: str) -> str | Mapping[str, Any] | None:
     if isinstance(servers, str):
         file = os.path.join(os.path.dirname(os.path.abspath(path)), servers)
         if not os.path.isfile(file):
-            rule = f"there is no such file.{files_text.similar(file)}"
+            rule = f"there is no such file.{similar(file)}"
             raise BadSetting("servers", servers, rule, where=found.sources["servers"])
         return file
     if isinstance(servers, Mapping):
@@ -155,3 +408,16 @@ def _servers(found: Checked, path: str) -> str | Mapping[str, Any] | None:
 def _name_from(path: str) -> str:
     stem = os.path.splitext(os.path.basename(path))[0]
     return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:64] or "agent"
+
+
+# The MCP servers that an agent's file names, by a file or in a table of its own. Nothing is started.
+
+
+def servers_of(agent: AgentFile, *, environment: Mapping[str, str] | None = None, inherits: bool = False) -> Configured:
+    """None of them where the file names none. Raises BadServer, with the agent's file as the place of its own table."""
+    if agent.servers is None:
+        return Configured(())
+    if isinstance(agent.servers, str):
+        return config.load(agent.servers, environment=environment, inherits=inherits)
+    text = json.dumps({"mcpServers": dict(agent.servers)})
+    return config.parse(text, source=agent.sources["servers"], environment=environment, inherits=inherits)

@@ -5,7 +5,7 @@ business of the session and the bag; how a conversation too long is made shorter
 """
 
 from holdall.agent.session import AgentSession
-from holdall.agent.values import Agent, Family, Report
+from holdall.agent.toolbox import Agent, Family, Report
 from holdall.bag import Holdall
 from holdall.guard.recovery import is_overflow
 from holdall.llm.converse import Conversation, converse

@@ -1,10 +1,16 @@
-"""The tools of one agent: functions, tools of MCP servers, other agents. By name, each with what is called."""
+"""What an agent is, which tools it has, and what a run of it comes to."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from holdall.bag import Holdall
+from holdall.llm.protocol import Model
+from holdall.values.chat import Usage
 from holdall.values.errors import WrongUse
 from holdall.wire.tool import ToolSpec
+
+# The tools of one agent: functions, tools of MCP servers, other agents. By name, each with what is called.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +42,64 @@ class Toolbox:
 
     def __len__(self) -> int:
         return len(self._tools)
+
+
+# What an agent is, and what a run of it comes to.
+
+
+Status = Literal["success", "failure", "partial"]
+OpenBag = Callable[[str, str, Model], Holdall]  # session, parent, model
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """`prompt` is its system prompt. `open_bag` opens a session for a run of it."""
+
+    name: str
+    prompt: str
+    model: Model
+    open_bag: OpenBag
+    tools: Toolbox = field(default_factory=Toolbox)
+    agents: Mapping[str, "Agent"] = field(default_factory=dict[str, "Agent"])
+    description: str = ""
+    max_turns: int = 30
+    max_calls_per_turn: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a run ended. `synthetic` means that the model never reported: the text then says so, and why."""
+
+    text: str
+    status: Status = "success"
+    synthetic: bool = False
+    why: str = ""
+    turns: int = 0
+    calls: int = 0  # of models, sub-agents included
+    usage: Usage = field(default_factory=Usage)
+    session: str = ""
+    coverage: Mapping[str, float] = field(default_factory=dict[str, float])  # of each kept output, the share seen
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "report": self.text,
+            "status": self.status,
+            "synthetic": self.synthetic,
+            "why": self.why,
+            "turns": self.turns,
+            "model_calls": self.calls,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cost": self.usage.cost,
+            "session": self.session,
+            "seen": {handle: round(share, 6) for handle, share in self.coverage.items()},
+        }
+
+
+@dataclass(slots=True)
+class Family:
+    """What a run and all that it starts share: how many agents there may be, and how many there were."""
+
+    max_agents: int = 16
+    max_depth: int = 3
+    started: int = 0

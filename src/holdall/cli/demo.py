@@ -17,8 +17,7 @@ from typing import Any
 from holdall.agent.functions import function_tool
 from holdall.agent.loop import run_session
 from holdall.agent.session import AgentSession
-from holdall.agent.toolbox import AgentTool, Toolbox
-from holdall.agent.values import Agent, Report
+from holdall.agent.toolbox import Agent, AgentTool, Report, Toolbox
 from holdall.bag import Holdall
 from holdall.cli import demo_script, demo_shop, show
 from holdall.cli.demo_figures import Context, Output, context_of, read_back

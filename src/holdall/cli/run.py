@@ -19,8 +19,8 @@ from holdall.agent.building import built
 from holdall.agent.files import AgentFile, load_agent
 from holdall.agent.loop import run_session
 from holdall.agent.session import AgentSession
+from holdall.agent.toolbox import Family, Report
 from holdall.agent.transcript import messages_in
-from holdall.agent.values import Family, Report
 from holdall.bag import Holdall
 from holdall.cli import run_show as looks
 from holdall.cli import show as screen

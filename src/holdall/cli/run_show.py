@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any, BinaryIO
 
-from holdall.agent.values import Report
+from holdall.agent.toolbox import Report
 from holdall.bag import Holdall
 from holdall.cli import show as screen
 from holdall.cli.extract_show import money

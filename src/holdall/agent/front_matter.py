@@ -8,7 +8,7 @@ same key twice. Nothing is ever constructed or imported for a value.
 import re
 from typing import Any, cast
 
-from holdall.agent.files_text import Document, NotYaml, Path
+from holdall.agent.files import Document, NotYaml, Path
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra
 
