@@ -236,7 +236,7 @@ async def test_a_model_that_is_none_is_refused_when_the_agent_is_built(write: An
 async def test_an_agent_without_servers_needs_no_package_for_them(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("mcp", "holdall.upstream.servers", "holdall.upstream.sdk"):
+    for name in ("mcp", "holdall.mcp.client.connection", "holdall.mcp.client.sdk"):
         monkeypatch.setitem(sys.modules, name, None)
     file = write("tools: [building_tools:search]", REPORT)
     async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:

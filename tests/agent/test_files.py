@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from holdall import config
 from holdall.agent.files import OWN, TABLES_KEY, AgentFile, load_agent, parse_agent, servers_of
-from holdall.upstream.spec import StdioServer
+from holdall.mcp.client.spec import StdioServer
 from holdall.values.errors import BadServer
 from holdall.values.settings import Settings, ToolPolicy, by_name
 from tests.requirements import requirement

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdall.gateway.installing import Done, install, uninstall
+from holdall.mcp.install.installer import Done, install, uninstall
 
 
 class Client:

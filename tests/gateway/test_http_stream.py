@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdall.gateway.http_stream import Finished, Stream, event_id, place_of
+from holdall.mcp.gateway.http_session import Finished, Stream, event_id, place_of
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdall.upstream.config import load
+from holdall.mcp.client.spec import load
 from tests.gateway.clients import Client
 
 MINE: dict[str, Any] = {

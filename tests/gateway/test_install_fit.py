@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.gateway.installing import Done, install, uninstall
-from holdall.upstream.config import load
+from holdall.mcp.client.spec import load
+from holdall.mcp.install.installer import Done, install, uninstall
 from holdall.values.errors import WrongUse
 
 
@@ -152,7 +152,7 @@ def test_a_change_that_would_touch_more_than_our_part_is_not_written(
 ) -> None:
     text = '{"mcpServers": {"a": {"command": "a"}}, "x": 1}'
     for wrong in ('{"mcpServers": {}}', "{", text.replace("1", "true")):
-        monkeypatch.setattr("holdall.gateway.client_text.applied", Mock(return_value=wrong))
+        monkeypatch.setattr("holdall.mcp.install.config_text.applied", Mock(return_value=wrong))
         with pytest.raises(WrongUse, match="without touching more than our part; nothing was changed"):
             put(tmp_path, text)
         assert (tmp_path / "mcp.json").read_text() == text

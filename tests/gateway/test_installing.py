@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.gateway.client_servers import servers_in
-from holdall.gateway.client_text import unwrap, wrap
-from holdall.gateway.installing import CLIENTS, files_of, install, uninstall
-from holdall.upstream.config import load
+from holdall.mcp.client.spec import load
+from holdall.mcp.install.config_text import servers_in, unwrap, wrap
+from holdall.mcp.install.installer import CLIENTS, files_of, install, uninstall
 from holdall.values.errors import WrongUse
 
 CURSOR = """{

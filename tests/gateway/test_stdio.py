@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdall.gateway import stdio
-from holdall.gateway.client import Asked, Client
-from holdall.gateway.stdio import StdioClient
+from holdall.mcp.gateway import serving
+from holdall.mcp.gateway.client_side import Asked, Client
+from holdall.mcp.gateway.serving import StdioClient
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
@@ -61,7 +61,7 @@ async def test_what_is_too_much_is_refused_aloud_and_ends_the_client(
     ends: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch, limit: str, sent: bytes, told: str
 ) -> None:
     source, to_it, from_it, target = ends
-    monkeypatch.setattr(stdio, limit, 1000)
+    monkeypatch.setattr(serving, limit, 1000)
     pipes, _ = served(source, target)
     os.write(to_it, sent)
     async with asyncio.timeout(SOON):
@@ -75,7 +75,7 @@ async def test_notifications_for_a_client_that_does_not_read_are_dropped_and_ans
     ends: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     source, to_it, from_it, target = ends
-    monkeypatch.setattr(stdio, "_MOST_HELD", 1_000_000)
+    monkeypatch.setattr(serving, "_MOST_HELD", 1_000_000)
     pipes, client = served(source, target)
     for _ in range(100):
         client.notify("notifications/message", {"data": "x" * 100_000})

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdall.upstream.spec import HttpServer
+from holdall.mcp.client.spec import HttpServer
 from tests.upstream.support import http_server
 
 

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdall.upstream.child import Patience
-from holdall.upstream.connection import Connection
-from holdall.upstream.keeper import Means
-from holdall.upstream.reply import Reply
-from holdall.upstream.spec import HttpServer, Revision, StdioServer
-from holdall.upstream.stdio import Bounds
+from holdall.mcp.client.connection import Connection, Reply
+from holdall.mcp.client.keeper import Means
+from holdall.mcp.client.server_process import Bounds, Patience
+from holdall.mcp.client.spec import HttpServer, Revision, StdioServer
 
 HERE = Path(__file__).parent
 GOOD, BAD = str(HERE / "good_server.py"), str(HERE / "bad_server.py")

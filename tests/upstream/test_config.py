@@ -10,10 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.upstream import jsonc
-from holdall.upstream.config import Configured, from_command, load, parse
-from holdall.upstream.expand import Unexpanded, expand
-from holdall.upstream.spec import HttpServer, StdioServer, without_secrets
+from holdall.mcp.client import spec as jsonc
+from holdall.mcp.client.spec import (
+    Configured,
+    HttpServer,
+    StdioServer,
+    Unexpanded,
+    expand,
+    from_command,
+    load,
+    parse_servers,
+    without_secrets,
+)
 from holdall.values.errors import BadServer, WrongUse
 
 ENVIRONMENT = {"TOKEN": "t0ken", "HOME": "/home/me", "EMPTY": ""}
@@ -21,7 +29,7 @@ ENVIRONMENT = {"TOKEN": "t0ken", "HOME": "/home/me", "EMPTY": ""}
 
 def read(document: Any, **more: Any) -> Configured:
     text = document if isinstance(document, str) else json.dumps(document)
-    return parse(text, source="mcp.json", environment=ENVIRONMENT, **more)
+    return parse_servers(text, source="mcp.json", environment=ENVIRONMENT, **more)
 
 
 def complaint(document: Any) -> str:
@@ -286,11 +294,11 @@ _VALUES = st.recursive(
 
 @given(_VALUES)
 def test_what_is_json_is_read_as_json(value: Any) -> None:
-    assert jsonc.parse(json.dumps(value)) == value
-    assert jsonc.parse(json.dumps(value, indent=1, ensure_ascii=False)) == value
+    assert jsonc.parse_jsonc(json.dumps(value)) == value
+    assert jsonc.parse_jsonc(json.dumps(value, indent=1, ensure_ascii=False)) == value
 
 
 @given(_VALUES, st.text(st.characters(exclude_characters="\r\n*/", exclude_categories=["Cs"])))
 def test_comments_and_commas_too_many_change_nothing(value: Any, words: str) -> None:
     text = json.dumps([value, value], ensure_ascii=False)
-    assert jsonc.parse(f"// {words}\n/* {words}\n */ {text[:-1]} , ] // {words}") == [value, value]
+    assert jsonc.parse_jsonc(f"// {words}\n/* {words}\n */ {text[:-1]} , ] // {words}") == [value, value]

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from holdall.upstream.connection import Connection
-from holdall.upstream.greeting import Identity
-from holdall.upstream.routes import Callbacks, Declined
-from holdall.upstream.sdk import types
-from holdall.upstream.servers import Servers
-from holdall.upstream.spec import HttpServer, Revision, ServerSpec
+from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client.greeting import Identity
+from holdall.mcp.client.routes import Callbacks, Declined
+from holdall.mcp.client.sdk import types
+from holdall.mcp.client.spec import HttpServer, Revision, ServerSpec
 from holdall.values.errors import UpstreamOverdue, UpstreamRefused, WrongUse
 from tests.upstream.support import bad, good, lines_of, lives, means, pid_of, text_of, until
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdall.upstream.servers import Servers
-from holdall.upstream.spec import HttpServer
+from holdall.mcp.client.connection import Servers
+from holdall.mcp.client.spec import HttpServer
 from tests.upstream.support import bad, good, means, text_of
 
 pytestmark = pytest.mark.anyio

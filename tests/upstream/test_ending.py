@@ -11,10 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdall.upstream.connection import Connection
-from holdall.upstream.keeper import Means
-from holdall.upstream.servers import Servers
-from holdall.upstream.spec import HttpServer
+from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client.keeper import Means
+from holdall.mcp.client.spec import HttpServer
 from holdall.values.errors import UpstreamFault, WrongUse
 from tests.upstream.support import BAD, SOON, bad, lines_of, lives, means, pid_of, text_of, until
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdall.upstream.greeting import Identity, greet
-from holdall.upstream.sdk import MCPError
+from holdall.mcp.client.greeting import Identity, greet
+from holdall.mcp.client.sdk import MCPError
 
 pytestmark = pytest.mark.anyio
 HANDSHAKE: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}}

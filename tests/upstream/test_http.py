@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.upstream.connection import Connection
-from holdall.upstream.servers import Servers
-from holdall.upstream.spec import HttpServer, Revision
+from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client.spec import HttpServer, Revision
 from holdall.values.errors import UpstreamFault, UpstreamOverdue
 from tests.upstream.support import good, http_server, means, text_of, until
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall.upstream import large
-from holdall.upstream.http_answer import watched
-from holdall.upstream.routes import Call, Callbacks
+from holdall.mcp.client import codec
+from holdall.mcp.client.http_channel import watched
+from holdall.mcp.client.routes import Call, Callbacks
 from holdall.values.outputs import LargeJson, LargeText
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ async def test_a_large_result_goes_to_its_call_and_nothing_stands_in_its_place(k
     assert one.large is not None
     assert isinstance(one.large["content"][0]["text"], LargeText)
     assert isinstance(one.large["structuredContent"], LargeJson)
-    assert large.plain(one.large) == result
+    assert codec.plain(one.large) == result
 
 
 async def test_what_is_compressed_is_read_like_any_other() -> None:
@@ -77,7 +77,7 @@ async def test_what_is_compressed_is_read_like_any_other() -> None:
     kind = "application/json"
     came = await read(watched(response(in_parts(packed, 1000), kind, **{"content-encoding": "gzip"}), one))
     assert json.loads(came)["result"] == {}
-    assert large.plain(one.large) == {"content": [{"type": "text", "text": TEXT}]}
+    assert codec.plain(one.large) == {"content": [{"type": "text", "text": TEXT}]}
 
 
 @settings(deadline=None, max_examples=50)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.upstream.codec import Kept, decode
-from holdall.upstream.large import only_text, parse, plain, without_structure
-from holdall.upstream.sdk import types
+from holdall.mcp.client.codec import Kept, decode, only_text, parse, plain, without_structure
+from holdall.mcp.client.sdk import types
 from holdall.values.outputs import LargeJson, LargeText
 
 BODIES = st.text(

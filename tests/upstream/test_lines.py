@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.upstream.backoff import Backoff
-from holdall.upstream.lines import Lines, TooMuch
+from holdall.mcp.client.keeper import Backoff
+from holdall.mcp.client.server_process import Lines, TooMuch
 
 
 def lines(longest: int = 10_000, noisiest: int = 10_000) -> Lines:

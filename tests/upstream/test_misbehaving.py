@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.upstream.connection import Connection
-from holdall.upstream.routes import Callbacks
-from holdall.upstream.servers import Servers
-from holdall.upstream.spec import StdioServer
-from holdall.upstream.stdio import Bounds
+from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client.routes import Callbacks
+from holdall.mcp.client.server_process import Bounds
+from holdall.mcp.client.spec import StdioServer
 from holdall.values.errors import StoreFault, UpstreamFault, UpstreamOverdue, UpstreamRefused
 from tests.upstream.support import bad, lines_of, lives, means, pid_of, text_of, until
 

@@ -23,8 +23,7 @@ from holdall.wire.dialects import DIALECTS
 from holdall.wire.tool import ToolSpec
 
 if TYPE_CHECKING:
-    from holdall.upstream.connection import Connection
-    from holdall.upstream.servers import Servers
+    from holdall.mcp.client.connection import Connection, Servers
 
 SettingsOf = Callable[[AgentFile], Settings]
 _OURS = ("final_report", "task_status", "batch", "spawn_agent")  # tools of the runtime
@@ -80,7 +79,9 @@ class _Build:
             self.warn(warning)
         if not configured.servers:
             return []
-        upstream: Any = importlib.import_module("holdall.upstream.servers")  # it needs an extra, and takes its time
+        upstream: Any = importlib.import_module(
+            "holdall.mcp.client.connection"
+        )  # it needs an extra, and takes its time
         servers: Servers = await self.stack.enter_async_context(upstream.Servers(configured.servers))
         tools: list[AgentTool] = []
         for name, listed in (await servers.tools()).items():

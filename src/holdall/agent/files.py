@@ -28,10 +28,10 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from holdall.agent.functions import is_spec
+from holdall.mcp.client import spec
+from holdall.mcp.client.spec import Configured
 from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, nearest, shown, value_of
 from holdall.text.escape import one_line
-from holdall.upstream import config
-from holdall.upstream.config import Configured
 from holdall.values.errors import BadSetting, WrongUse
 
 # An agent's file as text: read from disk, and taken apart into its front matter and its body.
@@ -418,6 +418,6 @@ def servers_of(agent: AgentFile, *, environment: Mapping[str, str] | None = None
     if agent.servers is None:
         return Configured(())
     if isinstance(agent.servers, str):
-        return config.load(agent.servers, environment=environment, inherits=inherits)
+        return spec.load(agent.servers, environment=environment, inherits=inherits)
     text = json.dumps({"mcpServers": dict(agent.servers)})
-    return config.parse(text, source=agent.sources["servers"], environment=environment, inherits=inherits)
+    return spec.parse_servers(text, source=agent.sources["servers"], environment=environment, inherits=inherits)

@@ -11,10 +11,10 @@ from holdall.bag import Holdall
 from holdall.cli import show as screen
 from holdall.cli.options import common, configuration
 from holdall.config import SESSION_VARIABLE
-from holdall.gateway.front import House
-from holdall.gateway.serving import serve_stdio, settings_for
+from holdall.mcp.client.spec import Configured, from_command, load
+from holdall.mcp.gateway.front import House
+from holdall.mcp.gateway.serving import serve_stdio, settings_for
 from holdall.text.escape import for_people
-from holdall.upstream.config import Configured, from_command, load
 from holdall.values.errors import WrongUse, short
 from holdall.values.settings import Listed
 
@@ -54,7 +54,7 @@ async def gateway(ask: GatewayAsk, home: str | None) -> int:
 
 
 async def over_http(ask: GatewayAsk, http: HttpAsk, home: str | None) -> int:
-    from holdall.gateway.http_serving import Address, address_of, serve_http
+    from holdall.mcp.gateway.http_app import Address, address_of, serve_http
 
     host, port = address_of(http.address)
     tokens, told = _tokens(http.tokens)

@@ -6,8 +6,8 @@ import sys
 
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, configuration
-from holdall.gateway.client_servers import MODULE
-from holdall.gateway.installing import Done, files_of, install, uninstall
+from holdall.mcp.install.config_text import MODULE
+from holdall.mcp.install.installer import Done, files_of, install, uninstall
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse
 

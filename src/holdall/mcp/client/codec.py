@@ -1,0 +1,410 @@
+"""Messages of MCP as bytes, both ways. What is large in a message is taken out by its bytes before the rest is read as
+JSON, so that it never becomes objects on its way to the store.
+"""
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, cast
+
+from holdall.mcp.client.sdk import types
+from holdall.text.json.find import Hit, Scan, SeveralValues
+from holdall.text.json.path import parse_path
+from holdall.text.json.reader import JsonFault
+from holdall.text.json.same import readable
+from holdall.values.outputs import AsCame, LargeJson, LargeText
+
+# What is large in a message, taken out of it by its bytes before the rest is read as JSON: texts, structured
+# content.
+#
+# A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again; as much
+# JSON
+# takes five times its size as objects. Taken out it is never more than its own bytes. What is odd in any way, half
+# of a
+# surrogate pair for instance, is left to `json`. A text that comes twice, as structured content repeats it, is held
+# once.
+
+
+LARGE = 1024 * 1024
+"""Bytes of a string from which on it is taken out."""
+MUCH_STRUCTURE = 32 * 1024
+"""Bytes of structured content from which on it is: so much is stored rather than shown, and that as it came."""
+
+_PIECE = 256 * 1024  # of which a few copies are made on the way, at four bytes a character
+_MOST_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
+_PAIR = 12  # bytes of two escapes that are one character
+_RUN = 64  # backslashes before a quote, at most
+_MARK = "holdall: large text "
+_HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair begins
+_READ = json.JSONDecoder().raw_decode
+_STRUCTURED = "structuredContent"
+_PLACE = parse_path(f"$.result.{_STRUCTURED}")
+_NAME = f'"{_STRUCTURED}"'.encode()
+_ONE_TEXT = re.compile(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text: it is taken out as one
+
+
+class _Odd(ValueError):
+    """Not for this module."""
+
+
+def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
+    """The message with what is large in it by its bytes; None where nothing is, and the line is as it was.
+
+    Raises ValueError and RecursionError as `json` does, where what is around it is no message.
+    """
+    structure = without_structure(line, large=much)
+    value = parse(line) if len(line) >= LARGE else None
+    if structure is None:
+        return value
+    if value is None:
+        text = line.decode("utf-8", "surrogateescape")
+        line.clear()
+        value = json.loads(text)
+    result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
+    if not isinstance(result, dict):
+        raise ValueError("a message with two results")
+    cast("dict[str, Any]", result)[_STRUCTURED] = structure
+    return cast("object", value)
+
+
+def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJson | None:
+    """The structured content of the result in this line, where it is large; null stands in its place then."""
+    if _NAME not in line:
+        return None
+    scan = Scan(lambda at, size: bytes(line[at : at + size]), len(line), _PLACE)
+    try:
+        hits: list[Hit] = list(scan.hits())
+    except (JsonFault, SeveralValues):
+        return None
+    if len(hits) != 1 or hits[0].end - hits[0].start < large:
+        return None
+    start, end = hits[0].start, hits[0].end
+    if line[start] not in b"{[" or _ONE_TEXT.match(line, start, start + 100):
+        return None
+    data = bytes(memoryview(line)[start:end])
+    line[start:end] = b"null"
+    out = io.BytesIO()
+    out.writelines(readable(data))
+    return LargeJson(out.getvalue())
+
+
+def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int = LARGE) -> object | None:
+    """The message with a LargeText for each large text; None where there is none, or more than `most` beside them.
+
+    The line is emptied where something was found. Raises ValueError, also RecursionError, as `json` does, where what
+    is around the texts is no JSON.
+    """
+    found: list[LargeText] = []
+    rest = bytearray()
+    at = done = 0
+    try:
+        for _ in range(_MOST_STRINGS):
+            start = line.find(b'"', at) + 1
+            if not start:
+                break
+            end = _end(line, start, large)
+            if end < 0:
+                text, end = _unescaped(line, start, piece, found[0].data if found else b"")
+                rest += line[done:start] + f"{_MARK}{len(found)}".encode()
+                done = end
+                found.append(found[0] if found and text is found[0].data else LargeText(text))
+            at = end + 1
+    except ValueError:
+        return None
+    # Most of it may be data, which it would cost more to walk through than is won; or somebody writes as we do.
+    if not found or len(rest) + len(line) - done > most:
+        return None
+    rest += line[done:]
+    if rest.count(_MARK.encode()) != len(found):
+        return None
+    line.clear()
+    texts = {f"{_MARK}{number}": text for number, text in enumerate(found)}
+    return _placed(json.loads(rest.decode("utf-8", "surrogateescape")), texts)
+
+
+def plain(value: Any) -> Any:
+    """The same as JSON has it, without anything taken out; the same object where nothing was."""
+    if isinstance(value, AsCame):
+        return value
+    if isinstance(value, LargeText):
+        return str(value)
+    if isinstance(value, LargeJson):
+        return value.value()
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        new = {name: plain(one) for name, one in table.items()}
+        return new if any(new[name] is not one for name, one in table.items()) else table
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        news = [plain(one) for one in items]
+        return news if any(new is not one for new, one in zip(news, items, strict=True)) else items
+    return value
+
+
+def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool's result without large texts; structured content stays as it is."""
+    if isinstance(result, AsCame):
+        return result
+    return {name: value if isinstance(value, LargeJson) else plain(value) for name, value in result.items()}
+
+
+def only_text(result: Mapping[str, Any]) -> LargeText | None:
+    """The large text that a tool's result is all about: one block, no error, and nothing structured but the same."""
+    content = result.get("content")
+    if result.get("isError") or not isinstance(content, list) or len(cast("list[object]", content)) != 1:
+        return None
+    block = cast("list[object]", content)[0]
+    if not isinstance(block, dict):
+        return None
+    table = cast("dict[str, Any]", block)
+    text = table.get("text")
+    if table.get("type") != "text" or not isinstance(text, LargeText):
+        return None
+    twin = result.get("structuredContent")
+    return text if twin is None or twin == {"result": text} else None
+
+
+# Inside
+
+
+def _end(line: bytearray, start: int, large: int) -> int:
+    """Where a string ends whose bytes begin at `start`; -1 where it is a large one."""
+    at = start
+    while (quote := line.find(b'"', at)) >= 0:
+        if quote - start >= large:
+            return -1
+        before = line[max(start, quote - _RUN) : quote]
+        slashes = len(before) - len(before.rstrip(b"\\"))
+        if slashes == _RUN:
+            raise _Odd
+        if slashes % 2 == 0:
+            return quote
+        at = quote + 1
+    raise _Odd
+
+
+def _unescaped(line: bytearray, start: int, piece: int, known: bytes) -> tuple[bytes, int]:
+    """The text, which is `known` itself where it is the same, and where its closing quote stands."""
+    out = io.BytesIO()  # which gives its bytes away without another copy
+    same = 0  # bytes that are as in `known`, and not written
+    at, end = start, -1
+    while end < 0:
+        stop = _border(line, at, min(at + piece, len(line)))
+        text = '"' + line[at:stop].decode() + '"'
+        value, used = _READ(text)
+        data = value.encode()  # half of a surrogate pair is a UnicodeEncodeError, which is a ValueError
+        if not out.tell() and known[same : same + len(data)] == data:
+            same += len(data)
+        else:
+            if not out.tell():
+                out.write(memoryview(known)[:same])
+            out.write(data)
+        if used < len(text):
+            end = at + len(text[1 : used - 1].encode())
+        elif stop == len(line):
+            raise _Odd  # it never ends
+        at = stop
+    if not out.tell() and same == len(known):
+        return known, end
+    return out.getvalue() or known[:same], end
+
+
+def _border(line: bytearray, at: int, stop: int) -> int:
+    """The last place up to `stop` that is in the middle of no character and no escape."""
+    if stop == len(line):
+        return stop
+    slash = line.rfind(b"\\", max(at, stop - _PAIR), stop)
+    if slash >= 0 and _escapes(line, at, slash):
+        stop = slash
+        if stop - at > 6 and bytes(line[stop - 6 : stop - 2]).lower() in _HIGH and _escapes(line, at, stop - 6):
+            stop -= 6
+    while line[stop] & 0xC0 == 0x80:
+        stop -= 1
+    if stop <= at:
+        raise _Odd
+    return stop
+
+
+def _escapes(line: bytearray, at: int, slash: int) -> bool:
+    """Whether the backslash at this place begins an escape, and does not end one."""
+    before = line[max(at, slash - _RUN) : slash]
+    run = len(before) - len(before.rstrip(b"\\"))
+    if run == _RUN:
+        raise _Odd
+    return run % 2 == 0
+
+
+def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
+    """Marks replaced by their texts, in place where that can be."""
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        for name, one in table.items():
+            if isinstance(one, str | dict | list):
+                table[name] = _placed(one, texts)
+        if any(name in texts for name in table):  # a name of a megabyte is one all the same
+            return {str(texts.get(name, name)): one for name, one in table.items()}
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for at, one in enumerate(items):
+            if isinstance(one, str | dict | list):
+                items[at] = _placed(one, texts)
+    return cast("Any", value)
+
+
+# One line of a server's output as the messages that it holds, and one message as a line.
+#
+# `json` rather than the SDK's parser: on a reply of 30 MB it takes as long and a fifth of the memory, and it reads
+# the
+# half of an emoji that a server has cut through. Large texts in a reply are not even read by that. What is a reply
+# but
+# cannot be read becomes an error of that reply, so that its caller hears of it now and not at its deadline.
+
+
+GARBLED: object = object()
+"""The `data` of an error that this module made: no server can send it."""
+
+_HEAD = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
+_RESULT = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
+_MOST_AS_CAME = 256
+_DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
+_DIGITS = 4000  # which Python reads as a number
+_Message = types.JSONRPCMessage
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the SDK does not carry of a reply: whether something in it is large, and the bytes that it came in."""
+
+    large: set[str] = field(default_factory=set[str])
+    as_came: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def take(self, number: int, result: dict[str, Any]) -> dict[str, Any]:
+        raw = self.as_came.pop(str(number), b"")
+        return AsCame(result, raw) if raw else result
+
+    def put(self, number: object, raw: bytes) -> None:
+        while len(self.as_came) >= _MOST_AS_CAME:  # replies that nobody waits for any more
+            del self.as_came[next(iter(self.as_came))]
+        self.as_came[str(number)] = raw
+
+
+def decode(line: bytearray, kept: Kept | None = None) -> list[_Message]:
+    """No message where it is noise. The line is emptied on the way: two copies of 30 MB are enough.
+
+    The results that `kept` names as large, by their ids, may hold a LargeText where JSON has a text, and a LargeJson
+    for their structured content.
+    """
+    head = bytes(line[:200])
+    try:
+        if kept is None:
+            value = _read(line)
+        elif len(line) < MUCH_STRUCTURE:
+            value = _read_reply(line, kept)
+        else:
+            value = _read_large(line, kept)
+    except RecursionError:
+        return _unreadable(head, "a reply that is nested too deeply to be read")
+    except ValueError:
+        return _unreadable(head, "a reply that is not valid JSON")
+    # A list is a batch, which one revision of the protocol knows.
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    return [message for item in items if (message := _message(item)) is not None]
+
+
+def reply_in(line: bytes | bytearray) -> tuple[int, AsCame] | None:
+    """The id of the only reply in a line and its result, with the bytes of that; None where it is anything else."""
+    match = _RESULT.match(line)
+    if match is None or b"\n" in line or b"\r" in line:  # where it goes it has to be one line
+        return None
+    try:
+        text = line[match.end() :].decode()
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or text[end:].strip() != "}":
+        return None
+    return int(match[1]), AsCame(cast("dict[str, Any]", value), text[:end].encode())
+
+
+def encode(message: _Message) -> bytes:
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+
+
+def _read(line: bytearray) -> object:
+    text = line.decode("utf-8", "surrogateescape")
+    line.clear()
+    return _DECODER.decode(text)
+
+
+def _read_reply(line: bytearray, kept: Kept) -> object:
+    found = reply_in(line.strip(b"\r\n"))
+    if found is not None:
+        line.clear()
+        kept.put(found[0], found[1].raw)
+        return {"jsonrpc": "2.0", "id": found[0], "result": found[1]}
+    whole = bytes(line)
+    try:
+        return _read(line)
+    except RecursionError:  # structured content may be as deep as it likes: it need not be read
+        value = taken_out(bytearray(whole), much=1)
+        if value is None:
+            raise
+        return _with_large(value, kept)
+
+
+def _read_large(line: bytearray, kept: Kept) -> object:
+    value = taken_out(line)
+    if value is not None:
+        return _with_large(value, kept)
+    return _read_reply(line, kept) if len(line) < LARGE else _read(line)
+
+
+def _with_large(value: object, kept: Kept) -> object:
+    if not isinstance(value, dict) or "result" not in value:
+        return plain(value)
+    kept.large.add(str(cast("dict[str, Any]", value).get("id")))
+    return cast("object", value)
+
+
+def _unreadable(head: bytes, why: str) -> list[_Message]:
+    match = _HEAD.match(head)
+    return [_garbled(int(match[1]), why)] if match else []
+
+
+def _message(value: object) -> _Message | None:
+    if not isinstance(value, dict):
+        return None
+    table = cast("dict[str, Any]", value)
+    number, method, params = table.get("id"), table.get("method"), table.get("params")
+    known = isinstance(number, int | str) and not isinstance(number, bool)
+    if isinstance(method, str):
+        given: dict[str, Any] = {"params": params} if isinstance(params, dict) else {}
+        if known:
+            return types.JSONRPCRequest(jsonrpc="2.0", id=cast("int | str", number), method=method, **given)
+        return types.JSONRPCNotification(jsonrpc="2.0", method=method, **given)
+    return _reply(cast("int | str", number), table) if known else None
+
+
+def _reply(number: int | str, table: dict[str, Any]) -> _Message:
+    if "error" in table:
+        error = table["error"]
+        try:
+            return types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData.model_validate(error))
+        except ValueError:
+            return _garbled(number, "an error that has no code and message")
+    result = table.get("result")
+    if isinstance(result, dict):
+        return types.JSONRPCResponse(jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result))
+    if "result" in table and result is None:  # as some write a result without content
+        return types.JSONRPCResponse(jsonrpc="2.0", id=number, result={})
+    return _garbled(number, "a reply without a result")
+
+
+def _garbled(number: int | str, what: str) -> _Message:
+    error = types.ErrorData(code=types.INTERNAL_ERROR, message=what, data=GARBLED)
+    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)

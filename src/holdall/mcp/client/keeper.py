@@ -1,0 +1,287 @@
+"""Keeps one server alive for as long as somebody uses it: who starts it, who owns it, when it may start again, and what
+it is asked again afterwards.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import holdall
+from holdall.mcp.client import session as faults
+from holdall.mcp.client.greeting import Identity
+from holdall.mcp.client.http_channel import HttpChannel
+from holdall.mcp.client.routes import Callbacks
+from holdall.mcp.client.sdk import anyio
+from holdall.mcp.client.server_process import Bounds, Patience, StdioChannel
+from holdall.mcp.client.session import LISTEN, Session
+from holdall.mcp.client.spec import HttpServer, ServerSpec
+from holdall.text.escape import one_line
+from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+
+# One task that several callers wait for: each may give up for itself, and none of them ends it for the others.
+
+
+T = TypeVar("T")
+
+
+class Ended(Exception):
+    """The task was ended, and not the caller."""
+
+
+def shared(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(_look_at)
+    return task
+
+
+async def joined(task: "asyncio.Task[T]") -> T:
+    """Its result. Raises Ended where it was cancelled from elsewhere."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        waiting = asyncio.current_task()
+        if task.cancelled() and (waiting is None or not waiting.cancelling()):
+            raise Ended from None
+        raise
+
+
+def _look_at(task: "asyncio.Task[Any]") -> None:
+    """Where all who waited have gone nobody else asks for its error."""
+    if not task.cancelled():
+        task.exception()
+
+
+# When a server that died may be started again. Pure: the time is handed in, nothing waits here.
+
+
+_FIRST = 0.5
+_MOST = 60.0
+PATIENCE = 4.0  # a call waits so long for the next start; where that is further away it is told so at once
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """`failures` counts ends in a row before which no request was answered, and the last one that there was."""
+
+    failures: int = 0
+    since: float = 0.0
+
+    def failed(self, now: float) -> "Backoff":
+        return Backoff(self.failures + 1, now)
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next start. After the first failure there is none: a server may die once."""
+        if self.failures < 2:
+            return 0.0
+        pause = min(_MOST, _FIRST * 2.0 ** min(self.failures - 2, 20))
+        # A clock that was set back must not make it longer than it is.
+        return min(pause, max(0.0, self.since + pause - now))
+
+
+# What was asked of a server once and is meant to hold: the level of its log, the resources whose changes are told.
+#
+# A server that is started again knows none of it, so it is asked again. Nothing here is asked for by ourselves.
+
+
+_LOG = logging.getLogger("holdall.upstream")
+_SET_LEVEL, _SUBSCRIBE, _UNSUBSCRIBE = "logging/setLevel", "resources/subscribe", "resources/unsubscribe"
+_SECONDS = 5.0  # a start is not to be held up by one of these
+_MOST_SUBSCRIPTIONS = 1000
+
+
+class Standing:
+    def __init__(self) -> None:
+        self._level: dict[str, Any] | None = None
+        self._subscribed: dict[str, dict[str, Any]] = {}
+
+    def granted(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """The server has agreed to this request."""
+        given = {name: value for name, value in (params or {}).items() if name != "_meta"}
+        uri = str(given.get("uri"))
+        if method == _SET_LEVEL:
+            self._level = given
+        elif method == _SUBSCRIBE and len(self._subscribed) < _MOST_SUBSCRIPTIONS:
+            self._subscribed[uri] = given
+        elif method == _UNSUBSCRIBE:
+            self._subscribed.pop(uri, None)
+
+    async def renew(self, session: Session) -> None:
+        """Ask again, of a server that has just greeted. One that does not agree any more is served all the same."""
+        if session.greeting.modern:  # there each request says for itself what it wants
+            return
+        wanted = [(_SET_LEVEL, self._level)] if self._level is not None else []
+        wanted += [(_SUBSCRIBE, one) for one in self._subscribed.values()]
+        for method, params in wanted:
+            try:
+                await session.request(session.call(method, seconds=_SECONDS), params)
+            except UpstreamFault as fault:
+                name = one_line(session.spec.name, 60)
+                _LOG.warning('MCP server "%s" was started again and does not take %s again: %s', name, method, fault)
+        session.answered = False  # whether it works is for others to find out
+
+
+# Keeps one server alive for as long as somebody uses it: who starts it, who owns it, when it may start again.
+#
+# A session and its channel belong to one task from beginning to end. That task is nobody's child: cancelling a
+# caller
+# does not touch it, and where it is cancelled itself it still ends the process.
+
+
+_LISTENED = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
+_AGAIN = 1.0  # seconds before it is listened to again
+_UNREADY = "was closed before it was ready"
+_SPARE = 1.0  # seconds more than the patience with a process, until its owner is ended too
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a connection needs of the world, and who it says it is."""
+
+    environment: Mapping[str, str] | None = field(default=None, repr=False)
+    identity: Identity = field(default_factory=lambda: Identity("holdall", holdall.__version__, {}))
+    bounds: Bounds = field(default_factory=Bounds)
+    patience: Patience = field(default_factory=Patience)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+class Keeper:
+    """`living` gives a session that works, or raises."""
+
+    def __init__(self, spec: ServerSpec, callbacks: Callbacks, means: Means, tools_changed: Callable[[], None]) -> None:
+        self.standing = Standing()
+        self._spec = spec
+        self._callbacks = callbacks
+        self._means = means
+        self._tools_changed = tools_changed
+        self._session: Session | None = None
+        self._starting: asyncio.Task[Session] | None = None
+        self._owner: asyncio.Task[None] | None = None
+        self._backoff = Backoff()
+        self._last: UpstreamFault | None = None
+        self._closed = False
+
+    @property
+    def session(self) -> Session | None:
+        """The one that lives now."""
+        return self._session if self._session is not None and not self._session.over.is_set() else None
+
+    async def living(self) -> Session:
+        if self._closed:
+            raise WrongUse(f'the connection to MCP server "{self._spec.name}" was closed.')
+        if (session := self.session) is not None:
+            return session
+        if self._starting is None or self._starting.done():
+            self._starting = shared(self._start())
+        try:
+            return await joined(self._starting)
+        except Ended:
+            raise UpstreamFault(self._spec.name, _UNREADY) from None
+
+    async def close(self) -> None:
+        self._closed = True
+        with anyio.CancelScope(shield=True):  # a caller that is cancelled must not leave a process behind
+            if self._starting is not None:
+                self._starting.cancel()
+            if self._session is not None:
+                self._session.end("was closed", again=False)
+            if self._owner is not None:
+                await self._end(self._owner)
+
+    async def _end(self, owner: "asyncio.Task[None]") -> None:
+        if self._session is None:
+            owner.cancel()  # it is still greeting
+        await asyncio.wait((owner,), timeout=self._means.patience.total + _SPARE)
+        if not owner.done():
+            owner.cancel()
+            await asyncio.wait((owner,), timeout=_SPARE)
+
+    # Starting
+
+    async def _start(self) -> Session:
+        if self._owner is not None:  # the old process is gone before there is a new one: it may hold a lock or a port
+            await asyncio.wait((self._owner,))
+        wait = self._backoff.wait(self._means.clock())
+        if wait > PATIENCE:
+            raise faults.resting(self._spec, self._last, wait)
+        if wait:
+            await self._means.sleep(wait)
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[Session] = loop.create_future()
+        self._session = None
+        self._owner = loop.create_task(self._own(ready))
+        self._session = await ready
+        return self._session
+
+    def _channel(self) -> HttpChannel | StdioChannel:
+        if isinstance(self._spec, HttpServer):
+            return HttpChannel(self._spec)
+        means = self._means
+        environment = os.environ if means.environment is None else means.environment
+        return StdioChannel(self._spec, environment=environment, bounds=means.bounds, patience=means.patience)
+
+    async def _own(self, ready: "asyncio.Future[Session]") -> None:
+        """One session with its channel, from start to end."""
+        session: Session | None = None
+        try:
+            async with self._channel() as channel:
+                session = Session(
+                    self._spec,
+                    channel,
+                    identity=self._means.identity,
+                    callbacks=self._callbacks,
+                    tools_changed=self._tools_changed,
+                )
+                try:
+                    await self._keep(session, ready)
+                finally:
+                    await session.close()
+        except Exception as problem:  # whatever the channel raises, a start or a session has failed
+            self._last = faults.not_started(self._spec, problem)
+            if not ready.done():
+                ready.set_exception(self._last)
+        finally:
+            if not ready.done():
+                ready.set_exception(UpstreamFault(self._spec.name, _UNREADY))
+            if not self._closed:
+                before = Backoff() if session is not None and session.answered else self._backoff
+                self._backoff = before.failed(self._means.clock())
+
+    async def _keep(self, session: Session, ready: "asyncio.Future[Session]") -> None:
+        try:
+            await session.open()
+            await self.standing.renew(session)
+        except UpstreamFault as fault:
+            self._last = fault
+            if not ready.done():
+                ready.set_exception(fault)  # before its process is ended: that may take a while
+            return
+        if ready.done():
+            return  # nobody waits for it any more
+        self._tools_changed()
+        ready.set_result(session)
+        listening = asyncio.get_running_loop().create_task(self._listen(session))
+        try:
+            await session.over.wait()
+            what, said = await session.why()
+            self._last = UpstreamFault(self._spec.name, what, said=said)
+        finally:
+            listening.cancel()
+            await asyncio.wait((listening,))
+
+    async def _listen(self, session: Session) -> None:
+        """From 2026-07-28 on a server says that its lists changed only to those who listen."""
+        wanted = {key: True for key, what in _LISTENED.items() if session.greeting.lists(what)}
+        while session.greeting.modern and wanted and not session.over.is_set():
+            try:
+                await session.request(session.call(LISTEN, seconds=float("inf")), {"notifications": wanted})
+            except UpstreamRefused:
+                return
+            except UpstreamFault:
+                pass
+            self._tools_changed()  # what it said in between is lost
+            await self._means.sleep(_AGAIN)

@@ -1,0 +1,410 @@
+"""The channel to a server that is a program: its process, its lines, and the streams that the SDK reads and writes."""
+
+import asyncio
+import atexit
+import math
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+
+from holdall.mcp.client import codec
+from holdall.mcp.client.sdk import SessionMessage, anyio, types
+from holdall.mcp.client.spec import StdioServer, without_secrets
+from holdall.text.escape import one_line
+
+# What a server writes on standard output, taken apart into the lines that can be messages and the rest.
+#
+# Pure, and linear however the bytes are cut into chunks. A line that does not begin like a message is never
+# gathered
+# in memory; of all such noise only the end is kept. This module reads no JSON.
+
+
+_SPACE = b" \t\r"
+_OPENERS = b"{["
+_TAIL = 2000
+
+
+class TooMuch(ValueError):
+    """More than a server can mean: the message says of what."""
+
+
+class Lines:
+    """`feed` chunks, get lines that begin like JSON. `reject` those that turn out to be none."""
+
+    def __init__(self, *, longest: int, noisiest: int) -> None:
+        self.noise = 0  # bytes since the last message
+        self.tail = b""  # the end of the noise
+        self._longest = longest
+        self._noisiest = noisiest
+        self._line = bytearray()
+        self._is_noise = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a line has begun like a message and has not ended yet."""
+        return bool(self._line)
+
+    def feed(self, chunk: bytes) -> Iterator[bytearray]:
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            self._take(chunk[start:end])
+            start = end + 1
+            self._is_noise = False
+            if self._line:
+                line, self._line = self._line, bytearray()
+                yield line
+        if start < len(chunk):
+            self._take(chunk[start:])
+
+    def accept(self) -> None:
+        """The last line was a message: the noise before it did no harm."""
+        self.noise = 0
+
+    def reject(self, head: bytes, size: int) -> None:
+        """A line of this size began like a message and was none."""
+        self._drop(head, size)
+
+    def _take(self, piece: bytes) -> None:
+        if not self._line and not self._is_noise:
+            piece = piece.lstrip(_SPACE)
+            if not piece:
+                return
+            self._is_noise = piece[0] not in _OPENERS
+        if self._is_noise:
+            self._drop(piece, len(piece))
+            return
+        self._line += piece
+        if len(self._line) > self._longest:
+            raise TooMuch(f"sent one message of more than {self._longest:,} bytes")
+
+    def _drop(self, piece: bytes, size: int) -> None:
+        self.noise += size + 1
+        self.tail = (self.tail + piece[-_TAIL:] + b"\n")[-_TAIL:]
+        if self.noise > self._noisiest:
+            raise TooMuch(f"wrote more than {self._noisiest:,} bytes on standard output that are no messages")
+
+
+# A server's process: its three pipes, and its end.
+#
+# It runs in a group of its own, so that what it started ends with it. It is ended by its own id and no other: first
+# its
+# standard input is closed, then it is asked, then it is killed. Nothing here reads a message.
+
+
+_STDERR_TAIL = 4000
+_LOOK_AGAIN = 0.02  # seconds between two looks whether what it started has gone too: nobody tells us
+_DRAIN = 0.25  # seconds in which the rest of its output is read after its end
+_NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+_living: set[tuple[int, int]] = set()  # who started it, and its id
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds that a process has after each of the three ways to end it."""
+
+    after_closing: float = 1.0
+    after_asking: float = 1.0
+    after_killing: float = 1.0
+
+    @property
+    def total(self) -> float:
+        return self.after_closing + self.after_asking + self.after_killing
+
+
+class Child(asyncio.SubprocessProtocol):
+    """Made by `start`. What it writes is handed to `hear` as it comes; `silent` is called at the end of it."""
+
+    def __init__(self, hear: Callable[[bytes], None], silent: Callable[[], None]) -> None:
+        self._hear = hear
+        self._silent = silent
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._tail = b""
+        loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[int] = loop.create_future()
+        self._said_all: asyncio.Future[None] = loop.create_future()
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    @property
+    def pid(self) -> int:
+        return self._transport.get_pid() if self._transport is not None else 0
+
+    @property
+    def said(self) -> str:
+        """The end of what it wrote on standard error."""
+        return self._tail.decode("utf-8", "replace")
+
+    def write(self, data: bytes) -> None:
+        """Raises BrokenPipeError where nobody can read it any more."""
+        pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
+        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing() or self.exited.done():
+            raise BrokenPipeError("the server's standard input is closed")
+        pipe.write(data)
+
+    async def writable(self) -> None:
+        """Until it has read most of what was written to it."""
+        await self._writable.wait()
+
+    async def last_words(self, seconds: float) -> int | None:
+        """Its exit code, when that and all of its standard error are there, or after these seconds."""
+        await asyncio.wait((self.exited, self._said_all), timeout=seconds)
+        return self.exited.result() if self.exited.done() else None
+
+    async def end(self, patience: Patience) -> None:
+        """It and what it started are gone when this returns, unless the kernel itself holds them."""
+        try:
+            self._close_input()
+            if await self._gone(patience.after_closing):
+                return
+            self._signal(signal.SIGTERM)
+            if await self._gone(patience.after_asking):
+                return
+            self._signal(signal.SIGKILL)
+            await self._gone(patience.after_killing)
+        finally:  # also where this was cancelled in between
+            self._signal(signal.SIGKILL)
+            if self._transport is not None:
+                self._transport.close()
+
+    # The protocol of asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.SubprocessTransport):
+            self._transport = transport
+            _living.add((os.getpid(), transport.get_pid()))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self._hear(data)
+        else:
+            self._tail = (self._tail + data[-_STDERR_TAIL:])[-_STDERR_TAIL:]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's names
+        if fd == 1:
+            self._silent()
+        elif fd == 2 and not self._said_all.done():
+            self._said_all.set_result(None)
+        elif fd == 0:
+            self._writable.set()  # whoever waits is to see that the pipe is closed
+
+    def process_exited(self) -> None:
+        code = self._transport.get_returncode() if self._transport is not None else None
+        if not self.exited.done():
+            self.exited.set_result(-1 if code is None else code)
+        self._writable.set()
+        # What it started may hold its standard output open for ever; what it wrote itself is in the pipe by now.
+        asyncio.get_running_loop().call_later(_DRAIN, self._silent)
+        if not self._group_lives():
+            _living.discard((os.getpid(), self.pid))
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # Its end
+
+    def _close_input(self) -> None:
+        pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
+        if pipe is not None:
+            pipe.close()  # after what was written has been read; who does not read is asked next
+
+    async def _gone(self, seconds: float) -> bool:
+        until = asyncio.get_running_loop().time() + seconds
+        await asyncio.wait((self.exited,), timeout=seconds)
+        if not self.exited.done():
+            return False
+        while self._group_lives():
+            if asyncio.get_running_loop().time() >= until:
+                return False
+            await asyncio.sleep(_LOOK_AGAIN)
+        _living.discard((os.getpid(), self.pid))
+        return True
+
+    def _group_lives(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def _signal(self, number: int) -> None:
+        if (os.getpid(), self.pid) in _living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+
+async def start(
+    spec: StdioServer,
+    *,
+    environment: Mapping[str, str],
+    hear: Callable[[bytes], None],
+    silent: Callable[[], None],
+) -> Child:
+    """Raises OSError where it cannot be started."""
+    inherited = environment if spec.inherits else {key: environment[key] for key in _NEEDED if key in environment}
+    _, child = await asyncio.get_running_loop().subprocess_exec(
+        lambda: Child(hear, silent),
+        spec.command,
+        *spec.arguments,
+        env={**inherited, **spec.environment},
+        cwd=spec.cwd,
+        start_new_session=True,
+    )
+    return child
+
+
+@atexit.register
+def _end_all() -> None:  # pragma: no cover - runs when the interpreter ends
+    """A loop that was stopped without closing anything leaves processes behind: not past the end of this one."""
+    for starter, pid in _living:
+        if starter == os.getpid():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+
+# The channel to a server that is a program: its process, its lines, and the streams that the SDK reads and writes.
+#
+# Noise between the messages is counted and dropped. A server that floods, or whose one message never ends, is cut
+# off
+# here, so that it costs nobody else their time or memory.
+
+
+_LAST_WORDS = 0.5  # seconds to learn the exit code once the pipe is closed
+_SHOWN = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a server may send: one message, and bytes between two messages that are none."""
+
+    message_bytes: int = 256 * 1024 * 1024
+    noise_bytes: int = 16 * 1024 * 1024
+    ping_seconds: float = 5.0  # after a missed deadline it has so long to show that it lives
+
+
+class StdioChannel:
+    """`async with StdioChannel(...) as channel`: started on entering, ended on leaving, whatever happens in between."""
+
+    def __init__(
+        self, spec: StdioServer, *, environment: Mapping[str, str], bounds: Bounds, patience: Patience
+    ) -> None:
+        self.heard = 0  # chunks: whether it says anything at all
+        self.kept = codec.Kept()
+        self._spec = spec
+        self._environment = environment
+        self._patience = patience
+        self._lines = Lines(longest=bounds.message_bytes, noisiest=bounds.noise_bytes)
+        self._child: Child | None = None
+        self._fault = ""
+        # Unbounded, and short all the same: the SDK takes messages out without waiting for anything.
+        self._inbox, self.read = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+        self.write = _Writer(self)
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child is not None else None
+
+    async def __aenter__(self) -> "StdioChannel":
+        try:
+            self._child = await start(
+                self._spec, environment=self._environment, hear=self._hear, silent=self._inbox.close
+            )
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._child is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._child.end(self._patience)
+        finally:
+            self._close()
+
+    async def why(self) -> tuple[str, str]:
+        """How it ended, in words that follow the server's name, and the end of its standard error."""
+        code = await self._child.last_words(_LAST_WORDS) if self._child is not None else None
+        if self._fault:
+            return self._fault, self.said()
+        if code is None:
+            what = "closed its standard output"
+        elif code < 0:
+            what = f"was killed by signal {-code}"
+        else:
+            what = f"ended with exit code {code}"
+        return what + (" in the middle of a message" if self._lines.unfinished else ""), self.said()
+
+    def said(self) -> str:
+        """Standard error, or what came on standard output and was no message, where there was no other word."""
+        words = self._child.said.strip() if self._child is not None else ""
+        words = words or self._lines.tail.decode("utf-8", "replace").strip()
+        return one_line(without_secrets(words, self._spec)[-_SHOWN:], _SHOWN)
+
+    async def send(self, message: SessionMessage) -> None:
+        child = self._child
+        if child is None:
+            raise anyio.ClosedResourceError
+        try:
+            child.write(codec.encode(message.message))
+        except BrokenPipeError as problem:
+            raise anyio.ClosedResourceError from problem
+        if isinstance(message.message, types.JSONRPCRequest):
+            # A request waits until the one before it was read. A notification does not: that a call was cancelled
+            # has to leave us at once, also where the server reads nothing.
+            await child.writable()
+
+    def _hear(self, chunk: bytes) -> None:
+        if self._fault:
+            return
+        self.heard += 1
+        try:
+            for line in self._lines.feed(chunk):
+                head, size = bytes(line[:_SHOWN]), len(line)
+                messages = codec.decode(line, self.kept)
+                if not messages:
+                    self._lines.reject(head, size)
+                    continue
+                self._lines.accept()
+                for message in messages:
+                    self._inbox.send_nowait(SessionMessage(message))
+        except TooMuch as problem:
+            self._fault = str(problem)
+            self._inbox.close()
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass  # nobody reads any more: its end is on the way
+
+    def _close(self) -> None:
+        self._inbox.close()
+        self.read.close()
+
+
+class _Writer:
+    """The side of the channel that the SDK writes to."""
+
+    def __init__(self, channel: StdioChannel) -> None:
+        self._channel = channel
+        self._closed = False
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if self._closed:
+            raise anyio.ClosedResourceError
+        await self._channel.send(item)
+
+    async def aclose(self) -> None:
+        self._closed = True
+
+    async def __aenter__(self) -> "_Writer":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

@@ -1,0 +1,432 @@
+"""One living connection to a server, from its greeting to its end: what it sends goes to the call that it belongs to,
+and a request that gets no result ends in one error that names the way out.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, cast
+
+from holdall.mcp.client import codec
+from holdall.mcp.client.codec import Kept, plain
+from holdall.mcp.client.greeting import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
+from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, Mailbox, Trouble
+from holdall.mcp.client.sdk import (
+    SUBSCRIPTION_ID_META_KEY,
+    CallOptions,
+    DispatchContext,
+    JSONRPCDispatcher,
+    MCPError,
+    TransportContext,
+    types,
+)
+from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
+from holdall.text.escape import one_line
+from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused, WrongUse
+
+# The one error in which a request ends that was not answered with a result, in words that name the way out.
+
+
+_CLOSED = "Connection closed"  # what the SDK says to requests that are under way when the stream ends
+_CUT = "SSE stream "  # how its words begin for an answer that ended too early
+_MADE_BY_HTTP = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
+_SOON = 1.0
+_UNKNOWN = "What this call has done is not known."
+_AGAIN = " The next one starts it again."
+
+
+class Broken(Protocol):
+    """A session that may be over."""
+
+    spec: ServerSpec
+    over: asyncio.Event
+    again: bool
+
+    async def why(self) -> tuple[str, str]:
+        """How it ended, in words that follow the server's name, and the end of its standard error."""
+        ...
+
+    def said(self) -> str:
+        """The end of its standard error so far."""
+        ...
+
+
+async def fault_of(session: Broken, call: Call, refusal: MCPError) -> UpstreamFault:
+    name, shown = session.spec.name, one_line(call.name, 60)
+    is_http = isinstance(session.spec, HttpServer)
+    if refusal.data is codec.GARBLED:
+        return UpstreamFault(name, f'answered "{shown}" with {refusal.message}', said=session.said())
+    if (trouble := call.trouble) is not None and refusal.message in _MADE_BY_HTTP:
+        return UpstreamFault(name, trouble.what, way_out=_http_way_out(trouble, session.spec))
+    if refusal.code == types.CONNECTION_CLOSED and refusal.message == _CLOSED and await _is_over(session):
+        what, said = await session.why()
+        way_out = _UNKNOWN + (_AGAIN if session.again else "")
+        return UpstreamFault(name, f'{what} while "{shown}" ran', said=said, way_out=way_out)
+    if refusal.code == types.CONNECTION_CLOSED and refusal.message.startswith(_CUT) and is_http:
+        return UpstreamFault(name, f'broke off its answer to "{shown}" ({one_line(refusal.message, 80)})')
+    reason = one_line(without_secrets(refusal.message[:2000], session.spec), 300)
+    what = f'refused "{shown}": {reason} (code {refusal.code})'
+    return UpstreamRefused(name, what, code=refusal.code, reason=refusal.message, data=refusal.data)
+
+
+async def not_ready(session: Broken, call: Call, refusal: MCPError) -> UpstreamFault:
+    """The same for a greeting."""
+    if refusal.code == types.CONNECTION_CLOSED and refusal.message == _CLOSED and await _is_over(session):
+        what, said = await session.why()
+        return UpstreamFault(
+            session.spec.name, f"{what} before it was ready", said=said, way_out=_start_way_out(session.spec)
+        )
+    return await fault_of(session, call, refusal)
+
+
+def silent(session: Broken) -> UpstreamOverdue:
+    """No greeting came."""
+    seconds = session.spec.start_seconds
+    way_out = f"Check that {session.spec.shown} speaks MCP, or raise its start_timeout_seconds."
+    what = f"did not answer the greeting within {seconds:g} s"
+    return UpstreamOverdue(session.spec.name, what, said=session.said(), way_out=way_out)
+
+
+def overdue(session: Broken, call: Call) -> UpstreamOverdue:
+    what = f'did not answer "{one_line(call.name, 60)}" within {call.seconds:g} s, and reported no progress'
+    way_out = "It was told to stop; what it has done until then is not known. A longer deadline can be given."
+    return UpstreamOverdue(session.spec.name, what, said=session.said(), way_out=way_out)
+
+
+def not_started(spec: ServerSpec, problem: Exception) -> UpstreamFault:
+    """The channel itself could not be opened."""
+    where = f" in {spec.source}" if spec.source else ""
+    if isinstance(problem, OSError) and isinstance(spec, StdioServer):
+        if isinstance(problem, FileNotFoundError) and problem.filename == spec.cwd:
+            return UpstreamFault(spec.name, "has a working folder that does not exist", way_out=f"Correct cwd{where}.")
+        way_out = f"Install it, or correct its command{where}."
+        if " " in spec.command.strip() and not spec.arguments:
+            way_out = f"Its command{where} has spaces in it: what follows the program belongs into args."
+        return UpstreamFault(
+            spec.name, f"cannot be started: {spec.shown}: {problem.strerror or 'failed'}", way_out=way_out
+        )
+    first: BaseException = problem
+    while isinstance(first, BaseExceptionGroup):  # the SDK's tasks fail together
+        first = cast("BaseExceptionGroup[BaseException]", first).exceptions[0]
+    words = one_line(without_secrets(str(first), spec), 120)
+    return UpstreamFault(spec.name, f"failed ({type(first).__name__}: {words})")
+
+
+def resting(spec: ServerSpec, last: UpstreamFault | None, seconds: float) -> UpstreamFault:
+    """It failed too often to be started for this call."""
+    what = last.what if last is not None else "failed"
+    said = last.said if last is not None else ""
+    way_out = f"It failed several times in a row and is started again in {seconds:.0f} s, with the next call."
+    return UpstreamFault(spec.name, what, said=said, way_out=way_out)
+
+
+async def _is_over(session: Broken) -> bool:
+    """A server may send the same words as the SDK; then it is not over."""
+    try:
+        await asyncio.wait_for(session.over.wait(), _SOON)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _start_way_out(spec: ServerSpec) -> str:
+    return f"Run {spec.shown} in a terminal to see what it needs." if isinstance(spec, StdioServer) else ""
+
+
+def _http_way_out(trouble: Trouble, spec: ServerSpec) -> str:
+    if trouble.sent:
+        return _UNKNOWN
+    if trouble.status in (401, 403, 407):
+        return f"Check its headers{' in ' + spec.source if spec.source else ''}."
+    return "Check that it runs, and its url." if trouble.status in (0, 404) else ""
+
+
+# What a server sends by itself, and to whom it goes: a call that is under way, or whoever keeps the connection.
+#
+# Nothing is looked into further than it takes to find the receiver, and nothing is answered here but `ping`.
+
+
+PROGRESS = "notifications/progress"
+TOOLS_CHANGED = "notifications/tools/list_changed"
+# The SDK has acted on the one, and the other only says that we are listened to.
+_NOT_HANDED_ON = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
+
+
+class Inbox:
+    """`calls` are those under way, by number. `stream` is where the SDK reads from."""
+
+    def __init__(self, stream: object, callbacks: Callbacks, tools_changed: Callable[[], None]) -> None:
+        self.calls: dict[int, Call] = {}
+        self._stream = stream
+        self._callbacks = callbacks
+        self._tools_changed = tools_changed
+        self._mailbox = Mailbox()
+
+    def close(self) -> None:
+        self._mailbox.close()
+
+    def noted(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        """Every notification, in the order of the wire. True: the SDK need not do anything more with it."""
+        given = dict(params or {})
+        if method == PROGRESS:
+            if (call := self.calls.get(_number(given.get("progressToken")))) is not None:
+                call.progressed(given)
+            return True
+        if method == TOOLS_CHANGED:
+            self._tools_changed()
+        if method not in _NOT_HANDED_ON:
+            self._hand_on(method, given)
+        return True
+
+    async def asked(
+        self, _context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """A request of the server's: `sampling/createMessage`, `elicitation/create`, `roots/list`, or one to come."""
+        if method == "ping":
+            return {}
+        call = self._mine(CURRENT.get())
+        own = call.callbacks.ask if call is not None and call.callbacks is not None else None
+        ask = own or self._callbacks.ask
+        if ask is None:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", method)
+        try:
+            return await ask(method, dict(params or {}))
+        except Declined as refusal:
+            raise MCPError(refusal.code, refusal.message, refusal.data) from refusal
+
+    async def unexpected(
+        self, _context: DispatchContext[TransportContext], _method: str, _params: Mapping[str, Any] | None
+    ) -> None:
+        """For notifications that nobody took. There are none: `noted` has taken them all."""
+
+    def _hand_on(self, method: str, params: dict[str, Any]) -> None:
+        call = self._receiver(params)
+        if call is not None and call.callbacks is not None and (own := call.callbacks.notify) is not None:
+            call.mailbox.put(lambda: own(method, params))
+        elif (notify := self._callbacks.notify) is not None:
+            self._mailbox.put(lambda: notify(method, params))
+
+    def _receiver(self, params: Mapping[str, Any]) -> Call | None:
+        meta = params.get("_meta")
+        if isinstance(meta, Mapping):
+            number = _number(cast("Mapping[str, Any]", meta).get(SUBSCRIPTION_ID_META_KEY))
+            if number in self.calls:
+                return self.calls[number]
+        context = getattr(self._stream, "last_context", None)  # only HTTP has one
+        return self._mine(context.get(CURRENT)) if context is not None else None
+
+    def _mine(self, call: Call | None) -> Call | None:
+        """A task that asks one server may itself run for the call of another."""
+        return call if call is not None and self.calls.get(call.number) is call else None
+
+
+def _number(value: object) -> int:
+    """A token or id as the number that it was sent as: some servers give it back as text. 0 is no call's."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value[:18])
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+# One living connection to a server, from its greeting to its end.
+#
+# Results are handed on as they came and not checked against any schema. A session is never repaired: when it is
+# over,
+# whoever keeps the connection opens another.
+
+
+LISTEN = "subscriptions/listen"
+_FINAL = (0, 401, 403, 407)  # no connection, or no permission: the other era would not help
+
+
+class Channel(Protocol):
+    """The way to a server: the streams that the SDK reads and writes, and how they ended."""
+
+    read: Any
+    write: Any
+
+    @property
+    def kept(self) -> Kept:
+        """What is known of replies beside what the SDK carries; whoever takes one removes it."""
+        ...
+
+    @property
+    def heard(self) -> int:
+        """Grows when the server says anything."""
+        ...
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, where it is one of ours."""
+        ...
+
+    async def why(self) -> tuple[str, str]:
+        """How it ended, in words that follow the server's name, and the end of its standard error."""
+        ...
+
+    def said(self) -> str:
+        """The end of its standard error so far, where it has one."""
+        ...
+
+
+class Session:
+    """`open` and `close` are called by the task that owns the channel; all else by anybody in the same loop."""
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        channel: Channel,
+        *,
+        identity: Identity,
+        callbacks: Callbacks,
+        tools_changed: Callable[[], None],
+    ) -> None:
+        self.spec = spec
+        self.channel = channel
+        self.greeting = Greeting("", {})
+        self.over = asyncio.Event()
+        self.again = True  # whether it is started again with the next call
+        self.answered = False  # whether any request was, after the greeting
+        self._ended = ""  # why we ended it ourselves
+        self._identity = identity
+        self._inbox = Inbox(channel.read, callbacks, tools_changed)
+        self._dispatcher: JSONRPCDispatcher[TransportContext] = JSONRPCDispatcher(channel.read, channel.write)
+        self._driver: asyncio.Task[None] | None = None
+        self._last = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return any(call.method != LISTEN for call in self._inbox.calls.values())
+
+    async def open(self) -> None:
+        """Raises UpstreamFault where no greeting comes about."""
+        reading = _Started()
+        self._driver = asyncio.get_running_loop().create_task(self._drive(reading))
+        try:
+            async with asyncio.timeout(self.spec.start_seconds):
+                await reading.event.wait()  # the SDK takes no requests before
+                self.greeting = await greet(self._send_greeting, self._identity, self.spec.revision)
+        except MCPError as refusal:
+            raise await not_ready(self, self.call("initialize", seconds=math.inf), refusal) from refusal
+        except NoCommonRevision as problem:
+            raise UpstreamFault(self.spec.name, str(problem)) from problem
+        except TimeoutError as problem:
+            raise silent(self) from problem
+        if not self.greeting.modern:
+            await self.tell(INITIALIZED)
+
+    async def close(self) -> None:
+        self.over.set()
+        if self._driver is not None:
+            self._driver.cancel()
+            await asyncio.wait((self._driver,))
+        self._inbox.close()
+
+    def end(self, why: str, *, again: bool = True) -> None:
+        """End it from here, for a reason in words that follow the server's name."""
+        self._ended = self._ended or why
+        self.again = again
+        self.over.set()
+
+    def call(self, method: str, *, seconds: float, **options: Any) -> Call:
+        self._last += 1
+        return Call(self._last, method, seconds=seconds, **options)
+
+    async def request(
+        self, call: Call, params: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The result as it came. Raises UpstreamFault in all other cases, and WrongUse for what is no JSON."""
+        given = dict(params or {})
+        _check(given, call)
+        given["_meta"] = {**(given.get("_meta") or {}), "progressToken": call.number}
+        given, stamps = stamped(self.greeting.revision, self._identity, call.method, given)
+        try:
+            async with asyncio.timeout(None if math.isinf(call.seconds) else call.seconds) as call.limit:
+                result = await self._exchange(call, given, {**stamps, **(headers or {})})
+        except TimeoutError as problem:
+            raise overdue(self, call) from problem
+        except MCPError as refusal:
+            await call.mailbox.drained()
+            raise await fault_of(self, call, refusal) from refusal
+        finally:
+            call.limit = None
+        self.answered = True
+        await call.mailbox.drained()
+        return result
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """A notification. One that cannot be delivered is dropped, as the protocol has it."""
+        given, headers = stamped(self.greeting.revision, self._identity, method, params)
+        await self._dispatcher.notify(method, given or None, {"headers": headers})
+
+    async def why(self) -> tuple[str, str]:
+        return (self._ended, self.said()) if self._ended else await self.channel.why()
+
+    def said(self) -> str:
+        return self.channel.said()
+
+    async def _exchange(
+        self, call: Call, params: dict[str, Any], headers: Mapping[str, str], *, may_cancel: bool = True
+    ) -> dict[str, Any]:
+        """A cancellation of the caller, which its deadline is too, reaches the server from here."""
+        options: CallOptions = {
+            "request_id": call.number,
+            "headers": dict(headers),
+            "cancel_on_abandon": may_cancel,
+        }
+        self._inbox.calls[call.number] = call
+        token = CURRENT.set(call)
+        try:
+            found = await self._dispatcher.send_raw_request(call.method, params, options)
+            # The SDK holds on to a message until the next one comes; this may be a large one.
+            result = dict(found)
+            found.clear()
+            if call.large is not None:
+                result, call.large = call.large, None
+            elif str(call.number) in self.channel.kept.large:
+                self.channel.kept.large.discard(str(call.number))
+            else:
+                return self.channel.kept.take(call.number, result)
+            return result if call.takes_large else plain(result)
+        except asyncio.CancelledError:
+            call.mailbox.close()
+            raise
+        finally:
+            CURRENT.reset(token)
+            del self._inbox.calls[call.number]
+
+    async def _send_greeting(self, method: str, params: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+        call = self.call(method, seconds=math.inf)
+        try:
+            return await self._exchange(call, params, headers, may_cancel=False)  # the protocol forbids it
+        except MCPError as refusal:
+            if call.trouble is not None and (call.trouble.status in _FINAL or method == "initialize"):
+                raise await not_ready(self, call, refusal) from refusal
+            raise
+
+    async def _drive(self, reading: "_Started") -> None:
+        inbox = self._inbox
+        try:
+            await self._dispatcher.run(inbox.asked, inbox.unexpected, inbox.noted, task_status=reading)
+        finally:
+            self.over.set()
+            reading.event.set()
+
+
+class _Started:
+    """How the SDK says that it reads."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def started(self, value: None = None) -> None:  # noqa: ARG002 - the SDK's names
+        self.event.set()
+
+
+def _check(params: Mapping[str, Any], call: Call) -> None:
+    """Here, because the SDK would find out in a task of its own, and take the whole connection down with it."""
+    try:
+        json.dumps(params, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise WrongUse(f'the arguments of "{one_line(call.name, 60)}" cannot be written as JSON: {problem}.') from None

@@ -1,0 +1,475 @@
+"""What is known of an MCP server before it is started: from an `mcp.json`, in the form that the clients share, or from a
+plain command. Frozen data; its text forms never show a secret. Nothing is started here.
+"""
+
+import difflib
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from json import JSONDecodeError
+from typing import Any, Literal, TypeVar, cast
+from urllib.parse import urlsplit
+
+from holdall.text.escape import one_line
+from holdall.values.errors import BadServer, WrongUse
+
+# JSON as people write it by hand: with comments and commas too many, as some editors allow in their files.
+#
+# It only blanks out what JSON does not know, so that line and column of an error stay true.
+
+
+# A text is matched first: what looks like a comment inside it is none.
+_PIECES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMAS = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
+_VISIBLE = re.compile(r"[^\n]")
+_MARK = "\ufeff"  # some editors put it before everything else
+
+
+class DuplicateKey(ValueError):
+    """The same key twice in one object: one of the two would be lost without a word."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"the key {key[:100]!r} stands twice in the same object")
+
+
+def parse_jsonc(text: str) -> Any:
+    """Raises DuplicateKey, json.JSONDecodeError or RecursionError."""
+    text = _unmarked(text)
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError:
+        return json.loads(_COMMAS.sub(_blank, _PIECES.sub(_blank, text)), object_pairs_hook=_once)
+
+
+def blanked(text: str) -> str:
+    """The same text with spaces in place of comments and of a mark at its start: every position stays."""
+    return _PIECES.sub(_blank, _unmarked(text))
+
+
+def _unmarked(text: str) -> str:
+    return f" {text[1:]}" if text.startswith(_MARK) else text
+
+
+def _blank(match: re.Match[str]) -> str:
+    piece = match[0]
+    return piece if piece.startswith('"') else _VISIBLE.sub(" ", piece)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise DuplicateKey(key)
+        found[key] = value
+    return found
+
+
+# `${NAME}` in the configuration of a server, replaced from the environment. Pure: the environment is handed in.
+#
+# `${NAME}`, `${env:NAME}` and `${NAME:-default}` are known. Other forms belong to editors, which ask a person or
+# know
+# a folder; they are refused rather than passed on as they stand.
+
+
+_PLACE = re.compile(r"\$\{([^}]*)\}")
+_NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+class Unexpanded(ValueError):
+    """`near` is a variable that there is, where one has nearly that name."""
+
+    def __init__(self, rule: str, near: str = "") -> None:
+        self.rule = rule
+        self.near = near
+        super().__init__(rule)
+
+
+def expand(text: str, environment: Mapping[str, str]) -> str:
+    """Every place is replaced once: what a variable holds is not looked at again."""
+    return _PLACE.sub(lambda match: _value(match[1], environment), text)
+
+
+def _value(inside: str, environment: Mapping[str, str]) -> str:
+    match = _NAME.fullmatch(inside)
+    if match is None:
+        raise Unexpanded(f"holds ${{{inside[:40]}}}, and only variables of the environment, ${{NAME}}, are known")
+    name, default = match[1], match[2]
+    if name in environment:
+        return environment[name]
+    if default is not None:
+        return default
+    near = difflib.get_close_matches(name, environment, n=1, cutoff=0.8)
+    raise Unexpanded(f"needs the variable {name}, which the environment does not have", near[0] if near else "")
+
+
+# The rules that one value of a server's configuration must keep.
+#
+# A complaint names file, key and rule, never the value.
+
+
+_NEAR = 0.85
+_LONGEST_NAME = 100
+_MOST_SECONDS = 7 * 24 * 3600.0
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # a header's name, as HTTP has it
+_VISIBLE_ASCII = re.compile(r"[\x20-\x7e]*")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A key in a file."""
+
+    source: str
+    key: str
+
+    @property
+    def last(self) -> str:
+        return self.key.rpartition(".")[2]
+
+    def at(self, key: str) -> "Place":
+        return Place(self.source, f"{self.key}.{key}")
+
+    def wrong(self, rule: str) -> BadServer:
+        return BadServer(self.source, self.key, rule)
+
+    def table(self, value: object) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.wrong("must be an object")
+        return cast("dict[str, Any]", value)
+
+    def items(self, value: object) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.wrong("must be a list of texts")
+        return cast("list[Any]", value)
+
+    def switch(self, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise self.wrong("must be true or false")
+        return value
+
+    def seconds(self, about: Mapping[str, Any], default: float) -> float:
+        value = about.get(self.last, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
+            raise self.wrong(f"must be a number of seconds, more than 0 and at most {_MOST_SECONDS:,.0f}")
+        return float(value)
+
+    def one_of(self, about: Mapping[str, Any], known: Sequence[_T]) -> _T:
+        value = about.get(self.last, known[0])
+        if value not in known:
+            raise self.wrong(f"must be one of {', '.join(map(repr, known))}")
+        return value
+
+    def expanded(self, value: object, environment: Mapping[str, str]) -> str:
+        if not isinstance(value, str):
+            raise self.wrong("must be a text")
+        try:
+            text = expand(value, environment)
+        except Unexpanded as problem:
+            raise BadServer(self.source, self.key, problem.rule, near=problem.near) from None
+        if "\0" in text:
+            raise self.wrong("holds the character NUL")
+        return text
+
+
+def nearest(given: Iterable[str], known: Iterable[str]) -> str:
+    """The known key that one of the given ones nearly is."""
+    by_case = {key.lower(): key for key in known}
+    for key in given:
+        if match := difflib.get_close_matches(str(key).lower(), by_case, n=1, cutoff=_NEAR):
+            return by_case[match[0]]
+    return ""
+
+
+def check_name(text: str, place: Place) -> None:
+    if not text.strip() or len(text) > _LONGEST_NAME or not text.isprintable():
+        raise place.wrong(f"is no name: it must have 1 to {_LONGEST_NAME} visible characters")
+
+
+def check_variable(key: str, _value: str, place: Place) -> None:
+    if not key or "=" in key or "\0" in key:
+        raise place.wrong("is no name of a variable")
+
+
+def check_header(key: str, value: str, place: Place) -> None:
+    if not _TOKEN.fullmatch(key):
+        raise place.wrong("is no name of a header")
+    if not _VISIBLE_ASCII.fullmatch(value):
+        raise place.wrong("may hold visible ASCII characters only")
+
+
+def check_url(text: str, place: Place) -> None:
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not fit, or a port that is no number
+        valid = False
+    if not valid or not text.isprintable() or " " in text:
+        raise place.wrong("must be a URL that begins with http:// or https://")
+
+
+# What is known of an MCP server before it is started. Frozen data; its text forms never show a secret.
+
+
+Revision = Literal["auto", "handshake", "2026-07-28"]
+CALL_SECONDS = 600.0  # without an answer and without progress
+START_SECONDS = 60.0  # a first `npx` or `uvx` fetches packages before it answers
+_LEAST_SECRET = 4  # a shorter value hides more of a message than it protects
+_MASK = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A program that speaks over its standard input and output."""
+
+    name: str
+    command: str
+    arguments: tuple[str, ...] = field(default=(), repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: str | None = None
+    inherits: bool = False  # the whole environment of this process, or only what every program needs
+    call_seconds: float = CALL_SECONDS
+    start_seconds: float = START_SECONDS
+    revision: Revision = "auto"
+    source: str = ""  # the file that names it
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # keys that are not known here
+
+    @property
+    def shown(self) -> str:
+        """Its command by name: arguments may hold passwords."""
+        return one_line(os.path.basename(self.command) or self.command, 60)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(self.environment.values())
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server behind a URL that speaks streamable HTTP."""
+
+    name: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    call_seconds: float = CALL_SECONDS
+    start_seconds: float = START_SECONDS
+    revision: Revision = "auto"
+    source: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+    @property
+    def shown(self) -> str:
+        """Its URL without user, password and query, which may be keys."""
+        parts = urlsplit(self.url)
+        port = f":{parts.port}" if parts.port else ""
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return one_line(f"{parts.scheme}://{host}{port}{parts.path}", 120)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        parts = urlsplit(self.url)
+        bare = tuple(value.partition(" ")[2] for value in self.headers.values())  # of "Bearer TOKEN" the token
+        return (*self.headers.values(), *bare, parts.password or "", parts.query)
+
+
+ServerSpec = StdioServer | HttpServer
+
+
+def without_secrets(text: str, spec: ServerSpec) -> str:
+    """What a server says may repeat what it was given; that is masked wherever the text goes."""
+    for secret in sorted(spec.secrets, key=len, reverse=True):
+        if len(secret) >= _LEAST_SECRET:
+            text = text.replace(secret, _MASK)
+    return text
+
+
+# The servers that an `mcp.json` names, in the form that the clients share, or one from a plain command.
+#
+#     {"mcpServers": {"files": {"command": "npx", "args": ["-y", "…"], "env": {"KEY": "${KEY}"}, "cwd": "…"},
+#                     "search": {"type": "http", "url": "https://…", "headers": {"Authorization": "Bearer
+# ${TOKEN}"}}}}
+#
+# `servers` is the same as `mcpServers`. Keys that are unknown here are kept and warned about, for other clients
+# have
+# more; one that is nearly a known key is an error. Nothing is started, and no message repeats a value.
+
+
+_TABLES = ("mcpServers", "servers")
+_LARGEST_FILE = 1024 * 1024
+_STDIO, _HTTP = {"command", "args", "env", "cwd"}, {"url", "headers"}
+_BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision"}
+_KNOWN = sorted(_STDIO | _HTTP | _BOTH)
+_TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
+_REVISIONS: tuple[Revision, ...] = ("auto", "handshake", "2026-07-28")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Those that are switched on, in the order of the file, and what should be said to whoever wrote it."""
+
+    servers: tuple[ServerSpec, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def load(path: str, *, environment: Mapping[str, str] | None = None, inherits: bool = False) -> Configured:
+    """`environment` is where `${NAME}` is looked up; `inherits` gives all of it to every server."""
+    return parse_servers(_read(path), source=path, environment=environment, inherits=inherits)
+
+
+def parse_servers(
+    text: str, *, source: str, environment: Mapping[str, str] | None = None, inherits: bool = False
+) -> Configured:
+    env = os.environ if environment is None else environment
+    try:
+        document = parse_jsonc(text)
+    except DuplicateKey as problem:
+        raise BadServer(source, repr(problem.key), "stands twice in the same object") from problem
+    except JSONDecodeError as problem:
+        where = f"line {problem.lineno}, column {problem.colno}"
+        raise BadServer(source, where, f"is not JSON: {problem.msg}") from problem
+    except (RecursionError, ValueError) as problem:  # also a number of more digits than Python reads
+        raise BadServer(source, "the file", "is nested too deeply, or has a number that is too long") from problem
+    return _Reading(source, env, inherits).document(document)
+
+
+def from_command(words: Sequence[str], *, name: str = "", inherits: bool = True) -> StdioServer:
+    """`holdall gateway -- COMMAND…`: the environment was set by whoever started this process, for that command."""
+    if not words or not words[0].strip():
+        raise WrongUse("a server needs a command, as in: -- npx -y @modelcontextprotocol/server-everything")
+    if any("\0" in word for word in words):
+        raise WrongUse("a command cannot hold the character NUL.")
+    shown = name or os.path.basename(words[0].rstrip("/")) or "server"
+    return StdioServer(shown, words[0], tuple(words[1:]), inherits=inherits, source="the command line")
+
+
+def _read(path: str) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as problem:
+        raise WrongUse(f"the file {path} cannot be read: {problem.strerror}.") from problem
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise WrongUse(f"{path} is not a regular file.")
+        if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
+            raise WrongUse(
+                f"anybody can write to {path}, or it belongs to somebody else, and it names commands to start; so it "
+                f"is not read. Close it with: chmod o-w {path}"
+            )
+        if about.st_size > _LARGEST_FILE:
+            raise WrongUse(f"{path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read.")
+        return os.read(descriptor, _LARGEST_FILE).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise WrongUse(f"{path} is not UTF-8 (byte {problem.start}).") from problem
+    finally:
+        os.close(descriptor)
+
+
+class _Reading:
+    """One file on its way to servers."""
+
+    def __init__(self, source: str, environment: Mapping[str, str], inherits: bool) -> None:
+        self._source = source
+        self._environment = environment
+        self._inherits = inherits
+        self._warnings: list[str] = []
+
+    def document(self, document: object) -> Configured:
+        if not isinstance(document, dict):
+            raise BadServer(self._source, "the file", "must hold one object with the key 'mcpServers'")
+        top = cast("dict[str, Any]", document)
+        table = self._table(top)
+        for key in top.keys() - {table, "$schema"}:
+            self._warn(key)
+        servers = Place(self._source, table).table(top[table])
+        read = (self._server(name, about, Place(self._source, f"{table}.{name}")) for name, about in servers.items())
+        found = tuple(server for server in read if server is not None)
+        return Configured(found, tuple(sorted(self._warnings)))
+
+    def _table(self, top: Mapping[str, Any]) -> str:
+        there = [table for table in _TABLES if table in top]
+        if len(there) == 1:
+            return there[0]
+        if there:
+            raise BadServer(self._source, " and ".join(there), "are both there; one of them is enough")
+        for key in top:
+            if near := nearest([key], _TABLES):
+                raise BadServer(self._source, key, "is not a key of this file", near=near)
+        raise BadServer(self._source, "'mcpServers'", "is missing")
+
+    def _server(self, name: str, value: object, place: Place) -> ServerSpec | None:
+        check_name(name, place)
+        about = place.table(value)
+        extra = self._unknown(about, place)
+        kind = self._kind(about, place)
+        for key in about.keys() & (_HTTP if kind == "stdio" else _STDIO):
+            raise place.at(key).wrong(f"is not for a server with {'a command' if kind == 'stdio' else 'a URL'}")
+        off = place.at("disabled").switch(about.get("disabled", False))
+        if off or not place.at("enabled").switch(about.get("enabled", True)):
+            return None
+        common: dict[str, Any] = {
+            "call_seconds": place.at("call_timeout_seconds").seconds(about, CALL_SECONDS),
+            "start_seconds": place.at("start_timeout_seconds").seconds(about, START_SECONDS),
+            "revision": place.at("revision").one_of(about, _REVISIONS),
+            "source": self._source,
+            "extra": extra,
+        }
+        return (self._stdio if kind == "stdio" else self._http)(name, about, place, common)
+
+    def _stdio(self, name: str, about: Mapping[str, Any], place: Place, common: Mapping[str, Any]) -> StdioServer:
+        command = self._text(about["command"], place.at("command"))
+        if not command.strip():
+            raise place.at("command").wrong("is empty")
+        arguments = tuple(
+            self._text(one, place.at(f"args[{number}]"))
+            for number, one in enumerate(place.at("args").items(about.get("args", [])))
+        )
+        cwd = self._text(about["cwd"], place.at("cwd")) if about.get("cwd") is not None else None
+        environment = self._pairs(about, place.at("env"), check_variable)
+        return StdioServer(name, command, arguments, environment, cwd, self._inherits, **common)
+
+    def _http(self, name: str, about: Mapping[str, Any], place: Place, common: Mapping[str, Any]) -> HttpServer:
+        url = self._text(about["url"], place.at("url"))
+        check_url(url, place.at("url"))
+        return HttpServer(name, url, self._pairs(about, place.at("headers"), check_header), **common)
+
+    def _kind(self, about: Mapping[str, Any], place: Place) -> str:
+        given = [key for key in ("command", "url") if key in about]
+        if len(given) != 1:
+            near = "" if given else nearest(about, ("command", "url"))
+            rule = "has both 'command' and 'url'" if given else "has neither 'command' nor 'url'"
+            raise BadServer(self._source, place.key, rule, near=near)
+        kind = "stdio" if given == ["command"] else "http"
+        named = about.get("type")
+        if named == "sse":
+            raise place.at("type").wrong("is 'sse', a transport that MCP has given up; use the server's streamable URL")
+        if named is not None and _TYPES.get(str(named)) != kind:
+            raise place.at("type").wrong(f"must be {kind!r} for a server with {given[0]!r}")
+        return kind
+
+    def _unknown(self, about: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+        extra = {key: value for key, value in about.items() if key not in _KNOWN}
+        for key in extra:
+            near = nearest([key], [known for known in _KNOWN if known not in about])
+            if near:
+                raise BadServer(self._source, place.at(key).key, "is not a key of a server", near=near)
+            self._warn(place.at(key).key)
+        return extra
+
+    def _pairs(
+        self, about: Mapping[str, Any], place: Place, check: Callable[[str, str, Place], None]
+    ) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for key, value in place.table(about.get(place.last, {})).items():
+            found[key] = self._text(value, place.at(key))
+            check(key, found[key], place.at(key))
+        return found
+
+    def _text(self, value: object, place: Place) -> str:
+        return place.expanded(value, self._environment)
+
+    def _warn(self, key: str) -> None:
+        self._warnings.append(f"{self._source}: {key} is not known to Holdall and is not used")

@@ -1,0 +1,293 @@
+"""A call of a tool: ours by the bag, anybody else's by its server and then through the bag; what the client gets of it;
+and reads of what is kept.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from holdall.bag import Holdall
+from holdall.mcp.client import codec
+from holdall.mcp.client.codec import only_text, plain
+from holdall.mcp.client.connection import Connection
+from holdall.mcp.gateway import messages
+from holdall.mcp.gateway.client_side import Asked
+from holdall.mcp.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal, table
+from holdall.mcp.gateway.relay import Relay
+from holdall.text.escape import for_people, one_line
+from holdall.text.numbers import plural
+from holdall.values.answers import Answer
+from holdall.values.errors import HoldallError, StoreFault, UpstreamFault, UpstreamRefused
+from holdall.values.outputs import Facts, Inline, Kept, Running, Taken, Unkept
+from holdall.wire.notes import (
+    SCHEME,
+    blob_note,
+    kept_note,
+    link,
+    link_parts,
+    media_type_of,
+    running_note,
+    structured_gone,
+)
+
+# What a client gets of a tool's result: the result itself, or the notice in its place, in the form that MCP has.
+#
+# Pure: the bag has decided and stored. Whatever else a result carried, unknown fields included, stays in it.
+
+
+_ENVELOPE = ("content", "structuredContent", "isError")
+_MOST_LINKS = 5
+
+
+def for_the_bag(result: Mapping[str, Any]) -> object:
+    """The part of a result that the bag knows: its blocks, its structured twin, whether it is an error."""
+    if not isinstance(result.get("content"), list):
+        return plain(result)
+    envelope = {name: result[name] for name in _ENVELOPE if name in result}
+    return result if len(envelope) == len(result) else {"isError": False, **envelope}
+
+
+def for_the_client(
+    taken: Taken,
+    original: dict[str, Any] | None,
+    *,
+    revision: str,
+    has_schema: bool,
+    handle_of: Callable[[Facts], str] = lambda facts: facts.handle,
+) -> dict[str, Any]:
+    """`original` is what the server answered; None where it did not. `handle_of` is how handles are written."""
+    match taken:
+        case Inline(content=content):
+            whole = original is not None and not isinstance(content, str)
+            return plain(original) if whole else text(content, taken.is_error)
+        case Running(content=content, handle=handle):
+            more = {"structuredContent": running_note(handle)} if has_schema else {}
+            return {**text(content), **more}
+        case Kept(content=content, artifact=facts, others=others):
+            result = _merged(original, content, taken.is_error)
+            wanted = has_schema or "structuredContent" in (original or {})
+            if wanted and not taken.is_error and "structuredContent" not in result:
+                result["structuredContent"] = kept_note(facts)
+            result["content"] = _with_note(result, (facts, *others), handle_of)
+            if messages.knows_links(revision):
+                result["content"] = [*result["content"], *_links(facts, others)]
+            return result
+        case Unkept(content=content, fault=fault):
+            result = _merged(original, content, taken.is_error)
+            if (large := only_text(original or {})) is not None and "structuredContent" in (original or {}):
+                result["structuredContent"] = structured_gone(len(large.data), str(fault))
+            return result
+
+
+def of_answer(answer: Answer) -> dict[str, Any]:
+    """The answer of one of our own tools."""
+    return text(answer.text, answer.is_error)
+
+
+def text(said: object, is_error: bool = False) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": str(said)}]} | ({"isError": True} if is_error else {})
+
+
+def of_refusal(refusal: Refusal) -> dict[str, Any]:
+    """An error of the protocol as a result, all of which the bag can keep: its message, and its data after that."""
+    said = text(refusal.message, is_error=True)
+    if refusal.data is not None:
+        said["content"].append({"type": "text", "text": data_of(refusal)})
+    return said
+
+
+def data_of(refusal: Refusal) -> str:
+    data = refusal.data
+    return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=repr)
+
+
+def refused(taken: Taken, refusal: Refusal) -> Refusal:
+    """An error of the protocol that was too long: the notice is its message. People read it, too."""
+    if isinstance(taken, Inline):
+        return refusal
+    blocks = cast("list[dict[str, Any]]", _merged(None, taken.content, True)["content"])
+    shown = "\n".join(str(block["text"]) for block in blocks if "text" in block)
+    data = kept_note(taken.artifact) if isinstance(taken, Kept) else None
+    if isinstance(taken, Unkept) and refusal.data is not None:
+        data = structured_gone(len(data_of(refusal).encode("utf-8", "replace")), str(taken.fault))
+    return Refusal(refusal.code, for_people(shown), data)
+
+
+def _with_note(
+    result: Mapping[str, Any], kept: Sequence[Facts], handle_of: Callable[[Facts], str]
+) -> list[dict[str, Any]]:
+    """The blocks. Who shows only text is told of structured content that is kept by itself."""
+    blocks = cast("list[dict[str, Any]]", result["content"])
+    places = [at for at, block in enumerate(blocks) if isinstance(block.get("text"), str)]
+    aside = next((one for one in kept if kept_note(one) == result.get("structuredContent")), None)
+    if aside is None or any(handle_of(aside) in blocks[at]["text"] for at in places):
+        return blocks
+    note = blob_note("structured content", aside.measure.bytes, handle=handle_of(aside))
+    behind = places[-1] + 1 if places else 0
+    return [*blocks[:behind], {"type": "text", "text": note}, *blocks[behind:]]
+
+
+def _merged(original: dict[str, Any] | None, content: object, is_error: bool) -> dict[str, Any]:
+    if original is not None and only_text(original) is not None:
+        if isinstance(content, bytes):
+            return plain(original)  # shown as it is
+        block = {**original["content"][0], "text": str(content)}
+        shown = {name: value for name, value in original.items() if name != "structuredContent"}  # which is the same
+        return {**shown, "content": [block]}
+    shown = dict(cast("Mapping[str, Any]", content)) if isinstance(content, Mapping) else {}
+    if not isinstance(shown.get("content"), list):
+        return text(cast("object", content), is_error)
+    if original is None:
+        return shown
+    # In the order of the original, and with nothing that we added for the bag.
+    return {name: shown.get(name, value) for name, value in original.items()}
+
+
+def _links(facts: Facts, others: Sequence[Facts]) -> list[dict[str, Any]]:
+    return [link(one) for one in (facts, *others)[:_MOST_LINKS]]
+
+
+# `resources/read` of what is kept: `holdall://SESSION/HANDLE`, whole or a range of it, in the client's own session.
+#
+# A link into another session and one to nothing get the same answer.
+
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Of one answer: more has to be asked for in ranges."""
+
+
+def is_ours(uri: object) -> bool:
+    return isinstance(uri, str) and uri.lower().startswith(f"{SCHEME}:")
+
+
+async def read(bag: Holdall, uri: str) -> dict[str, Any]:
+    """Raises Refusal."""
+    try:
+        session, handle, ranges = link_parts(uri) or ("", "", {})
+    except ValueError as problem:
+        raise Refusal(INVALID_PARAMS, str(problem), {"uri": uri[:500]}) from problem
+    unknown = Refusal(RESOURCE_NOT_FOUND, "Resource not found", {"uri": uri[:500]})
+    if session != bag.session.id or not handle:
+        raise unknown
+    try:
+        facts = await bag.show(handle)
+    except StoreFault as fault:
+        raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
+    except HoldallError as problem:
+        raise unknown from problem
+    try:
+        found = await bag.find(handle, **(ranges or {"bytes": ":"}))
+        size = found.bytes.end - found.bytes.start
+        if size > MOST_BYTES:
+            raise only_in_ranges(uri, size, MOST_BYTES, "one answer")
+        data = b"".join([chunk async for chunk in bag.stream(handle, found.bytes)])
+    except StoreFault as fault:
+        raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
+    except HoldallError as problem:
+        raise Refusal(INVALID_PARAMS, str(problem), {"uri": uri[:500]}) from problem
+    return {"contents": [{"uri": uri, "mimeType": media_type_of(facts), **_content(data)}]}
+
+
+def only_in_ranges(uri: str, size: int, most: int, holder: str) -> Refusal:
+    """`most` is how large a range may be."""
+    words = f"{plural(size, 'byte')} are more than {holder} holds ({most:,}). Read it in ranges: ?bytes=0:{most}"
+    return Refusal(INVALID_PARAMS, words, {"uri": uri[:500], "size": size})
+
+
+def _content(data: bytes) -> dict[str, str]:
+    try:
+        return {"text": data.decode("utf-8")}
+    except UnicodeDecodeError:  # it is no text, or the range cuts through a character
+        return {"blob": base64.b64encode(data).decode()}
+
+
+# A call of a tool: ours by the bag, anybody else's by its server and then through the bag.
+#
+# Every call ends in one answer: a result, the notice of one that is kept, or that it goes on in the background.
+
+
+_TOO_LATE = "asks its user something first, and the call had gone to the background by then"
+_AGAIN = "Call it again, or let its calls wait (never_async)."
+_MOST_TOLD = 300  # signs of a message, and of data: in what is one line. More than that is an output
+_MOST_WRITTEN = 10 * _MOST_TOLD  # as much where each of them is an escape
+
+
+class ToolCall:
+    """One call of a server's tool. `shown` is its name for the client."""
+
+    def __init__(self, relay: Relay, connection: Connection, asked: Asked, *, tool: str, shown: str) -> None:
+        self._relay = relay
+        self._connection = connection
+        self._asked = asked
+        self._tool = tool
+        self._shown = shown
+        self._original: dict[str, Any] | None = None
+        self._untouched: dict[str, Any] | None = None
+        self._refusal: Refusal | None = None
+
+    async def run(self, bag: Holdall, listed: Mapping[str, Any]) -> dict[str, Any]:
+        """`listed` is the tool as its server lists it; empty where it has not been listed."""
+        arguments = self._asked.params.get("arguments")
+        if not isinstance(arguments, dict | None):
+            raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
+        schema = table(listed.get("inputSchema"))
+        taken = await bag.run(
+            self._called, tool=self._shown, arguments=arguments or {}, server=self._connection.name,
+            schema=schema or None,
+            waits=lambda: self._relay.waits_for_client(self._connection.name),
+        )  # fmt: skip
+        if self._untouched is not None:  # also where it came in the moment in which the clock had won
+            return self._untouched
+        if isinstance(taken, Running):
+            self._asked.open = False
+        elif self._refusal is not None:
+            raise refused(taken, self._refusal)
+        revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
+        original, self._original = self._original, None  # it may be large, and is not needed any more
+        result = for_the_client(taken, original, revision=revision, has_schema=has_schema, handle_of=bag.handle_of)
+        return result if result is original else self._completed(result)
+
+    async def _called(self, **arguments: Any) -> object:
+        params = {**self._asked.params, "name": self._tool, "arguments": arguments}
+        try:
+            result = await self._relay.forward(self._connection, self._asked, params)
+        except Refusal as refusal:
+            if not self._asked.open:
+                return self._failed(refusal)
+            self._refusal = refusal
+            return of_refusal(refusal)
+        if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
+            if not self._asked.open:
+                raise UpstreamFault(self._connection.name, _TOO_LATE, way_out=_AGAIN)
+            self._untouched = codec.plain(result)
+            return ""
+        if (text := codec.only_text(result)) is not None:
+            self._remember(result)
+            return text.data
+        result = codec.plain_texts(result)
+        self._remember(result)
+        return for_the_bag(result)
+
+    def _failed(self, refusal: Refusal) -> dict[str, Any]:
+        """In the background nobody is left to be refused: how the call failed is told in a line, or is its output."""
+        data = "" if refusal.data is None else data_of(refusal)
+        said = f"(code {refusal.code})"
+        if len(refusal.message) > _MOST_TOLD or len(data) > _MOST_TOLD:
+            return of_refusal(Refusal(refusal.code, f"{said} {refusal.message}", refusal.data))
+        what = f'refused "{one_line(self._tool, 60)}": {one_line(refusal.message, _MOST_WRITTEN)} {said}'
+        what += f", with the data {one_line(data, _MOST_WRITTEN)}" if data else ""
+        raise UpstreamRefused(
+            self._connection.name, what, code=refusal.code, reason=refusal.message, data=refusal.data
+        ) from refusal
+
+    def _remember(self, result: dict[str, Any]) -> None:
+        """Only while somebody waits: a call in the background is kept by its session, and so would this be."""
+        if self._asked.open:
+            self._original = result
+
+    def _completed(self, result: dict[str, Any]) -> dict[str, Any]:
+        if not self._relay.caller.modern:
+            return result
+        greeting = self._connection.greeting
+        return messages.completed(self._asked.method, result, greeting.server if greeting is not None else {})

@@ -1,0 +1,428 @@
+"""What one client talks to: it looks like one MCP server, and is as many as stand behind it.
+
+Each method goes to whoever it is meant for; what is not known here goes on as it is. Which server that is, is told by
+names for tools and prompts, by who has listed it for resources, and by trying for everything else.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdall.bag import Holdall
+from holdall.llm.sampling import Role, Sampled, SampledModel
+from holdall.mcp.client.greeting import Greeting
+from holdall.mcp.client.spec import ServerSpec
+from holdall.mcp.gateway import calls, messages, offers
+from holdall.mcp.gateway.calls import ToolCall
+from holdall.mcp.gateway.client_side import Asked, Client, Send
+from holdall.mcp.gateway.listeners import LISTEN, Listeners, follow, is_change, uris_of
+from holdall.mcp.gateway.messages import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    Refusal,
+    entries,
+    envelope_of,
+    table,
+)
+from holdall.mcp.gateway.offers import LISTS, Catalogue, Names
+from holdall.mcp.gateway.relay import Caller, Relay
+from holdall.values.errors import UpstreamFault
+from holdall.wire.tool import ToolSpec
+
+# A server of the older era asks its client on the way; a client of the newer era can only be asked by a result.
+#
+# So the call goes on here, its request is answered with the question, and when the client comes again with the
+# answer it
+# is handed to the server and the rest of the call is waited for. Nothing is called twice.
+
+
+INTERACTIVE = frozenset(("tools/call", "prompts/get", "resources/read"))
+_CAPABILITIES = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
+_OURS = "holdall-question-"
+_KEPT_SECONDS = 600.0  # a question that nobody answers for so long is given up
+
+Work = Callable[[Asked], Awaitable[dict[str, Any]]]
+
+
+class Conversations:
+    def __init__(self) -> None:
+        self._open: dict[str, _Conversation] = {}
+
+    async def answer(self, asked: Asked, work: Work) -> dict[str, Any]:
+        """The result of the call, or what its server wants to know first."""
+        state = asked.params.get("requestState")
+        if not isinstance(state, str) or not state.startswith(_OURS):
+            one = _Conversation(asked, work)
+        elif (found := self._open.pop(state, None)) is None:
+            raise Refusal(INVALID_PARAMS, "This question is not open any more; make the call again")
+        else:
+            one = found
+            one.go_on(asked)
+        result = await one.next()
+        if result is not None:
+            return result
+        state = _OURS + secrets.token_hex(16)
+        self._open[state] = one
+        one.keep(lambda: self._open.pop(state, None))
+        return {"resultType": "input_required", "inputRequests": one.questions(), "requestState": state}
+
+    async def close(self) -> None:
+        for one in self._open.values():
+            one.end()
+
+
+class _Conversation:
+    def __init__(self, asked: Asked, work: Work) -> None:
+        self._asked = asked  # the server knows only this one, however often the client comes
+        self._waiting: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
+        self._news = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        asked.ask_back = self._ask
+        self._task = asyncio.ensure_future(work(asked))
+
+    def questions(self) -> dict[str, Any]:
+        self._news.clear()
+        return {key: question for key, (question, _) in self._waiting.items()}
+
+    def go_on(self, again: Asked) -> None:
+        """The client has come again: from now on the call is this request of it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._asked.id, self._asked.meta, self._asked.open = again.id, again.meta, True
+        answers = table(again.params.get("inputResponses"))
+        for key, (_, future) in list(self._waiting.items()):
+            if key in answers and not future.done():
+                future.set_result(table(answers[key]))
+            elif not future.done():
+                self._news.set()  # it is asked again
+
+    async def next(self) -> dict[str, Any] | None:
+        """The result; None where there is a question before it."""
+        news = asyncio.ensure_future(self._news.wait())
+        try:
+            await asyncio.wait((self._task, news), return_when=asyncio.FIRST_COMPLETED)
+            return self._task.result() if self._task.done() else None
+        except asyncio.CancelledError:
+            self.end()
+            raise
+        finally:
+            news.cancel()
+
+    def keep(self, forget: Callable[[], object]) -> None:
+        def over() -> None:
+            forget()
+            self.end()
+
+        self._timer = asyncio.get_running_loop().call_later(_KEPT_SECONDS, over)
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task.cancel()
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        _, capabilities = envelope_of(self._asked.params)
+        if _CAPABILITIES.get(method) not in capabilities:
+            raise Refusal(METHOD_NOT_FOUND, "The client cannot be asked this", method)
+        key = f"question-{len(self._waiting) + 1}-{secrets.token_hex(4)}"
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[key] = ({"method": method, "params": params}, future)
+        self._news.set()
+        try:
+            return await future
+        finally:
+            del self._waiting[key]
+
+
+# The client's own model, for questions about kept outputs: a client that lets servers sample needs no key of ours.
+
+
+_METHOD = "sampling/createMessage"
+
+
+def model_of(client: Client) -> SampledModel:
+    async def create_message(messages: list[tuple[Role, str]], *, system: str, max_tokens: int) -> Sampled:
+        params: dict[str, Any] = {
+            "messages": [{"role": role, "content": {"type": "text", "text": text}} for role, text in messages],
+            "maxTokens": max_tokens,
+        }
+        result = await client.ask(_METHOD, params | ({"systemPrompt": system} if system else {}))
+        stopped, model = result.get("stopReason"), result.get("model")
+        return Sampled(_text(result.get("content")), stopped if isinstance(stopped, str) else None, str(model or ""))
+
+    return SampledModel(create_message)
+
+
+def _text(content: object) -> str:
+    blocks = entries(content) or [content]
+    return "\n".join(text for block in blocks if isinstance(text := table(block).get("text"), str))
+
+
+_LOG = logging.getLogger("holdall.gateway")
+_TOOLS_CHANGED = "notifications/tools/list_changed"
+_START_SECONDS = 8.0  # how long a client waits for the slowest of several servers
+_EVERYWHERE = frozenset(("logging/setLevel",))
+_BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What every client of a gateway shares: which servers there are, and how their names are told apart."""
+
+    servers: Sequence[ServerSpec]
+    prefix: str | None = None
+
+
+class Front:
+    """The handler of one client. Requests run side by side."""
+
+    def __init__(self, house: House, bag: Holdall, send: Send) -> None:
+        self.client = Client(send, self)
+        self._house = house
+        self._bag = bag
+        self._relay: Relay | None = None
+        self._listeners = Listeners(self.client)
+        self._conversations = Conversations()
+        names = [spec.name for spec in house.servers]
+        reserved = {tool.plain_name for tool in bag.dialect.tools} | {tool.name for tool in bag.dialect.tools}
+        self._names = Names(names, reserved=reserved, prefix=house.prefix)
+        self._prompts = Names(names, prefix=house.prefix)
+        self._catalogue: Catalogue | None = None
+        self._told: tuple[str, ...] | None = None  # our tools, as the client knows them
+        self._model: SampledModel | None = None  # the client's own
+
+    @property
+    def revision(self) -> str:
+        """What the client speaks; empty while that is not known."""
+        return self._relay.caller.revision if self._relay is not None else ""
+
+    def ending(self) -> None:
+        """What never ends by itself is over."""
+        self._listeners.close()
+
+    async def close(self) -> None:
+        """The client has gone: its servers go, too. The bag is not ours to close."""
+        self.ending()
+        if self._model is not None:
+            self._bag.models.withdraw(self._model)
+        await self.client.gone()
+        await self._conversations.close()
+        if self._relay is not None:
+            await self._relay.close()
+
+    # The handler
+
+    async def request(self, asked: Asked) -> dict[str, Any]:
+        revision = messages.asks_modern(asked.method, asked.params)
+        if asked.method == "initialize":
+            return await self._initialize(asked)
+        if revision and asked.method in messages.REMOVED:
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
+        if asked.method == "ping":
+            return {}
+        relay, catalogue = self._opened(asked, revision)
+        try:
+            if relay.caller.modern and asked.method in INTERACTIVE:
+                result = await self._conversations.answer(asked, lambda one: self._answer(relay, catalogue, one))
+            else:
+                result = await self._answer(relay, catalogue, asked)
+        except UpstreamFault as fault:
+            raise Refusal(INTERNAL_ERROR, str(fault)) from fault
+        self._tell_changes()
+        return result
+
+    async def notified(self, method: str, params: dict[str, Any]) -> None:
+        if self._relay is not None and method != "notifications/initialized":
+            await self._relay.tell(method, params)
+
+    async def input_schema(self, shown: str, params: dict[str, Any]) -> Mapping[str, Any]:
+        """Of a server's tool, by the name that the client sees; empty where it cannot be known."""
+        if self._bag.owns(shown):
+            return {}
+        call = Asked("", "tools/call", params)
+        relay, _ = self._opened(call, messages.asks_modern(call.method, params))
+        try:
+            server, name = self._meant(self._names, shown, "tool")
+            tools = await relay.servers[server].tools()
+        except (Refusal, UpstreamFault):
+            return {}
+        return next((table(tool.get("inputSchema")) for tool in tools if tool.get("name") == name), table(None))
+
+    # The methods
+
+    async def _answer(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        method, params = asked.method, asked.params
+        if method == "server/discover":
+            return await self._discover(relay)
+        if method == LISTEN:
+            return await self._listen(relay, catalogue, asked)
+        if method in LISTS:
+            ours = [{**tool.mcp(), "name": tool.plain_name} for tool in self._ours()] if method == "tools/list" else []
+            return await catalogue.page(asked, ours)
+        if method == "tools/call":
+            return await self._call(relay, catalogue, asked)
+        if method == "resources/read" and calls.is_ours(params.get("uri")):
+            result = await calls.read(self._bag, str(params["uri"]))
+            return messages.completed(method, result, {}) if relay.caller.modern else result
+        if method == "prompts/get":
+            server, name = self._meant(self._prompts, params.get("name"), "prompt")
+            return await relay.forward(relay.servers[server], asked, {**params, "name": name})
+        if method in _BY_URI:
+            place = catalogue.place_of(str(params.get("uri")))
+            return await self._tried(relay, asked, first=place)
+        if method == "completion/complete":
+            return await self._complete(relay, catalogue, asked)
+        if method in _EVERYWHERE:
+            return await self._everywhere(relay, asked)
+        return await self._tried(relay, asked)
+
+    async def _call(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        name = asked.params.get("name")
+        if isinstance(name, str) and self._bag.owns(name):
+            answer = calls.of_answer(await self._bag.call(name, asked.params.get("arguments")))
+            return messages.completed(asked.method, answer, {}) if relay.caller.modern else answer
+        server, tool = self._meant(self._names, name, "tool")
+        call = ToolCall(relay, relay.servers[server], asked, tool=tool, shown=str(name))
+        return await call.run(self._bag, catalogue.tool(str(name)))
+
+    async def _complete(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        reference = table(asked.params.get("ref"))
+        if reference.get("type") == "ref/prompt":
+            server, name = self._meant(self._prompts, reference.get("name"), "prompt")
+            params = {**asked.params, "ref": {**reference, "name": name}}
+            return await relay.forward(relay.servers[server], asked, params)
+        return await self._tried(relay, asked, first=catalogue.place_of(str(reference.get("uri"))))
+
+    def _meant(self, names: Names, shown: object, what: str) -> tuple[str, str]:
+        found = names.meant(shown) if isinstance(shown, str) else None
+        if found is None:
+            raise Refusal(INVALID_PARAMS, f"Unknown {what}: {str(shown)[:100]}")
+        return found
+
+    async def _tried(self, relay: Relay, asked: Asked, *, first: str = "") -> dict[str, Any]:
+        """At the server that is meant; where nobody knows which, at one after the other until one does not refuse."""
+        if first:
+            return await relay.forward(relay.servers[first], asked)
+        if relay.only is not None:
+            return await relay.forward(relay.only, asked)
+        last: Refusal | None = None
+        for connection in relay.servers:
+            try:
+                return await relay.forward(connection, asked)
+            except Refusal as refusal:
+                last = refusal if last is None or last.code == METHOD_NOT_FOUND else last
+            except UpstreamFault as fault:
+                _LOG.warning("%s", fault)
+        raise last or Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
+
+    async def _everywhere(self, relay: Relay, asked: Asked) -> dict[str, Any]:
+        if relay.only is not None:
+            return await relay.forward(relay.only, asked)
+        found = await asyncio.gather(*(relay.forward(one, asked) for one in relay.servers), return_exceptions=True)
+        if not any(isinstance(one, dict) for one in found):
+            raise next(
+                (one for one in found if isinstance(one, Refusal)), Refusal(METHOD_NOT_FOUND, "Method not found")
+            )
+        return next(one for one in found if isinstance(one, dict))
+
+    # Greeting
+
+    async def _initialize(self, asked: Asked) -> dict[str, Any]:
+        params = asked.params
+        revision = offers.negotiated(params.get("protocolVersion"))
+        caller = Caller(revision, table(params.get("clientInfo")), table(params.get("capabilities")))
+        if self._relay is not None and self._relay.speaks_newer:
+            # It tried the newer era first, and not every server speaks that: those that did are greeted again.
+            gone, self._relay = self._relay, None
+            await gone.close()
+        relay = self._open(caller)
+        greetings = await self._greetings(relay)
+        if "sampling" in caller.capabilities and self._model is None:
+            self._model = model_of(self.client)
+            self._bag.models.offer(self._model)
+        capabilities = self._capabilities(greetings)
+        instructions = offers.instructions_of(greetings, self._instructions())
+        return offers.initialize_result(revision, greetings, capabilities, instructions)
+
+    async def _discover(self, relay: Relay) -> dict[str, Any]:
+        greetings = await self._greetings(relay)
+        if any(not greeting.modern for greeting in greetings.values()):
+            # A client of both eras goes on with the handshake, in which such a server can ask its client.
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", "server/discover")
+        instructions = offers.instructions_of(greetings, self._instructions())
+        return offers.discover_result(greetings, self._capabilities(greetings), instructions)
+
+    async def _greetings(self, relay: Relay) -> dict[str, Greeting]:
+        found = await relay.greetings(_START_SECONDS)
+        faults = [one for one in found.values() if isinstance(one, UpstreamFault)]
+        for fault in faults:
+            _LOG.warning("%s", fault)
+        ready = {name: one for name, one in found.items() if isinstance(one, Greeting)}
+        if faults and len(faults) == len(found):  # there is nothing to stand in front of
+            raise Refusal(INTERNAL_ERROR, " ".join(str(fault) for fault in faults))
+        return ready
+
+    def _capabilities(self, greetings: Mapping[str, Greeting]) -> dict[str, Any]:
+        changing = self._bag.settings.tools_listed != "always"
+        found = list(greetings.values())
+        if len(self._house.servers) != 1 and len(found) == 1:
+            found.append(Greeting("", {}))  # the others are still to come
+        return offers.capabilities_of(found, changing=changing, offers=bool(self._bag.dialect.tools))
+
+    def _instructions(self) -> str:
+        return self._bag.instructions() if self._bag.dialect.tools else ""
+
+    def _opened(self, asked: Asked, revision: str) -> tuple[Relay, Catalogue]:
+        if self._relay is None or (revision and not self._relay.caller.revision):
+            info, capabilities = messages.envelope_of(asked.params)
+            self._open(Caller(revision, info, capabilities))
+        if self._relay is None or self._catalogue is None:
+            raise Refusal(INTERNAL_ERROR, "The gateway is not open")
+        return self._relay, self._catalogue
+
+    def _open(self, caller: Caller) -> Relay:
+        """The servers get to know the client once: one that goes on in the other era is the same client."""
+        if self._relay is None:
+            self._relay = Relay(self._house.servers, self.client, caller, self._heard)
+            self._catalogue = Catalogue(self._relay, self._names, self._prompts)
+        self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
+        return self._relay
+
+    # What changes
+
+    async def _listen(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+        subscriptions = [asyncio.ensure_future(follow(relay, catalogue, asked, uri)) for uri in uris_of(asked)]
+        try:
+            return await self._listeners.listen(asked)
+        finally:
+            for task in subscriptions:
+                task.cancel()
+
+    async def _heard(self, _server: str, method: str, params: dict[str, Any]) -> None:
+        """A notification of a server's that belongs to no call."""
+        if not self._relay or not self._relay.caller.modern:
+            self.client.notify(method, params or None)
+        elif is_change(method):
+            self._listeners.heard(method, params)
+        else:
+            self.client.notify(method, params or None)
+
+    def _ours(self) -> Sequence[ToolSpec]:
+        """Our tools. Where they are listed always the list never changes: that would cost the client its caches."""
+        if self._bag.settings.tools_listed != "always":
+            return self._bag.tools()
+        asks = self._bag.models.configured or not self._bag.dialect.extracts_with_model
+        return [tool.spec for tool in self._bag.dialect.tools if asks or tool.verb != "extract"]
+
+    def _tell_changes(self) -> None:
+        names = tuple(tool.name for tool in self._ours())
+        if self._told is not None and names != self._told:
+            if self._relay is not None and self._relay.caller.modern:
+                self._listeners.heard(_TOOLS_CHANGED, {})
+            else:
+                self.client.notify(_TOOLS_CHANGED)
+        self._told = names

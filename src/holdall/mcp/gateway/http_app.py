@@ -1,0 +1,588 @@
+"""Streamable HTTP towards clients, of both eras, as an ASGI application on one path: who may speak, one request and its
+answer, and the server from its start to its end.
+"""
+
+import asyncio
+import hmac
+import re
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from holdall.bag import Holdall
+from holdall.mcp.client.sdk import (
+    ERROR_CODE_HTTP_STATUS,
+    InboundLadderRejection,
+    classify_inbound_request,
+    validate_mcp_param_headers,
+    versions,
+)
+from holdall.mcp.gateway import messages
+from holdall.mcp.gateway.front import Front, House
+from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
+from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
+from holdall.mcp.gateway.serving import asked_to_end, give_back_what_is_large, wind_up
+from holdall.values.errors import MissingExtra, WrongUse
+
+# Who may speak to a gateway over HTTP: the exact host, no foreign origin, a token. Pure, but for the comparing.
+#
+# A page in a browser must not reach us by a name of its own that leads here, so the host is compared exactly. A
+# session
+# id says which session, never whose: that is for the token to say.
+
+
+_ONCE = frozenset(
+    ("host", "origin", "authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name",
+     "content-type", "last-event-id")
+)  # fmt: skip
+_PARAMS = "mcp-param-"
+_SCHEME = "bearer "
+
+
+class Denied(Exception):
+    """`status` is HTTP's."""
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        super().__init__(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`tokens` are by principal; `hosts` and `origins` are written as a client sends them."""
+
+    tokens: Mapping[str, str] = field(repr=False)
+    hosts: frozenset[str]
+    origins: frozenset[str]
+
+    def checked(self, raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+        """The headers by their names in lower case, of a request that came by a name of ours. Raises Denied."""
+        headers: dict[str, str] = {}
+        for name, value in raw:
+            key = name.decode("latin-1").lower()
+            if key in headers and (key in _ONCE or key.startswith(_PARAMS)):
+                raise Denied(400, f"the header {key} stands twice")
+            headers[key] = value.decode("latin-1")
+        if headers.get("host", "").lower() not in self.hosts:
+            raise Denied(421, "this host is not served here; allow it with --allow-host")
+        if "origin" in headers and headers["origin"].lower() not in self.origins:
+            raise Denied(403, "this origin is not allowed; allow it with --allow-origin")
+        return headers
+
+    def principal(self, headers: Mapping[str, str]) -> str:
+        """Who asks. Raises Denied."""
+        given = headers.get("authorization", "")
+        if not given.lower().startswith(_SCHEME):
+            raise Denied(401, "a token is needed: Authorization: Bearer TOKEN")
+        token = given[len(_SCHEME) :].strip().encode("latin-1", "replace")
+        # All are compared, so that the time it takes says nothing about which of them is nearly right.
+        found = [who for who, known in self.tokens.items() if hmac.compare_digest(known.encode(), token)]
+        if not found:
+            raise Denied(401, "this token is not known")
+        return found[0]
+
+
+PREFLIGHT = [
+    (b"access-control-allow-methods", b"POST, GET, DELETE"),
+    (b"access-control-allow-headers", b"*, authorization"),
+    (b"access-control-max-age", b"3600"),
+]
+
+
+def cors(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """What lets a page of this origin, which was checked, read the answer."""
+    if (origin := headers.get("origin")) is None:
+        return []
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"mcp-session-id, www-authenticate"),
+        (b"vary", b"origin"),
+    ]
+
+
+def hosts_of(host: str, port: int, allowed: Sequence[str]) -> frozenset[str]:
+    """How clients write this address."""
+    own = f"[{host}]" if ":" in host else host
+    names = {own.lower()} | ({"localhost", "127.0.0.1", "[::1]"} if is_loopback(host) else set[str]())
+    found = {f"{name}:{port}" for name in names} | (names if port == 80 else set[str]())
+    return frozenset(found | {one.lower() for one in allowed})
+
+
+def origins_of(hosts: frozenset[str], allowed: Sequence[str]) -> frozenset[str]:
+    return frozenset({f"http://{host}" for host in hosts} | {one.lower().rstrip("/") for one in allowed})
+
+
+def is_loopback(host: str) -> bool:
+    return host.lower() in ("localhost", "127.0.0.1", "::1")
+
+
+# Arguments of a call that its HTTP headers repeat, as the newer era has it: both must say the same.
+#
+# Whoever stands between a client and us may decide by such a header, so one that lies is refused. Where the tool is
+# not
+# known nothing is checked: its server will say so.
+
+
+_PREFIX = "mcp-param-"
+
+
+async def mismatch(front: Front, body: Message, headers: Mapping[str, str]) -> Refusal | None:
+    """Why this call is refused; None where it is not."""
+    params = table(body.get("params"))
+    name, arguments = params.get("name"), params.get("arguments")
+    if body.get("method") != "tools/call" or not isinstance(name, str) or not isinstance(arguments, dict | None):
+        return None
+    if not arguments and not any(key.startswith(_PREFIX) for key in headers):
+        return None
+    schema = await front.input_schema(name, params)
+    given = cast("dict[str, Any]", arguments or {})
+    found = validate_mcp_param_headers(schema, given, headers) if schema else None
+    return Refusal(found.code, found.message, found.data) if found is not None else None
+
+
+# One request of HTTP and its answer: plain JSON where the answer comes first, else a stream of events.
+#
+# A client that leaves ends the task that answers it. Nothing here knows who asks, or for what.
+
+
+_DEFER_SECONDS = 5.0  # an answer that takes longer begins as a stream, which can be kept alive
+_PING_SECONDS = 15.0
+_STREAM = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+Headers = list[tuple[bytes, bytes]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class Exchange:
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._begun = False
+        self._watching: asyncio.Task[None] | None = None
+        self.gone = False
+        self.extra: Headers = []  # of whatever is answered
+
+    def watch(self) -> None:
+        """From here on a client that leaves ends the task that answers it."""
+        self._watching = asyncio.ensure_future(self._watch(asyncio.current_task()))
+
+    def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self, answering: "asyncio.Task[Any] | None") -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.gone = True
+        if answering is not None:
+            answering.cancel()
+
+    async def body(self, most: int) -> bytearray:
+        found = bytearray()
+        while True:
+            event = await self._receive()
+            if event["type"] == "http.disconnect":
+                raise Denied(400, "the body is not complete")
+            found += event.get("body", b"")
+            if len(found) > most:
+                raise Denied(413, f"a message has at most {most:,} bytes")
+            if not event.get("more_body"):
+                return found
+
+    async def answer(self, status: int, value: object) -> None:
+        """Plain JSON; None for a body of nothing."""
+        await self._write(status, b"" if value is None else messages.encode(value)[:-1])  # type: ignore[arg-type]
+
+    async def carry(
+        self,
+        stream: Stream,
+        *,
+        streams: bool,
+        modern: bool,
+        plain_from: int = 0,
+        lasting: bool = False,
+        primed: bool = False,
+    ) -> Event | None:
+        """Everything up to the answer, which is given; None where the stream ended without one.
+
+        It is a stream only if something has to be told before the answer, the answer takes long, or has less than
+        `plain_from` bytes; `lasting` and `primed` are for that stream. Where the client takes no streams it is none.
+        """
+        first: Event | None = None
+        stream.readers += 1  # what belongs to no request may be told here, too
+        try:
+            first = await stream.after(0, _DEFER_SECONDS if streams else None)
+            position = 1
+            while not streams and first is not None and not first.answers:
+                first = await stream.after(position, None)
+                position += 1
+        except TimeoutError:
+            first = await stream.after(0, None) if stream.answered else None  # it may have come in the last moment
+        finally:
+            stream.readers -= 1
+        if first is None and not streams:
+            raise Denied(503, "the request was cancelled, or the gateway ends")
+        if first is None or not first.answers or len(first.data) < plain_from:
+            return await self.pump(stream, lasting=lasting, primed=primed)
+        # In the older era HTTP says nothing about an error of the protocol: 404 would mean the session.
+        status = ERROR_CODE_HTTP_STATUS.get(first.code, 200) if modern and first.code is not None else 200
+        await self._write(status, first.data)
+        return first
+
+    async def pump(
+        self, stream: Stream, position: int = 0, *, lasting: bool = False, primed: bool = False, again: bool = False
+    ) -> Event | None:
+        """Messages as events until the answer, which is given, until the end of the stream, or until its next pause.
+
+        `lasting`: events have ids, by which a client that lost them can ask for them. `primed`: it gets one at once.
+        `again`: it comes back, from the pause that comes first, where one does.
+        """
+        self._begun = stream.begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self.extra]})
+        if primed:
+            first = f"id: {event_id(stream, position)}\r\nretry: {RETRY_MILLISECONDS}\r\ndata: \r\n\r\n"
+            await self._more(first.encode())
+        stream.readers += 1
+        try:
+            while True:
+                try:
+                    event = await stream.after(position, _PING_SECONDS)
+                except TimeoutError:
+                    await self._more(b": ping\r\n\r\n")
+                    continue
+                if event is None or not (event.data or again):
+                    await self._more(b"", last=True)
+                    return None
+                position += 1
+                if not event.data:
+                    continue
+                again = False
+                number = f"id: {event_id(stream, position)}\r\n".encode() if lasting else b""
+                await self._more(number + b"event: message\r\ndata: " + event.data + b"\r\n\r\n", last=event.answers)
+                if event.answers:
+                    return event
+        finally:
+            stream.readers -= 1
+
+    async def _more(self, data: bytes, *, last: bool = False) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+
+    async def _write(self, status: int, data: bytes) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        kind = [(b"content-type", b"application/json")] if data else []
+        kind += [(b"www-authenticate", b"Bearer")] if status == 401 else []
+        size = (b"content-length", str(len(data)).encode())
+        headers = [*kind, size, *self.extra]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._more(data, last=True)
+
+
+# Streamable HTTP towards clients, of both eras, as an ASGI application on one path.
+#
+# An answer is plain JSON where nothing else has to be told before it, else a stream of events. Whoever is not
+# known, or
+# comes by another name, learns nothing but that.
+
+
+PATH = "/mcp"
+_LARGEST_BODY = 64 * 1024 * 1024
+_IDLE_SECONDS = 3600.0
+_AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
+_PLAIN_FROM = 256 * 1024  # bytes: clients bound the size of an event, and not that of a body
+_MOST_SESSIONS = 200
+
+OpenBag = Callable[[str], Awaitable[Holdall]]
+"""The bag of a principal: opened once for each."""
+
+
+class HttpApp:
+    def __init__(self, house: House, guard: Guard, bag_of: OpenBag) -> None:
+        self._house = house
+        self._guard = guard
+        self._bag_of = bag_of
+        self._sessions: dict[tuple[str, str], HttpSession] = {}
+        self._shared: dict[str, HttpSession] = {}
+
+    @property
+    def sessions(self) -> list[HttpSession]:
+        return [*self._sessions.values(), *self._shared.values()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = Exchange(receive, send)
+        try:
+            if scope["type"] != "http":
+                return
+            headers = self._guard.checked(scope["headers"])
+            exchange.extra = cors(headers)
+            if scope["method"] == "OPTIONS" and "origin" in headers:
+                exchange.extra += PREFLIGHT  # a browser asks this without the token
+                await exchange.answer(204, None)
+                return
+            who = self._guard.principal(headers)
+            if scope["path"] != PATH:
+                raise Denied(404, f"there is nothing here; MCP is at {PATH}")
+            match scope["method"]:
+                case "POST":
+                    await self._post(who, headers, exchange)
+                case "GET":
+                    await self._get(who, headers, exchange)
+                case "DELETE":
+                    await self._delete(who, headers, exchange)
+                case _:
+                    raise Denied(405, "only POST, GET and DELETE are answered")
+        except asyncio.CancelledError:
+            if not exchange.gone:  # else it was the client that left, and nobody has to be told
+                raise
+        except Denied as denied:
+            await exchange.answer(denied.status, {"error": str(denied)})
+        except Refusal as refusal:
+            status = ERROR_CODE_HTTP_STATUS.get(refusal.code, 400)
+            await exchange.answer(status, messages.error(None, refusal))
+        finally:
+            exchange.close()
+
+    # The methods
+
+    async def _post(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise Denied(415, "the body of a message is application/json")
+        body = messages.decode(await exchange.body(_LARGEST_BODY))
+        several: list[Any] = body if isinstance(body, list) else [body]
+        if headers.get("mcp-protocol-version", "") in MODERN or "_meta" in table(table(several[0]).get("params")):
+            if isinstance(body, list):
+                raise Refusal(messages.INVALID_REQUEST, "A body is one message")
+            if await self._modern(who, headers, body, exchange):
+                return
+        session, new = await self._session(who, headers, several)
+        if new:
+            exchange.extra.append((b"mcp-session-id", new.encode()))
+        requests = [one for one in map(table, several) if is_id(one.get("id")) and "method" in one]
+        if isinstance(body, list) and requests:
+            await exchange.answer(200, await session.front.client.answers(body))
+        elif requests:
+            answer = await self._exchange(session, requests[0], headers, exchange)
+            if new and (answer is None or answer.code is not None):  # a greeting that failed leaves no session
+                self._sessions.pop((who, new), None)
+                await session.close()
+        else:
+            for one in several:
+                session.hear(table(one))
+            await exchange.answer(202, None)
+
+    async def _modern(self, who: str, headers: Mapping[str, str], body: Message, exchange: Exchange) -> bool:
+        """Whether it was a message of the newer era, and is answered."""
+        named = headers.get("mcp-protocol-version", "")
+        meta = table(table(body.get("params")).get("_meta"))
+        if named not in MODERN and not any(key.endswith("/protocolVersion") for key in meta):
+            return False
+        if "id" not in body or "method" not in body:
+            await exchange.answer(202, None)  # this era has no such message from clients; it does no harm
+            return True
+        verdict = classify_inbound_request(body, headers=dict(headers))
+        if isinstance(verdict, InboundLadderRejection):
+            await self._refused(body, Refusal(verdict.code, verdict.message, verdict.data), exchange)
+            return True
+        if body["method"] == "initialize":  # there is no handshake here, and who is served already keeps its era
+            await self._refused(body, Refusal(messages.METHOD_NOT_FOUND, "Method not found", "initialize"), exchange)
+            return True
+        if who not in self._shared:
+            bag = await self._bag_of(who)
+            self._shared.setdefault(who, HttpSession(self._house, bag, shared=True))
+        session = self._shared[who]
+        if (refusal := await mismatch(session.front, body, headers)) is not None:
+            await self._refused(body, refusal, exchange)
+            return True
+        await self._exchange(session, body, headers, exchange)
+        return True
+
+    async def _refused(self, body: Message, refusal: Refusal, exchange: Exchange) -> None:
+        number = body["id"] if is_id(body["id"]) else None
+        await exchange.answer(ERROR_CODE_HTTP_STATUS.get(refusal.code, 400), messages.error(number, refusal))
+
+    async def _get(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        session = self._known(who, headers)
+        last = headers.get("last-event-id")
+        stream, position = (session.stand(), 0) if last is None else self._resumed(session, last)
+        try:
+            exchange.watch()
+            await exchange.pump(stream, position, lasting=True, primed=session.primes, again=last is not None)
+        finally:
+            session.left(stream)
+
+    def _resumed(self, session: HttpSession, last_event_id: str) -> tuple[Stream, int]:
+        try:
+            name, position = place_of(last_event_id)
+        except ValueError:
+            name, position = "", 0
+        stream = session.resumed(name)
+        if stream is None or not stream.reaches_back_to(position):
+            raise Denied(400, "what came after this event is not kept any more")
+        return stream, position
+
+    async def _delete(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
+        session = self._known(who, headers)
+        del self._sessions[who, headers["mcp-session-id"]]
+        await exchange.answer(200, {})
+        await session.close()
+
+    # Inside
+
+    async def _session(self, who: str, headers: Mapping[str, str], several: list[Any]) -> tuple[HttpSession, str]:
+        """The session, and its name where it is new."""
+        if "mcp-session-id" in headers or not any(table(one).get("method") == "initialize" for one in several):
+            named = headers.get("mcp-protocol-version")
+            if named is not None and named not in versions.HANDSHAKE_PROTOCOL_VERSIONS:
+                raise Denied(400, "this revision of MCP is not known here")
+            return self._known(who, headers), ""
+        await self._make_room()
+        name = secrets.token_hex(16)
+        session = self._sessions[who, name] = HttpSession(self._house, await self._bag_of(who))
+        return session, name
+
+    def _known(self, who: str, headers: Mapping[str, str]) -> HttpSession:
+        if "mcp-session-id" not in headers:
+            raise Denied(400, "the header Mcp-Session-Id is missing: begin with initialize")
+        session = self._sessions.get((who, headers["mcp-session-id"]))
+        if session is None:
+            raise Denied(404, "there is no such session")
+        return session
+
+    async def _make_room(self) -> None:
+        for key, session in list(self._sessions.items()):
+            if session.idle_seconds > _IDLE_SECONDS:
+                del self._sessions[key]
+                await session.close()
+        if len(self._sessions) >= _MOST_SESSIONS:
+            raise Denied(503, f"there are {_MOST_SESSIONS} sessions already")
+
+    async def _exchange(
+        self, session: HttpSession, request: Message, headers: Mapping[str, str], exchange: Exchange
+    ) -> Event | None:
+        accepts = headers.get("accept", "")
+        streams = "text/event-stream" in accepts or "*/*" in accepts
+        own, stream = session.begin(request)
+        answer: Event | None = None
+        try:
+            exchange.watch()
+            if streams and not session.shared and request["method"] not in _AT_ONCE:
+                # An answer that a client could lose with its connection is a stream, to which it can come back.
+                more = {"lasting": True, "primed": session.primes}
+                if "application/json" in accepts or "*/*" in accepts:
+                    answer = await exchange.carry(stream, streams=True, modern=False, plain_from=_PLAIN_FROM, **more)
+                else:
+                    answer = await exchange.pump(stream, **more)
+            else:
+                answer = await exchange.carry(stream, streams=streams, modern=session.shared)
+        finally:
+            session.finish(own, cancel=session.shared and answer is None)
+        return answer
+
+
+# A gateway over HTTP from its start to its end: bound to one address, each principal with a session of its own.
+
+
+try:
+    import uvicorn
+except ModuleNotFoundError as problem:
+    raise MissingExtra("uvicorn", "mcp", "serving MCP over HTTP") from problem
+
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:]+)\]|([^:\[\]]+)):([0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen, and who may come. `tokens` are by principal."""
+
+    host: str
+    port: int
+    tokens: Mapping[str, str] = field(repr=False)
+    hosts: Sequence[str] = ()  # allowed beside the address itself
+    origins: Sequence[str] = ()
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """`HOST:PORT`; an IPv6 address stands in brackets. Port 0 is any that is free."""
+    found = _ADDRESS.fullmatch(text.strip())
+    if found is None or int(found[3]) > 65_535:
+        raise WrongUse("an address is HOST:PORT, as in 127.0.0.1:8765 or [::1]:8765.")
+    return found[1] or found[2], int(found[3])
+
+
+async def serve_http(
+    house: House, address: Address, bag_of: Callable[[str], Holdall], ready: Callable[[str], None]
+) -> None:
+    """Until a signal. `ready` is told the URL once it is served."""
+    give_back_what_is_large()
+    listener = _bound(address)
+    port: int = listener.getsockname()[1]
+    bags = _Bags(bag_of)
+    hosts = hosts_of(address.host, port, address.hosts)
+    app = HttpApp(house, Guard(address.tokens, hosts, origins_of(hosts, address.origins)), bags.of)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
+        timeout_graceful_shutdown=1, timeout_keep_alive=65,
+    )  # fmt: skip
+    server = _Server(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    stop = asyncio.ensure_future(asked_to_end().wait())
+    shown = f"[{address.host}]" if ":" in address.host else address.host
+    ready(f"http://{shown}:{port}{PATH}")
+    try:
+        await asyncio.wait((serving, stop), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stop.cancel()
+        await asyncio.gather(*(wind_up(one.front, one.bag) for one in app.sessions))
+        server.should_exit = True
+        await asyncio.gather(*(one.close() for one in app.sessions), bags.close())
+        await asyncio.wait((serving,), timeout=2)
+
+
+def _bound(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=128)
+    except OSError as problem:
+        raise WrongUse(f"cannot listen on {address.host}:{address.port}: {problem.strerror}.") from problem
+
+
+class _Bags:
+    """One for each principal, opened when it first comes."""
+
+    def __init__(self, open_one: Callable[[str], Holdall]) -> None:
+        self._open = open_one
+        self._bags: dict[str, asyncio.Task[Holdall]] = {}
+
+    async def of(self, principal: str) -> Holdall:
+        if principal not in self._bags:
+            self._bags[principal] = asyncio.ensure_future(asyncio.to_thread(self._open, principal))
+        task = self._bags[principal]
+        try:
+            return await asyncio.shield(task)
+        except BaseException:
+            if task.done() and (task.cancelled() or task.exception() is not None):
+                self._bags.pop(principal, None)  # the next one may have more luck
+            raise
+
+    async def close(self) -> None:
+        opened: list[Awaitable[None]] = [
+            task.result().close() for task in self._bags.values() if task.done() and not task.exception()
+        ]
+        await asyncio.gather(*opened)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Signals are ours: what is under way ends first."""
+        yield

@@ -1,0 +1,395 @@
+"""One client over HTTP: its front, and the streams on which messages reach it, each once, also after a broken
+connection; and answers that are too large for an event of a stream.
+"""
+
+import asyncio
+import itertools
+import json
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from holdall.bag import Holdall
+from holdall.bag.take import keep
+from holdall.mcp.client.sdk import SUBSCRIPTION_ID_META_KEY
+from holdall.mcp.gateway import calls, messages
+from holdall.mcp.gateway import messages as eras
+from holdall.mcp.gateway.front import Front, House
+from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
+from holdall.values.errors import StoreFault
+from holdall.values.outputs import Facts, Origin
+from holdall.wire.notes import blob_note, link, part_note, structured_note
+from holdall.wire.results import payload_of, text_of
+
+# An answer that is too large for an event of a stream, as one that fits.
+#
+# Official clients of the handshake era read at most 1 MiB of an event, and an answer is one event. Where an answer
+# comes
+# first it is plain JSON, of any size; this is for what comes after something else. What a link leads to can be read
+# in
+# ranges; of a tool's result the largest parts are kept, and links lead to them. Anything else goes as it is.
+
+
+MOST_BYTES = 1_000_000
+"""Of a message in an event; there are a few more around it."""
+
+_RANGE = 128 * 1024  # of which every byte may be an escape of six
+_STRUCTURED = "structuredContent"
+
+
+def is_too_large(message: Message) -> bool:
+    return len(messages.encode(message)) > MOST_BYTES
+
+
+async def lighter(bag: Holdall, request: Message, answer: Message, *, revision: str) -> Message:
+    """The answer to `request` in a form that fits; the same where there is none."""
+    params, result = table(request.get("params")), table(answer.get("result"))
+    if request.get("method") == "resources/read" and calls.is_ours(params.get("uri")) and result:
+        refusal = calls.only_in_ranges(str(params["uri"]), _bytes_in(result), _RANGE, "an event of this stream")
+        return messages.error(answer["id"], refusal)
+    if request.get("method") == "tools/call" and isinstance(result.get("content"), list):
+        name = str(params.get("name"))
+        if bag.dialect.stores and bag.policy_of(name).store != "never":
+            return {**answer, "result": await _with_links(bag, Origin(tool=name), result, revision)}
+    return answer
+
+
+def _bytes_in(result: Mapping[str, Any]) -> int:
+    content = table(cast("list[object]", result["contents"])[0])
+    text = content.get("text")
+    return len(text.encode()) if isinstance(text, str) else len(str(content.get("blob"))) // 4 * 3
+
+
+async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revision: str) -> dict[str, Any]:
+    """With notes in place of as many of the largest parts as it takes."""
+    blocks: list[Any] = list(result["content"])
+    sizes = {at: _size(block) for at, block in enumerate(blocks)} | {-1: _size(result.get(_STRUCTURED))}
+    over = _size(result) - MOST_BYTES
+    links: list[Facts] = []
+    for at in sorted(sizes, key=lambda one: sizes[one], reverse=True):
+        if over <= 0:
+            break
+        what, data = _carried(result[_STRUCTURED] if at < 0 else blocks[at], is_block=at >= 0)
+        try:
+            facts = await keep(bag, data, origin, notes=(part_note(what),))
+        except (StoreFault, OSError):  # then it goes as it is, and many clients can read it
+            return result
+        links.append(facts)
+        over -= sizes[at]
+        if at < 0:
+            result = {**result, _STRUCTURED: structured_note(facts)}
+        else:
+            blocks[at] = {"type": "text", "text": blob_note(what, len(data), handle=bag.handle_of(facts))}
+    shown = [link(one) for one in links] if eras.knows_links(revision) else []
+    return {**result, "content": [*blocks, *shown]}
+
+
+def _carried(part: object, *, is_block: bool) -> tuple[str, bytes]:
+    if not is_block:
+        return "structured content", _json(part)
+    if (text := text_of(part)) is not None:
+        return "text", text.encode("utf-8", "replace")
+    payload = payload_of(part)
+    return ("block", _json(part)) if payload is None else (payload.media_type, payload.data)
+
+
+def _size(value: object) -> int:
+    return len(_json(value))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+# Messages on their way to a client over HTTP: each is written once, and a client whose connection broke can go on.
+#
+# A stream is what one answer is made of, or the one that stands open for what belongs to no request. Its events are
+# numbered from 1, so that who has read some of them can ask for those after them. Nothing here knows who reads.
+
+
+_MOST_STREAMS = 100
+_MOST_BYTES = 2 * 1024 * 1024
+_MOST_READ = 200  # events that were read and are still there, of a stream that goes on
+RETRY_MILLISECONDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One message as it is sent. `answers`: it is the answer, and the last; `code` is that of an error.
+
+    One without data is none: here whoever reads is let go, to come back for the rest.
+    """
+
+    data: bytes
+    answers: bool
+    code: int | None = None
+
+
+class Stream:
+    """`original` is the id of the client's request, `own` the one that it has inside, where that is another."""
+
+    def __init__(self, name: str = "", original: RequestId | None = None, own: RequestId | None = None) -> None:
+        self.name = name
+        self.readers = 0
+        self.begun = False  # whether it is on its way as a stream: until then its answer can still be plain JSON
+        self._original = original
+        self._own = own
+        self.size = 0  # bytes
+        self._events: deque[Event] = deque()
+        self._first = 0  # how many are not there any more
+        self._read = 0
+        self._over = False
+        self._news = asyncio.Event()
+
+    @property
+    def answered(self) -> bool:
+        return bool(self._events) and self._events[-1].answers
+
+    def put(self, message: Message) -> None:
+        said = self._renamed(message)
+        code = table(said.get("error")).get("code")
+        data = messages.encode(said)[:-1]
+        self._events.append(Event(data, "method" not in said, code if isinstance(code, int) else None))
+        self.size += len(data)
+        while self._read - self._first > _MOST_READ:
+            self.size -= len(self._events.popleft().data)
+            self._first += 1
+        self._tell()
+
+    def pause(self) -> None:
+        """Let its reader go, to come back for what is still to come."""
+        self._events.append(Event(b"", answers=False))
+        self._tell()
+
+    def reaches_back_to(self, position: int) -> bool:
+        """Whether all events behind so many are there, or will come."""
+        return self._first <= position <= self._first + len(self._events)
+
+    def end(self) -> None:
+        self._over = True
+        self._tell()
+
+    async def after(self, position: int, seconds: float | None) -> Event | None:
+        """The event behind so many; None at the end. Raises TimeoutError where none comes."""
+        self._read = max(self._read, position)
+        async with asyncio.timeout(seconds):
+            while self._first + len(self._events) <= position:
+                if self._over or self.answered:
+                    return None
+                await self._news.wait()
+        return self._events[position - self._first]
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _renamed(self, message: Message) -> Message:
+        """Clients that know nothing of each other use the same ids: inside there is another one, here it is theirs."""
+        if self._own is None:
+            return message
+        if message.get("id") == self._own and "method" not in message:
+            message = {**message, "id": self._original}
+        for key in ("params", "result"):
+            inner = table(message.get(key))
+            if meta_of(inner).get(SUBSCRIPTION_ID_META_KEY) == self._own:
+                meta = {**meta_of(inner), SUBSCRIPTION_ID_META_KEY: self._original}
+                message = {**message, key: {**inner, "_meta": meta}}
+        return message
+
+
+class Finished:
+    """Streams that are over or were left, for those who come back for the rest. The oldest go first."""
+
+    def __init__(self) -> None:
+        self._streams: OrderedDict[str, Stream] = OrderedDict()
+
+    def keep(self, stream: Stream) -> None:
+        self._streams[stream.name] = stream
+        self._streams.move_to_end(stream.name)
+        size = sum(one.size for one in self._streams.values())
+        while len(self._streams) > 1 and (len(self._streams) > _MOST_STREAMS or size > _MOST_BYTES):
+            size -= self._streams.popitem(last=False)[1].size
+        if size > _MOST_BYTES and stream.readers:  # it is being read; one that nobody reads may be all there is of it
+            del self._streams[stream.name]
+
+    def get(self, name: str) -> Stream | None:
+        return self._streams.get(name)
+
+
+def event_id(stream: Stream, position: int) -> str:
+    return f"{stream.name}-{position}"
+
+
+def place_of(last_event_id: str) -> tuple[str, int]:
+    """The name of a stream and how many of its events were read. Raises ValueError for an id that is none of ours."""
+    name, _, position = last_event_id.rpartition("-")
+    if not name or not (position.isascii() and position.isdigit()) or len(position) > 9:
+        raise ValueError(last_event_id[:100])
+    return name, int(position)
+
+
+# One client over HTTP: its front, and the streams on which messages reach it.
+#
+# A message that belongs to a request goes out on the answer to that request; another one on the stream that the
+# client
+# keeps open, on whatever answer is open where it keeps none, or waits until there is one. In the older era a client
+# whose
+# connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
+
+
+_MOST_WAITING = 1000
+_CANCELLED = "notifications/cancelled"
+_PRIMED_SINCE = "2025-11-25"
+
+
+class HttpSession:
+    """`shared`: by clients of the newer era, of which each request stands for itself."""
+
+    def __init__(
+        self, house: House, bag: Holdall, *, shared: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.bag = bag
+        self.front = Front(house, bag, self._send)
+        self.front.client.pause = self._pause
+        self.shared = shared
+        self._standing: Stream | None = None
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self._streams: dict[RequestId, Stream] = {}  # of requests that are not answered
+        self._requests: dict[RequestId, Message] = {}  # of the same
+        self._finished = Finished()
+        self._lightening: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Message] = deque(maxlen=_MOST_WAITING)
+        self._touched = clock()
+
+    @property
+    def idle_seconds(self) -> float:
+        return 0.0 if self._streams or self._standing is not None else self._clock() - self._touched
+
+    @property
+    def primes(self) -> bool:
+        """Whether the client knows of an event without a message, whose id it can come back with."""
+        return self.front.revision >= _PRIMED_SINCE
+
+    def begin(self, message: Message) -> tuple[RequestId, Stream]:
+        """A request of the client's, and the stream that ends with its answer."""
+        self._touched = self._clock()
+        original: RequestId = message["id"]
+        number = next(self._numbers)
+        own = f"http-{number}" if self.shared else original
+        stream = Stream(f"a{number}", original, own if self.shared else None)
+        if own in self._streams:  # whoever came first with this id is not to be disturbed
+            stream.put(messages.error(original, Refusal(messages.INVALID_REQUEST, "This id is in use")))
+        else:
+            self._streams[own] = stream
+            self._requests[own] = message
+            self.front.client.hear({**message, "id": own})
+        return own, stream
+
+    def finish(self, own: RequestId, *, cancel: bool) -> None:
+        """Nobody listens to this answer any more. In the newer era that cancels the request."""
+        self._touched = self._clock()
+        if cancel:
+            self.hear({"jsonrpc": "2.0", "method": _CANCELLED, "params": {"requestId": own}})
+
+    def hear(self, message: Message) -> None:
+        self._touched = self._clock()
+        self.front.client.hear(message)
+        if message.get("method") == _CANCELLED:
+            self._without_answer(table(message.get("params")).get("requestId"))
+
+    def stand(self) -> Stream:
+        """The stream for what belongs to no request. A second one takes the place of the first."""
+        if self._standing is not None:
+            self._standing.end()
+        return self._stands(Stream(f"s{next(self._numbers)}"))
+
+    def resumed(self, name: str) -> Stream | None:
+        """A stream that its reader has lost."""
+        if self._standing is not None and self._standing.name == name:
+            return self._standing
+        found = self._finished.get(name)
+        if found is not None and name.startswith("s"):
+            if self._standing is not None:
+                self._standing.end()
+            return self._stands(found)
+        return found or next((one for one in self._streams.values() if one.name == name), None)
+
+    def left(self, stream: Stream) -> None:
+        """Its reader has gone, perhaps to come back."""
+        self._touched = self._clock()
+        if self._standing is stream and not stream.readers:
+            self._standing = None
+            self._finished.keep(stream)
+
+    async def close(self) -> None:
+        self.front.ending()
+        for task in self._lightening:
+            task.cancel()
+        for stream in (*self._streams.values(), *((self._standing,) if self._standing else ())):
+            stream.end()
+        await self.front.close()
+
+    def _stands(self, stream: Stream) -> Stream:
+        self._standing = stream
+        while self._waiting:
+            stream.put(self._waiting.popleft())
+        return stream
+
+    def _without_answer(self, number: Any) -> None:
+        stream = self._streams.pop(number, None) if is_id(number) else None
+        if stream is not None:
+            self._requests.pop(number, None)
+            stream.end()
+
+    def _send(self, message: Message, related: RequestId | None) -> None:
+        if _is_answer(message):
+            self._answer(message, related)
+            return
+        stream = self._streams.get(related) if related is not None else None
+        stream = stream or self._standing
+        if stream is None and not self.shared:
+            stream = next((one for one in reversed(self._streams.values()) if one.readers), None)
+        if stream is not None:
+            stream.put(message)
+        elif not self.shared:
+            self._waiting.append(message)
+
+    def _pause(self, number: RequestId) -> None:
+        """Only who knows by which event to come back is let go."""
+        stream = self._streams.get(number)
+        if stream is not None and self.primes and not self.shared:
+            stream.pause()
+
+    def _answer(self, message: Message, related: RequestId | None) -> None:
+        if related is None or related not in self._streams:
+            return  # nobody waits for it
+        if self.shared or not self._streams[related].begun or not is_too_large(message):
+            self._put(message, related)
+            return
+        task = asyncio.get_running_loop().create_task(self._put_lighter(message, related))
+        self._lightening.add(task)
+        task.add_done_callback(self._lightening.discard)
+
+    async def _put_lighter(self, message: Message, related: RequestId) -> None:
+        """Meanwhile the request may have been cancelled."""
+        request, revision = self._requests[related], self.front.revision
+        try:
+            message = await lighter(self.bag, request, message, revision=revision)
+        finally:
+            self._put(message, related)
+
+    def _put(self, message: Message, related: RequestId) -> None:
+        stream = self._streams.pop(related, None)
+        self._requests.pop(related, None)
+        if stream is None:
+            return
+        stream.put(message)
+        if not self.shared:
+            self._finished.keep(stream)
+
+
+def _is_answer(message: dict[str, Any]) -> bool:
+    return "method" not in message

@@ -1,0 +1,288 @@
+"""What the servers offer, as one client sees it: lists of tools, prompts and resources, under which names, whose each of
+them is, and how a client is greeted.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import holdall
+from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.greeting import Greeting
+from holdall.mcp.gateway import messages
+from holdall.mcp.gateway.client_side import Asked
+from holdall.mcp.gateway.messages import METHOD_NOT_FOUND, Refusal, entries, table
+from holdall.mcp.gateway.relay import Relay
+from holdall.text.escape import one_line
+from holdall.values.errors import UpstreamFault
+from holdall.wire.notes import widened
+
+# The names under which a client sees what several servers offer, and back. Pure.
+#
+# With one server names are its own. With several they begin with the server's name. A name of ours cannot be taken
+# by
+# anybody: a tool of the same name is shown with its server's name before it.
+
+
+DEFAULT_PREFIX = "{server}__"
+_LONGEST = 64  # the longest name that the model APIs take
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class Names:
+    """`prefix` has `{server}` in it where names of several servers are to be told apart; empty means none."""
+
+    def __init__(self, servers: Sequence[str], *, reserved: Collection[str] = (), prefix: str | None = None) -> None:
+        self._servers = tuple(servers)
+        self._reserved = frozenset(reserved)
+        template = prefix if prefix is not None else (DEFAULT_PREFIX if len(servers) > 1 else "")
+        self._prefixes = _distinct(servers, template)
+        self._forced = _distinct(servers, template or DEFAULT_PREFIX)
+        self._taken: dict[str, tuple[str, str]] = {}
+
+    def shown(self, server: str, name: str) -> str:
+        """The name of this for the client. The same each time."""
+        shown = self._fitting(self._prefixes[server], name)
+        if shown in self._reserved or self._taken.get(shown, (server, name)) != (server, name):
+            shown = self._fitting(self._forced[server], name)
+        base, number = shown, 1
+        while shown in self._reserved or self._taken.get(shown, (server, name)) != (server, name):
+            number += 1
+            shown = f"{base}_{number}"
+        self._taken[shown] = (server, name)
+        return shown
+
+    def meant(self, shown: str) -> tuple[str, str] | None:
+        """Server and name. A name that was never listed is read as it is built; None where that leads nowhere."""
+        if (found := self._taken.get(shown)) is not None:
+            return found
+        for server in self._servers:
+            prefix = self._prefixes[server]
+            if prefix and shown.startswith(prefix):
+                return server, shown[len(prefix) :]
+        for server in self._servers:
+            if shown.startswith(self._forced[server]) and shown[len(self._forced[server]) :] in self._reserved:
+                return server, shown[len(self._forced[server]) :]
+        alone = len(self._servers) == 1 and not self._prefixes[self._servers[0]] and shown not in self._reserved
+        return (self._servers[0], shown) if alone else None
+
+    @staticmethod
+    def _fitting(prefix: str, name: str) -> str:
+        room = _LONGEST - len(name)
+        return f"{prefix[-room:] if 0 < room < len(prefix) else prefix}{name}"
+
+
+def _distinct(servers: Sequence[str], template: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for server in servers:
+        plain = _ODD.sub("_", server).strip("_") or "server"
+        prefix, number = template.replace("{server}", plain), 1
+        while "{server}" in template and prefix in found.values():
+            number += 1
+            prefix = template.replace("{server}", f"{plain}{number}")
+        found[server] = prefix
+    return found
+
+
+# How a client is greeted: what its servers can do, together, and what comes with Holdall. Pure.
+
+
+_OURS = {"name": "holdall", "title": "Holdall", "version": holdall.__version__}
+
+
+def negotiated(wanted: object) -> str:
+    return wanted if isinstance(wanted, str) and wanted in messages.HANDSHAKES else messages.LATEST_HANDSHAKE
+
+
+def server_info(greetings: Sequence[Greeting]) -> Mapping[str, Any]:
+    """With one server, its own: clients show it, and some know it by it."""
+    return (greetings[0].server if len(greetings) == 1 else {}) or _OURS
+
+
+def capabilities_of(greetings: Sequence[Greeting], *, changing: bool, offers: bool) -> dict[str, Any]:
+    """All that any of them can do. `offers`: we have tools and resources, too; `changing`: our tools come and go."""
+    found = _merged(greeting.capabilities for greeting in greetings)
+    several = len(greetings) != 1
+    if several:  # a server that is started later may have any of these
+        found = _merged((found, {"prompts": {"listChanged": True}, "resources": {"listChanged": True}}))
+    if offers or several:
+        found = _merged((found, {"tools": {"listChanged": True} if changing or several else {}, "resources": {}}))
+    return found
+
+
+def instructions_of(greetings: Mapping[str, Greeting], ours: str) -> str:
+    """What the servers say, each under its name where there are several, then what we say."""
+    said = {name: greeting.instructions for name, greeting in greetings.items() if greeting.instructions}
+    texts = list(said.values()) if len(greetings) == 1 else [f"# {name}\n{text}" for name, text in said.items()]
+    return "\n\n".join([*texts, *([ours] if ours else [])])
+
+
+def initialize_result(
+    revision: str, greetings: Mapping[str, Greeting], capabilities: Mapping[str, Any], instructions: str
+) -> dict[str, Any]:
+    all_of_them = list(greetings.values())
+    one = all_of_them[0] if len(all_of_them) == 1 and not all_of_them[0].modern else None
+    base = dict(one.raw) if one is not None else {}
+    base |= {"protocolVersion": revision, "capabilities": dict(capabilities)}
+    base |= {"serverInfo": dict(server_info(all_of_them))}
+    return base | ({"instructions": instructions} if instructions else {})
+
+
+def discover_result(
+    greetings: Mapping[str, Greeting], capabilities: Mapping[str, Any], instructions: str
+) -> dict[str, Any]:
+    all_of_them = list(greetings.values())
+    base = dict(all_of_them[0].raw) if len(all_of_them) == 1 and all_of_them[0].modern else {}
+    base |= {"supportedVersions": list(messages.MODERN), "capabilities": dict(capabilities)}
+    base |= {"instructions": instructions} if instructions else {}
+    return messages.completed("server/discover", base, server_info(all_of_them))
+
+
+def _merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in tables:
+        for name, value in one.items():
+            there = found.get(name)
+            if isinstance(there, Mapping) and isinstance(value, Mapping):
+                found[name] = _merged((cast("Mapping[str, Any]", there), cast("Mapping[str, Any]", value)))
+            else:
+                found[name] = value or there or value
+    return found
+
+
+# What the servers offer, as one client sees it: lists of tools, prompts and resources, and whose each of them is.
+#
+# With one server a list passes page by page as it is; with several all pages of all of them are one list, and a
+# server
+# that fails is left out and told about. A tool's output schema is widened, and our own tools come after all others.
+
+
+_LOG = logging.getLogger("holdall.gateway")
+LISTS = {
+    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}  # fmt: skip
+_PATIENCE = 10.0  # seconds for a server among several to list what it has
+_MOST_PAGES = 1000
+
+
+class Catalogue:
+    def __init__(self, relay: Relay, names: Names, prompts: Names) -> None:
+        self._relay = relay
+        self._names = names
+        self._prompts = prompts
+        self._tools: dict[str, Mapping[str, Any]] = {}  # by the name that the client sees
+        self._known: dict[tuple[str, str], str] = {}  # what each tool said of itself when it was first listed
+        self._places: dict[str, str] = {}  # of resources by their URI
+
+    def tool(self, shown: str) -> Mapping[str, Any]:
+        """As its server lists it; empty where it was not listed."""
+        return self._tools.get(shown, {})
+
+    def place_of(self, uri: str) -> str:
+        """The server that has listed this resource, or one whose template it fits best; empty where none has."""
+        if uri in self._places:
+            return self._places[uri]
+        fitting = [known for known in self._places if "{" in known and uri.startswith(known.split("{")[0])]
+        return self._places[max(fitting, key=lambda known: len(known.split("{")[0]))] if fitting else ""
+
+    async def page(self, asked: Asked, ours: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """One page of a list. `ours` are added at its end."""
+        key = LISTS[asked.method]
+        if (only := self._relay.only) is not None:
+            result = await self._of_one(only, asked)
+            shown = self._shown(only, asked.method, result.get(key))
+            last = not isinstance(result.get("nextCursor"), str)
+            return {**result, key: [*shown, *(ours if last else ())]}
+        found = await self._of_all(asked)
+        result: dict[str, Any] = {key: [*found, *ours]}
+        return messages.completed(asked.method, result, {}) if self._relay.caller.modern else result
+
+    # Inside
+
+    async def _of_one(self, connection: Connection, asked: Asked) -> dict[str, Any]:
+        try:
+            return await self._relay.forward(connection, asked)
+        except Refusal as refusal:
+            if refusal.code != METHOD_NOT_FOUND or asked.method == "prompts/list":  # we have all but prompts ourselves
+                raise
+            empty: dict[str, Any] = {LISTS[asked.method]: []}
+            return messages.completed(asked.method, empty, {}) if self._relay.caller.modern else empty
+
+    async def _of_all(self, asked: Asked) -> list[Any]:
+        tasks = {one: asyncio.ensure_future(self._pages(one, asked)) for one in self._relay.servers}
+        try:
+            await asyncio.wait(tasks.values(), timeout=_PATIENCE)
+            found: list[Any] = []
+            for connection, task in tasks.items():  # in the order of the configuration: a list that moves costs caches
+                if task.done():
+                    found += self._shown(connection, asked.method, task.result())
+                else:
+                    _LOG.warning('MCP server "%s" does not answer %s; it is left out', connection.name, asked.method)
+            return found
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def _pages(self, connection: Connection, asked: Asked) -> list[Any]:
+        found: list[Any] = []
+        params = {name: value for name, value in asked.params.items() if name != "cursor"}
+        try:
+            for _ in range(_MOST_PAGES):
+                page = await self._relay.forward(connection, asked, params)
+                found += entries(page.get(LISTS[asked.method]))
+                if not isinstance(cursor := page.get("nextCursor"), str) or cursor == params.get("cursor"):
+                    break
+                params["cursor"] = cursor
+        except Refusal as refusal:
+            if refusal.code != METHOD_NOT_FOUND:
+                _LOG.warning('MCP server "%s" lists nothing: %s', connection.name, one_line(refusal.message, 200))
+        except UpstreamFault as fault:
+            _LOG.warning("%s", fault)
+        return found
+
+    def _shown(self, connection: Connection, method: str, listed: object) -> list[Any]:
+        found = entries(listed)
+        match LISTS[method]:
+            case "tools":
+                return [self._tool(connection, entry) for entry in found]
+            case "prompts":
+                return [_renamed(entry, self._prompts, connection.name) for entry in found]
+            case key:
+                field = "uri" if key == "resources" else "uriTemplate"
+                for entry in found:
+                    if isinstance(uri := table(entry).get(field), str):
+                        self._places.setdefault(uri, connection.name)
+                return found
+
+    def _tool(self, connection: Connection, entry: object) -> object:
+        tool = table(entry)
+        name = tool.get("name")
+        if not isinstance(name, str):
+            return entry
+        self._watch(connection.name, name, tool)
+        shown = self._names.shown(connection.name, name)
+        self._tools[shown] = tool
+        if "outputSchema" not in tool and shown == name:
+            return entry
+        new = {**tool, "name": shown}
+        return new | {"outputSchema": widened(tool["outputSchema"])} if "outputSchema" in tool else new
+
+    def _watch(self, server: str, name: str, tool: Mapping[str, Any]) -> None:
+        """A tool that says something else of itself than when its user agreed to it is worth a word."""
+        said = json.dumps([tool.get("description"), tool.get("inputSchema")], sort_keys=True, default=str)
+        if self._known.setdefault((server, name), said) != said:
+            self._known[server, name] = said
+            words = one_line(name, 60), one_line(server, 60)
+            _LOG.warning('tool "%s" of MCP server "%s" has changed its description or its arguments', *words)
+
+
+def _renamed(entry: object, names: Names, server: str) -> object:
+    about = table(entry)
+    name = about.get("name")
+    if not isinstance(name, str) or (shown := names.shown(server, name)) == name:
+        return entry
+    return {**about, "name": shown}

@@ -1,0 +1,266 @@
+"""Between one client and its servers: a request forwarded with all that belongs to it, and what a server sends itself.
+
+Progress, logs, questions and cancellations belong to the call that they came for; there is no "current" call. Results
+come back as they were, but for what the client's era of the protocol writes differently.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client.greeting import Greeting, Identity
+from holdall.mcp.client.keeper import Means
+from holdall.mcp.client.routes import Callbacks, Declined
+from holdall.mcp.client.server_process import Patience
+from holdall.mcp.client.spec import ServerSpec
+from holdall.mcp.gateway import messages
+from holdall.mcp.gateway.client_side import Asked, Client
+from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
+from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+
+_LOG = logging.getLogger("holdall.gateway")
+_PATIENCE = Patience(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
+_PROGRESS, _LOG_MESSAGE = "notifications/progress", "notifications/message"
+_MOST_ROUNDS = 10
+_PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # where a server wants to be asked again and has no question
+
+Heard = Callable[[str, str, dict[str, Any]], Awaitable[None]]
+"""Server, method and params of a notification that belongs to no call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is connected. `revision` is empty while that is not known."""
+
+    revision: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def modern(self) -> bool:
+        return self.revision in messages.MODERN
+
+    @property
+    def identity(self) -> Identity:
+        """A server gets to know its client, not us: some of them serve clients differently."""
+        name, version = self.info.get("name"), self.info.get("version")
+        return Identity(str(name or "holdall"), str(version or "0"), self.capabilities, older=not self.modern)
+
+
+class Relay:
+    def __init__(self, specs: Sequence[ServerSpec], client: Client, caller: Caller, heard: Heard) -> None:
+        self.caller = caller
+        self._client = client
+        self._heard = heard
+        self._asking: Counter[str] = Counter()
+        self._under_way: dict[str, list[Asked]] = {spec.name: [] for spec in specs}
+        callbacks = {spec.name: self._callbacks(spec.name) for spec in specs}
+        means = Means(identity=caller.identity, patience=_PATIENCE)
+        self.servers = Servers(specs, callbacks=callbacks, means=means)
+
+    @property
+    def only(self) -> Connection | None:
+        """The server, where there is one."""
+        return next(iter(self.servers)) if len(self.servers) == 1 else None
+
+    @property
+    def speaks_newer(self) -> bool:
+        """Whether any of the servers was greeted in the newer era, because its client is of that."""
+        return self.caller.modern and any(one.greeting is not None and one.greeting.modern for one in self.servers)
+
+    async def forward(
+        self, connection: Connection, asked: Asked, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The result of the same request at this server. Raises Refusal as the server does, and UpstreamFault.
+
+        In the result of a tool a large text may be a LargeText, and structured content a LargeJson.
+        """
+        greeting = await connection.start()
+        given = messages.towards_server(asked.params if params is None else params, modern=greeting.modern)
+        self._under_way[connection.name].append(asked)
+        try:
+            result = await self._answered(connection, asked, given)
+        finally:
+            self._under_way[connection.name].remove(asked)
+        return messages.towards_client(
+            asked.method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
+        )
+
+    async def _answered(self, connection: Connection, asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
+        """The result. What the server wants to know before it, a client of the older era is asked."""
+        result = await self._send(connection, asked, given)
+        rounds, pause = 0, _PAUSE
+        while messages.is_question(result) and not self.caller.modern:
+            rounds += 1
+            if rounds > _MOST_ROUNDS:
+                raise Refusal(INTERNAL_ERROR, f"The server asked for more input more than {_MOST_ROUNDS} times")
+            if questions := table(result.get("inputRequests")):
+                answers = await self._answers(connection.name, asked, questions)
+                again: dict[str, Any] = {**given, "inputResponses": answers}
+            else:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                again = dict(given)
+            if result.get("requestState") is not None:
+                again["requestState"] = result["requestState"]
+            result = await self._send(connection, asked, again)
+        return result
+
+    def waits_for_client(self, server: str) -> bool:
+        """Whether a question of this server's is open."""
+        return self._asking[server] > 0
+
+    async def tell(self, method: str, params: dict[str, Any]) -> None:
+        """A notification of the client's, for every server that lives."""
+        for connection in self.servers:
+            await connection.notify(method, params or None)
+
+    async def greetings(self, seconds: float) -> dict[str, Greeting | UpstreamFault | None]:
+        """What each server says of itself, or why it does not; None for one that still starts, which goes on."""
+        tasks = {one.name: asyncio.ensure_future(_greeting(one)) for one in self.servers}
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=None if len(tasks) == 1 else seconds)
+        for name, task in tasks.items():
+            if not task.done():
+                _LOG.warning('MCP server "%s" is not ready yet; the others are served', name)
+                task.add_done_callback(lambda done, name=name: self._late(name, done))
+        return {name: task.result() if task.done() else None for name, task in tasks.items()}
+
+    async def close(self) -> None:
+        await self.servers.aclose()
+
+    # Inside
+
+    async def _send(self, connection: Connection, asked: Asked, params: dict[str, Any]) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "progress": self._progress(asked),
+            "callbacks": self._callbacks_of(connection, asked),
+        }
+        try:
+            if asked.method == "tools/call":
+                more = {name: value for name, value in params.items() if name not in ("name", "arguments")}
+                arguments = table(params.get("arguments"))
+                options["takes_large"] = True
+                return (await connection.call(str(params["name"]), arguments, more=more, **options)).result
+            return (await connection.request(asked.method, params, **options)).result
+        except UpstreamRefused as refusal:
+            raise Refusal(refusal.code, refusal.reason, refusal.data) from refusal
+        except WrongUse as problem:  # numbers that are none in JSON, for instance
+            raise Refusal(INTERNAL_ERROR, str(problem)) from problem
+
+    def _progress(self, asked: Asked) -> Callable[[dict[str, Any]], Awaitable[None]]:
+        async def progressed(params: dict[str, Any]) -> None:
+            if asked.open and asked.token is not None:
+                self._client.notify(_PROGRESS, {**params, "progressToken": asked.token}, related=asked.id)
+
+        return progressed
+
+    def _callbacks_of(self, connection: Connection, asked: Asked) -> Callbacks:
+        """What comes for this call, where that can be told, goes to the client as part of it while it is open."""
+
+        async def notify(method: str, params: dict[str, Any]) -> None:
+            if asked.open and method == _LOG_MESSAGE:
+                self._client.notify(method, params, related=asked.id)
+            else:
+                await self._heard(connection.name, method, params)
+
+        async def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            return await self._ask(connection.name, method, params, asked if asked.open else None)
+
+        def paused() -> None:
+            if asked.open and self._client.pause is not None:
+                self._client.pause(asked.id)
+
+        return Callbacks(notify, ask, paused)
+
+    def _callbacks(self, server: str) -> Callbacks:
+        async def notify(method: str, params: dict[str, Any]) -> None:
+            if method == _LOG_MESSAGE:
+                self._logged(server, params)
+            else:
+                await self._heard(server, method, params)
+
+        async def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
+            return await self._ask(server, method, params, None)
+
+        return Callbacks(notify, ask)
+
+    def _logged(self, server: str, params: dict[str, Any]) -> None:
+        """Over stdio nothing says to which request a log message belongs: the last one is told, before its answer.
+
+        In the newer era it is told only where the request asked for it.
+        """
+        modern = self.caller.modern
+        wanting = [
+            one for one in self._under_way[server] if one.open and (not modern or messages.LOG_LEVEL in one.meta)
+        ]
+        if wanting or not modern:
+            self._client.notify(_LOG_MESSAGE, params, related=wanting[-1].id if wanting else None)
+
+    async def _ask(self, server: str, method: str, params: dict[str, Any], asked: Asked | None) -> dict[str, Any]:
+        """A question of a server's to the client. One of the newer era is asked by the result of a call of its own."""
+        if self.caller.modern:
+            return await self._ask_back(server, method, params, asked)
+
+        def progress(said: dict[str, Any]) -> None:
+            task = asyncio.ensure_future(self.servers[server].notify(_PROGRESS, said))
+            _KEPT.add(task)
+            task.add_done_callback(_KEPT.discard)
+
+        self._asking[server] += 1
+        try:
+            return await self._client.ask(
+                method, params, related=asked.id if asked is not None else None, progress=progress
+            )
+        except Refusal as refusal:
+            raise Declined(refusal.code, refusal.message, refusal.data) from refusal
+        finally:
+            self._asking[server] -= 1
+
+    async def _ask_back(self, server: str, method: str, params: dict[str, Any], asked: Asked | None) -> dict[str, Any]:
+        able = [one for one in self._under_way[server] if one.ask_back is not None]  # nothing says for which it is
+        chosen = asked or (able[-1] if able else None)
+        if chosen is None or chosen.ask_back is None:
+            raise Declined(METHOD_NOT_FOUND, "The client takes no requests", method)
+        self._asking[server] += 1
+        try:
+            return await chosen.ask_back(method, params)
+        except Refusal as refusal:
+            raise Declined(refusal.code, refusal.message, refusal.data) from refusal
+        finally:
+            self._asking[server] -= 1
+
+    async def _answers(self, server: str, asked: Asked, questions: dict[str, Any]) -> dict[str, Any]:
+        async def one(question: object) -> dict[str, Any]:
+            method, params = table(question).get("method"), table(table(question).get("params"))
+            return await self._client.ask(str(method), params, related=asked.id if asked.open else None)
+
+        self._asking[server] += 1
+        try:
+            found = await asyncio.gather(*(one(question) for question in questions.values()))
+        finally:
+            self._asking[server] -= 1
+        return dict(zip(questions, found, strict=True))
+
+    def _late(self, name: str, task: "asyncio.Future[Greeting | UpstreamFault]") -> None:
+        if task.cancelled() or isinstance(task.result(), UpstreamFault):
+            return
+        for what in ("tools", "prompts", "resources"):
+            told = asyncio.ensure_future(self._heard(name, f"notifications/{what}/list_changed", {}))
+            _KEPT.add(told)
+            told.add_done_callback(_KEPT.discard)
+
+
+_KEPT: set["asyncio.Future[Any]"] = set()
+"""Tasks that nobody waits for: the loop alone would forget them."""
+
+
+async def _greeting(connection: Connection) -> Greeting | UpstreamFault:
+    try:
+        return await connection.start()
+    except UpstreamFault as fault:
+        return fault

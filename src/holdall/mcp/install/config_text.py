@@ -1,0 +1,515 @@
+"""A client's configuration as text: where its servers stand, which of them can go behind the gateway, and the text with
+some of them put behind it or taken out again. Everything else stays as it is. Nothing here touches a file.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from holdall.mcp.client import spec
+from holdall.mcp.client.spec import parse_servers
+from holdall.values.errors import BadServer
+
+# Where the values of a JSON text stand, and the text with some of them changed: everything else stays as it is.
+#
+# Comments and commas too many are allowed, as in `jsonc`, which must have read the text before. Pure.
+
+
+Edit = tuple[int, int, str]
+
+_SPACE = re.compile(r"\s*")
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_PLAIN = re.compile(r"[^\s,\]}]+")
+_PIECE = re.compile(rf"{_STRING.pattern}|[\[\]{{}}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value in the text: where it stands, and what it is."""
+
+    start: int
+    end: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One key of an object and its value. `comma` is after the comma that follows, or 0 where none does."""
+
+    name: str
+    start: int
+    place: Place
+    comma: int
+
+
+class Places:
+    """The places of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._plain = spec.blanked(text)
+
+    def top(self) -> Place:
+        return self._value_at(0)
+
+    def members(self, place: Place) -> Iterator[Member]:
+        """Of an object."""
+        at = self._first(place)
+        while at < place.end - 1:
+            key = self._value_at(at)
+            colon = self._after_space(key.end)
+            value = self._value_at(colon + 1)
+            comma = self._comma_after(value.end)
+            yield Member(str(key.value), key.start, value, comma)
+            at = self._after_space(comma or value.end)
+
+    def items(self, place: Place) -> Iterator[tuple[Place, int]]:
+        """Of a list, each with the end of the comma after it, or 0."""
+        at = self._first(place)
+        while at < place.end - 1:
+            value = self._value_at(at)
+            comma = self._comma_after(value.end)
+            yield value, comma
+            at = self._after_space(comma or value.end)
+
+    def raw(self, place: Place) -> str:
+        return self.text[place.start : place.end]
+
+    def has_comments(self, place: Place) -> bool:
+        return self.raw(place) != self._plain[place.start : place.end]
+
+    def swapped(self, members: Sequence[Member], first: str, new: str, gone: Collection[str]) -> list[Edit]:
+        """An object with `new` in place of its member `first`, and without those that are `gone`."""
+        edits = [(one.start, one.place.end, new) for one in members if one.name == first]
+        for one in members:
+            if one.name in gone:
+                edits.append((one.start, self.end_of_gap(one.comma) if one.comma else one.place.end, ""))
+        last = [one for one in members if one.name not in gone][-1]
+        if last is not members[-1] and not members[-1].comma:  # a comma would stand before the end
+            edits.append((last.comma - 1, last.comma, ""))
+        return edits
+
+    def end_of_gap(self, at: int) -> int:
+        """After the space there: a comment in it stays."""
+        match = _SPACE.match(self.text, at)
+        return match.end() if match is not None else at
+
+    def _first(self, place: Place) -> int:
+        at = self._after_space(place.start + 1)
+        return self._after_space(at + 1) if self._plain[at] == "," else at
+
+    def _comma_after(self, at: int) -> int:
+        at = self._after_space(at)
+        return at + 1 if self._plain[at] == "," else 0
+
+    def _value_at(self, at: int) -> Place:
+        at = self._after_space(at)
+        if self._plain[at] not in "{[":
+            match = _STRING.match(self._plain, at) or _PLAIN.match(self._plain, at)
+            if match is None:
+                raise ValueError(f"no value at {at}")
+            return Place(at, match.end(), cast("object", json.loads(match[0])))
+        end = self._closing(at)
+        return Place(at, end, cast("object", spec.parse_jsonc(self._plain[at:end])))
+
+    def _closing(self, at: int) -> int:
+        """After the bracket that closes the one at `at`."""
+        depth = 0
+        for match in _PIECE.finditer(self._plain, at):
+            if match[0] in "[{":
+                depth += 1
+            elif match[0] in "]}":
+                depth -= 1
+                if depth == 0:
+                    return match.end()
+        raise ValueError("a bracket is not closed")
+
+    def _after_space(self, at: int) -> int:
+        match = _SPACE.match(self._plain, at)
+        return match.end() if match is not None else at
+
+
+def applied(text: str, edits: Sequence[Edit]) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+# The servers of a client's configuration: where they stand in its text, and which are behind the gateway.
+
+
+TABLES = ("mcpServers", "servers")
+GATEWAY = "gateway"
+MODULE = ("-m", "holdall")
+_HOLDALL = re.compile(r"(^|[\\/])holdall(\.exe)?$")
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What the gateway of an entry stands in front of: a file, or the command that its `args` hold at `command_at`."""
+
+    config: str = ""
+    command_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One server of a client. `label` is its name, with where it stands if there are more of that name."""
+
+    name: str
+    path: Path
+    place: Place
+    members: tuple[Member, ...]
+    label: str = ""
+
+    @property
+    def fields(self) -> Mapping[str, Place]:
+        return {member.name: member.place for member in self.members}
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.place.value)
+
+    @property
+    def is_wrapped(self) -> bool:
+        return behind(self.entry) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`odd` are places where a server, or servers, should be and something else is."""
+
+    servers: tuple[Server, ...]
+    odd: tuple[tuple[str, str], ...]
+    has_table: bool
+
+
+def behind(entry: Mapping[str, object]) -> Behind | None:
+    """By value, whatever its spacing; the user may have added options of ours."""
+    given = entry.get("args")
+    words = cast("list[object]", given) if isinstance(given, list) else []
+    if _HOLDALL.search(str(entry.get("command"))) is not None:
+        start = 0
+    elif tuple(words[:2]) == MODULE:
+        start = 2
+    else:
+        return None
+    end = words.index("--") if "--" in words else len(words)
+    own = words[start:end]
+    if GATEWAY not in own or not (own[0] == GATEWAY or str(own[0]).startswith("-")):
+        return None
+    return Behind(_config(own), end + 1 if end + 1 < len(words) and isinstance(words[end + 1], str) else None)
+
+
+def _config(words: list[object]) -> str:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--config":
+            return str(following)
+        if str(word).startswith("--config="):
+            return str(word).partition("=")[2]
+    return ""
+
+
+def servers_in(text: str) -> list[Server]:
+    """Every server, at the top and in tables of projects. Raises ValueError where the text is no JSON object."""
+    return list(look(text).servers)
+
+
+def look(text: str) -> Found:
+    spec.parse_jsonc(text)  # what it cannot read is refused before anything is looked for
+    places = Places(text)
+    servers: list[Server] = []
+    odd: list[tuple[str, str]] = []
+    tables = list(_tables(places))
+    for path, table in tables:
+        if not isinstance(table.value, dict):
+            if table.value:  # an empty list, or null, holds nothing that could be missed
+                odd.append(
+                    (path[-1] if len(path) == 1 else " → ".join(path), "it must be an object with servers in it")
+                )
+            continue
+        for one in places.members(table):
+            if isinstance(one.place.value, dict):
+                members = tuple(places.members(one.place))
+                servers.append(Server(one.name, (*path, one.name), one.place, members))
+            else:
+                odd.append((one.name, "its entry must be an object"))
+    return Found(_labelled(servers), tuple(odd), bool(tables))
+
+
+def _labelled(servers: list[Server]) -> tuple[Server, ...]:
+    often = Counter(one.name for one in servers)
+    return tuple(
+        Server(
+            one.name,
+            one.path,
+            one.place,
+            one.members,
+            one.name if often[one.name] == 1 else f"{one.name} (in {' → '.join(one.path[:-1])})",
+        )
+        for one in servers
+    )
+
+
+def _tables(places: Places) -> Iterator[tuple[Path, Place]]:
+    top = places.top()
+    if not isinstance(top.value, dict):
+        raise ValueError("it is not a JSON object")
+    for one in places.members(top):
+        if one.name in TABLES:
+            yield (one.name,), one.place
+        elif one.name == "projects" and isinstance(one.place.value, dict):
+            for project in places.members(one.place):
+                if isinstance(project.place.value, dict):
+                    for inner in places.members(project.place):
+                        if inner.name in TABLES:
+                            yield (one.name, project.name, inner.name), inner.place
+
+
+# Which entries of a client can go behind the gateway, and why one cannot. No value is told: it may be a password.
+
+
+MOVED = ("url", "type", "headers")  # what the gateway needs of an entry with a URL; all else belongs to the client
+_SIGNING_IN = ("oauth", "auth", "headersHelper")
+# A variable is known where the client starts the gateway, not here. One of these fits wherever one may stand in a URL.
+_STAND_INS = ("x", "http://x", "1")
+
+
+class _Every(dict[str, str]):
+    """An environment in which every variable has this value."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__()
+        self._value = value
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __missing__(self, key: str) -> str:
+        return self._value
+
+
+def why_left(entry: Mapping[str, Any]) -> str:
+    """Empty where it can go behind the gateway."""
+    if behind(entry) is not None:
+        return "it is behind the gateway already"
+    if "command" in entry and "url" in entry:
+        return "it has both a command and a url"
+    if "command" in entry:
+        return _why_not_started(entry)
+    return _why_not_reached(entry) if "url" in entry else "it has neither a command nor a url"
+
+
+def _why_not_started(entry: Mapping[str, Any]) -> str:
+    command = entry["command"]
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        return "its command must be a text, and not empty"
+    return "" if isinstance(entry.get("args", []), list) else "its args must be a list"
+
+
+def _why_not_reached(entry: Mapping[str, Any]) -> str:
+    for key in _SIGNING_IN:
+        if entry.get(key):
+            return f"the client signs in for it ({key}), and the gateway cannot"
+    reasons = [_complaint(entry, _Every(value)) for value in _STAND_INS]
+    return "" if "" in reasons else f"the gateway could not serve it: {reasons[0]}"
+
+
+def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    used = {key: entry[key] for key in (*MOVED, "args") if key in entry}
+    try:
+        parse_servers(json.dumps({"mcpServers": {"server": used}}), source="", environment=environment)
+    except BadServer as problem:
+        return f"{problem.key.removeprefix('mcpServers.server.')} {problem.rule}"
+    return ""
+
+
+# A client's configuration as text: its servers put behind the gateway in place, and taken out of it again.
+#
+# Nothing but the changed values is touched: comments, order, spacing and everything that is not known here stays as
+# the
+# user wrote it, which is proved on the new text before anybody gets it. Pure: it reads and writes no file.
+
+
+_ARGS = ', "args": '
+# As `wrap` writes it: without a space before the command where there were no arguments.
+_WRITTEN = re.compile(r'\[(?:"-m", "holdall", )?"gateway", "--",( ?)"(?:[^"\\\n]|\\.)*"(, )?')
+
+_Change = tuple[list[Edit], dict[str, Any]]  # and what the entry is then
+
+
+class Uncertain(Exception):
+    """The new text would not be the old one with our part changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The new text; which servers were changed; which were left, and why; `why`, where there was none at all.
+
+    `paths` are where the changed ones stand; of these, `bare` had no arguments. Those `by_hand` were behind the gateway
+    before. `originals` are the entries with a URL as they stood, by the file that is named in their place.
+    """
+
+    text: str
+    changed: tuple[str, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    originals: Mapping[str, str] = field(default_factory=dict[str, str])
+    paths: tuple[Path, ...] = ()
+    bare: tuple[Path, ...] = ()
+    by_hand: tuple[Path, ...] = ()
+    why: str = ""
+
+
+def wrap(text: str, program: str, new_config: Callable[[str], str], leading: Sequence[str] = ()) -> Edited:
+    """Every server behind the gateway. `new_config` names a file of its own for each that is reached by a URL.
+
+    `leading` are the words between program and command, where the program is an interpreter.
+    """
+    found, places = look(text), Places(text)
+    changes: dict[Path, _Change] = {}
+    left = list(found.odd)
+    originals: dict[str, str] = {}
+    words = (*leading, GATEWAY)
+    for server in found.servers:
+        if why := why_left(server.entry):
+            left.append((server.label, why))
+        elif "command" in server.fields:
+            changes[server.path] = _started(places, server, program, [*words, "--"])
+        else:
+            file = new_config(server.name)
+            originals[file] = places.raw(server.place)
+            changes[server.path] = _reached(places, server, program, [*words, "--config", file])
+    return Edited(
+        _proved(text, changes),
+        tuple(server.label for server in found.servers if server.path in changes),
+        tuple(left),
+        originals,
+        tuple(changes),
+        tuple(server.path for server in found.servers if server.path in changes and "args" not in server.fields),
+        tuple(server.path for server in found.servers if server.is_wrapped),
+        _why_nothing(found) if not (changes or left) else "",
+    )
+
+
+def unwrap(
+    text: str, originals: Mapping[str, str], bare: Collection[Path] = (), by_hand: Collection[Path] = ()
+) -> Edited:
+    """What `wrap` did, taken back, whatever else was changed meanwhile."""
+    found, places = look(text), Places(text)
+    changes: dict[Path, _Change] = {}
+    left: list[tuple[str, str]] = []
+    restored: dict[str, str] = {}
+    for server in found.servers:
+        stands = behind(server.entry) or Behind()
+        added = [key for key in MOVED if key in server.fields and server.entry[key] != "stdio"]
+        if not server.is_wrapped:
+            if any(named_in(places.raw(server.place), file) for file in originals):
+                left.append((server.label, "it names a file of the gateway in a way that is not known here"))
+        elif server.path in by_hand:
+            left.append((server.label, "it was behind the gateway before `holdall install`"))
+        elif stands.config in originals and added:
+            left.append((server.label, f"it was given {added[0]!r} beside the gateway"))
+        elif stands.config in originals:
+            restored[stands.config] = originals[stands.config]
+            changes[server.path] = _moved_back(places, server, originals[stands.config])
+        elif stands.command_at is not None:
+            changes[server.path] = _freed(places, server, stands.command_at, bare=server.path in bare)
+        else:
+            left.append((server.label, "nothing here tells what it was before"))
+    changed = tuple(server.label for server in found.servers if server.path in changes)
+    why = "" if changed or left else "no server in it is behind the gateway"
+    return Edited(_proved(text, changes), changed, tuple(left), restored, tuple(changes), why=why)
+
+
+def named_in(text: str, file: str) -> bool:
+    """Whether the text names that file, in whatever way JSON writes it."""
+    return file in text or json.dumps(file)[1:-1] in text
+
+
+def same(one: object, other: object) -> bool:
+    """As JSON: 1 is not true, and the order of keys does not matter."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _started(places: Places, server: Server, program: str, words: Sequence[str]) -> _Change:
+    """The command becomes an argument, as it was written; where there were no arguments, without a space."""
+    command, args = server.fields["command"], server.fields.get("args")
+    ours, raw, before = json.dumps(program), places.raw(command), ", ".join(map(json.dumps, words))
+    given = cast("list[object]", args.value) if args is not None else []
+    value = {**server.entry, "command": program, "args": [*words, command.value, *given]}
+    if args is None:
+        return [(command.start, command.end, f"{ours}{_ARGS}[{before},{raw}]")], value
+    comma = ", " if given else ""
+    return [
+        (command.start, command.end, ours),
+        (args.start + 1, args.start + 1, f"{before}, {raw}{comma}"),
+    ], value
+
+
+def _freed(places: Places, server: Server, at: int, *, bare: bool) -> _Change:
+    command, args = server.fields["command"], server.fields["args"]
+    items = list(places.items(args))
+    raw, rest = places.raw(items[at][0]), args.value[at + 1 :]
+    value = {**server.entry, "command": args.value[at], "args": rest}
+    written = _WRITTEN.match(places.raw(args))
+    if not rest and (bare or (written is not None and not written[1])):
+        del value["args"]
+        if places.text[command.end : args.start] == _ARGS and not places.has_comments(args):
+            return [(command.start, args.end, raw)], value
+        return places.swapped(server.members, "command", f'"command": {raw}', {"args"}), value
+    edits = [(command.start, command.end, raw)]
+    if written is not None and written[1]:
+        return [*edits, (args.start + 1, args.start + written.end(), "")], value
+    for item, comma in items[: at + 1]:
+        edits.append((item.start, places.end_of_gap(comma) if comma else item.end, ""))
+    return edits, value
+
+
+def _reached(places: Places, server: Server, program: str, words: Sequence[str]) -> _Change:
+    """What belongs to the client stays in its entry."""
+    value = {key: one for key, one in server.entry.items() if key not in MOVED}
+    value |= {"command": program, "args": list(words)}
+    new = f'"command": {json.dumps(program)}{_ARGS}{json.dumps(words)}'
+    return places.swapped(server.members, "url", new, MOVED[1:]), value
+
+
+def _moved_back(places: Places, server: Server, raw: str) -> _Change:
+    """The very text where nothing in the entry was changed, or else what the client has changed in it stays."""
+    was = Places(raw)
+    members = list(was.members(was.top()))
+    old = {one.name: one.place.value for one in members}
+    theirs = {key: one for key, one in server.entry.items() if key not in ("command", "args", "type")}
+    value = {key: one for key, one in old.items() if key in MOVED} | theirs
+    if same(theirs, {key: one for key, one in old.items() if key not in MOVED}):
+        ours = (f'"{key}": {places.raw(server.fields[key])}' for key in ("command", "args"))
+        written = applied(raw, was.swapped(members, "url", ", ".join(ours), MOVED[1:]))
+        if written == places.raw(server.place) or not places.has_comments(server.place):
+            return [(server.place.start, server.place.end, raw)], value
+    new = ", ".join(f'"{one.name}": {was.raw(one.place)}' for one in members if one.name in MOVED)
+    return places.swapped(server.members, "command", new, {"args", "type"}), value
+
+
+def _proved(text: str, changes: Mapping[Path, _Change]) -> str:
+    new = applied(text, [edit for edits, _ in changes.values() for edit in edits])
+    expected: object = spec.parse_jsonc(text)
+    for path, (_, entry) in changes.items():
+        table = cast("dict[str, Any]", expected)
+        for key in path[:-1]:
+            table = table[key]
+        table[path[-1]] = entry
+    try:
+        proved = same(spec.parse_jsonc(new), expected)
+    except ValueError:
+        proved = False
+    if not proved:
+        raise Uncertain
+    return new
+
+
+def _why_nothing(found: Found) -> str:
+    return "it names no server" if found.has_table else "it has neither `mcpServers` nor `servers`"
