@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.cli import demo, demo_script, demo_shop, demo_tools
+from holdall.cli import demo, demo_world
 from holdall.llm.protocol import Request
 from holdall.values.chat import Returned, Said, User
 from holdall.wire.agent_texts import FINAL_REPORT
@@ -81,13 +81,13 @@ def test_another_model_decides_by_itself_and_its_answer_is_checked(holdall: Prog
 def test_a_byte_that_is_not_as_it_was_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(self: demo_tools.Tools, tool: str, text: str) -> str:
+    def wrong(self: demo_world.Tools, tool: str, text: str) -> str:
         self.returned[tool] = "0" * 64
         return text
 
-    monkeypatch.setattr(demo_tools.Tools, "_noted", wrong)
-    monkeypatch.setattr(demo_shop, "_LOG_BYTES", 300_000)
-    monkeypatch.setattr(demo_shop, "_ORDERS", 2000)
+    monkeypatch.setattr(demo_world.Tools, "_noted", wrong)
+    monkeypatch.setattr(demo_world, "_LOG_BYTES", 300_000)
+    monkeypatch.setattr(demo_world, "_ORDERS", 2000)
     assert asyncio.run(demo.demo(str(tmp_path / "home"), None, False, None)) == 3
     assert "NOT as the tools returned it" in capsys.readouterr().out
 
@@ -96,6 +96,6 @@ def test_a_byte_that_is_not_as_it_was_is_found(
 def test_a_fence_whose_tag_has_digits_is_not_taken_for_the_row(tag: str) -> None:
     told = f"cp8m · 1 row · seen so far: <0.1 %\n<cp8m:{tag}>\norders | cents\n41 | 695350\n</cp8m:{tag}>"
     asked = (User(""), User("refused with PAY-417"), Said(""), Said(""), Returned("a", "context_query", told))
-    reply = demo_script.accountant()
+    reply = demo_world.accountant()
     answer = asyncio.run(reply.ask(Request(asked, (FINAL_REPORT,))))
     assert answer.calls[0].arguments == {"report": "41 orders were refused with PAY-417, 6953.50 EUR."}

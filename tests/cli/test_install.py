@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.cli.install import run
+from holdall.cli.servers import run
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 

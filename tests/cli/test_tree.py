@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.cli.tree import drawn
+from holdall.cli.agents import drawn_tree
 from tests.cli.agents import Agents, calls, report
 from tests.cli.program import Program
 from tests.requirements import requirement
@@ -40,7 +40,7 @@ def test_every_kind_of_operation_has_its_line() -> None:
         totals={"model_calls": 4, "tool_calls": 2, "input_tokens": 3600, "output_tokens": 102, "cost": 0.5123},
         reported={"status": "failure", "synthetic": True, "why": "30 turns are over"}, recovered={"round": 1},
     )  # fmt: skip
-    assert "\n".join(drawn(tree)) == snapshot("""\
+    assert "\n".join(drawn_tree(tree)) == snapshot("""\
 session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls · 3,702 tokens · $0.5123 · 1.2 s · was made shorter for its model · no report of the model's: 30 turns are over
 ├─ turn 1 · 1.2 s · 900 tokens in it
 │  ├─ model openai:gpt-5 · 1.2 s · 1,200 → 34 tokens · $0.0123 · 3 calls
@@ -57,7 +57,7 @@ session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls · 3,702 tokens �
 
 
 def test_a_run_without_a_report_says_so_and_what_a_stranger_named_is_cut() -> None:
-    (first, second) = drawn(op("session", "x" * 500, op("turn", "1")))
+    (first, second) = drawn_tree(op("session", "x" * 500, op("turn", "1")))
     assert first.startswith(f"session {'x' * 99}… · 1 turn · 0 model calls · ")
     assert first.endswith(" · no report yet")
     assert second == "└─ turn 1 · 1.2 s · 0 tokens in it"

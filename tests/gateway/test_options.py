@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.cli.gateway import GatewayAsk, tokens_in
+from holdall.cli.servers import GatewayAsk, tokens_in
 from holdall.values.errors import WrongUse
 
 LONG, OTHER = "a" * 40, "b" * 40

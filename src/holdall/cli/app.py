@@ -16,8 +16,7 @@ from holdall.cli.app_gateway import gateway
 from holdall.cli.app_install import install, uninstall
 from holdall.cli.app_run import run, show
 from holdall.cli.app_view import view
-from holdall.cli.options import Handle, Home, Json, Session, common, runs
-from holdall.cli.program import Program
+from holdall.cli.options import Handle, Home, Json, Program, Session, common, runs
 
 app = Program(
     name="holdall",
@@ -110,7 +109,7 @@ async def exec_(
               holdall exec --background -- make -j2 world
     """
     if background or report_to >= 0:
-        from holdall.cli import background as behind
+        from holdall.cli import keep as behind
 
         if report_to >= 0:
             return await behind.keep_in_background(

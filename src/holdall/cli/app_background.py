@@ -25,7 +25,7 @@ async def wait(
     \b
     Example:  holdall wait b7c4 --pattern 'error:'
     """
-    from holdall.cli import background as behind
+    from holdall.cli import keep as behind
 
     return await behind.wait(handle, pattern, seconds, home, session, as_json or common.as_json)
 
@@ -33,6 +33,6 @@ async def wait(
 @runs
 async def stop(handle: Handle, home: Home = None, session: Session = None, as_json: Json = False) -> int:
     """End a command that runs in the background; what it has written is kept."""
-    from holdall.cli import background as behind
+    from holdall.cli import keep as behind
 
     return await behind.stop(handle, home, session, as_json or common.as_json)

@@ -27,7 +27,6 @@ async def export(
     \b
     Example:  holdall export build-42 -o build-42.holdall --redact
     """
-    from holdall.cli import bundle
 
     return await bundle.export(session, output, redact, force, home, as_json or common.as_json)
 
@@ -49,6 +48,5 @@ async def import_(
     \b
     Example:  holdall import build-42.holdall --as build-42-copy
     """
-    from holdall.cli import bundle
 
     return await bundle.import_(file, name, home, as_json or common.as_json)

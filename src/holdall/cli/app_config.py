@@ -43,7 +43,6 @@ async def show(home: Home = None, session: Session = None, as_json: Json = False
     \b
     Example:  holdall config show --json
     """
-    from holdall.cli import configuration
 
     return await configuration.show(home, session, as_json or common.as_json)
 
@@ -56,6 +55,5 @@ async def path(as_json: Json = False) -> int:
     \b
     Example:  "$EDITOR" "$(holdall config path)"
     """
-    from holdall.cli import configuration
 
     return await configuration.path(as_json or common.as_json)

@@ -51,7 +51,7 @@ async def extract(  # noqa: PLR0913, PLR0917 - the options of a command are its 
     \b
     Example:  holdall extract k3f9 "which account was attacked most?" --model gguf:qwen.gguf --max-calls 50
     """
-    from holdall.cli import extract as asking
+    from holdall.cli import ask as asking
 
     ask = asking.ExtractAsk(question, mode, model, max_cost, max_calls, yes)
     return await asking.extract(handle, ask, home, session, as_json or common.as_json)

@@ -59,7 +59,7 @@ async def gateway(  # noqa: PLR0913, PLR0917 - the options of a command are its 
     Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
               holdall gateway --config mcp.json --session work
     """
-    from holdall.cli import gateway as standing
+    from holdall.cli import servers as standing
 
     ask = standing.GatewayAsk(tuple(command or ()), config, session, prefix, by_reference, tools)
     if http is not None:

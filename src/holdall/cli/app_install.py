@@ -28,7 +28,7 @@ async def install(
     Example:  holdall install cursor --dry-run
               holdall install --file ~/.config/client/mcp.json
     """
-    from holdall.cli import install as installing
+    from holdall.cli import servers as installing
 
     return installing.run(client, file, home, dry_run=dry_run, as_json=as_json or common.as_json)
 
@@ -41,6 +41,6 @@ async def uninstall(client: Client = None, file: File = None, dry_run: DryRun = 
 
     Example:  holdall uninstall cursor
     """
-    from holdall.cli import install as installing
+    from holdall.cli import servers as installing
 
     return installing.run(client, file, None, dry_run=dry_run, as_json=as_json or common.as_json, back=True)

@@ -48,7 +48,7 @@ async def run(  # noqa: PLR0913, PLR0917 - the options of a command are its argu
     Example:  holdall run finder.md "Which disk failed?"
               holdall run finder.md --resume finder-3fa9c1
     """
-    from holdall.cli import run as running
+    from holdall.cli import agents as running
 
     ask = running.RunAsk(agent, prompt, model, background, max_turns, resume)
     return await running.run(ask, home, session, as_json or common.as_json)
@@ -79,7 +79,7 @@ async def show(
               holdall show --tree finder-3fa9c1
     """
     if tree:
-        from holdall.cli import tree as looking
+        from holdall.cli import agents as looking
 
         return await looking.show(handle, home, session, as_json or common.as_json)
     from holdall.cli import fetch

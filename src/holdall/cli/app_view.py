@@ -23,6 +23,6 @@ async def view(
     Example:  holdall view
               holdall view --no-open --port 8765
     """
-    from holdall.cli import view as viewer
+    from holdall.cli import viewer
 
     return await viewer.view(host, port, home, browser=not no_open)

@@ -5,32 +5,192 @@ the sums. Nothing is mocked but the model, and `--model` brings a real one. Ever
 """
 
 import contextlib
+import hashlib
+import json
 import os
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from holdall.agent.functions import function_tool
 from holdall.agent.loop import run_session
 from holdall.agent.session import AgentSession
 from holdall.agent.toolbox import Agent, AgentTool, Report, Toolbox
 from holdall.bag import Holdall
-from holdall.cli import demo_script, demo_shop, show
-from holdall.cli.demo_figures import Context, Output, context_of, read_back
-from holdall.cli.demo_story import Story
-from holdall.cli.demo_tools import Tools, served
-from holdall.cli.extract_show import money
+from holdall.cli import demo_world, show
+from holdall.cli.ask import money
+from holdall.cli.demo_world import Tools, served
 from holdall.cli.options import FAULT, common, configuration
-from holdall.cli.progress import progress
+from holdall.cli.show import progress
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, roughly, size
+from holdall.values.answers import Passage
+from holdall.values.chat import Message, Returned, Said, ToolCall
+from holdall.values.events import Event
+from holdall.values.outputs import Facts
 from holdall.values.settings import Settings, ToolPolicy
+from holdall.wire.tool import Ask
+
+# What the demo measures: what a context would have held, and that every byte can be read back in bounded answers.
+
+
+@dataclass(slots=True)
+class Output:
+    """One kept output. `in_context` are the tokens that stood for it: its notice, and what was fetched of it."""
+
+    agent: str
+    tool: str
+    handle: str
+    bytes: int
+    lines: int
+    tokens: int
+    in_context: int
+    seen: float  # the share that the model was shown
+    pages: int = 0
+    sha256: str = ""
+    reachable: bool = False
+
+
+@dataclass(slots=True)
+class Context:
+    """The largest request of one agent, as it was and as it would have been with every output in it."""
+
+    agent: str
+    window: int
+    tokens: int
+    outputs: list[Output] = field(default_factory=list[Output])
+
+    @property
+    def without(self) -> int:
+        return self.tokens + sum(one.tokens - one.in_context for one in self.outputs)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent, "window": self.window, "tokens": self.tokens, "tokens_without": self.without,
+            "outputs": [asdict(one) for one in self.outputs],
+        }  # fmt: skip
+
+
+async def context_of(agent: str, bag: Holdall, window: int) -> Context:
+    """From the log of its session."""
+    events = bag.history()
+    found = Context(agent, window, max((event.data["tokens"] for event in events if event.kind == "turn"), default=0))
+    for facts in await bag.outputs():
+        found.outputs.append(await _output(agent, bag, facts, events))
+    return found
+
+
+async def _output(agent: str, bag: Holdall, facts: Facts, events: Sequence[Event]) -> Output:
+    measure = facts.measure
+    own = [event.data for event in events if event.handle == facts.handle]
+    stood = sum(int(data.get("content_tokens", 0)) for data in own)
+    fetched = sum(int(data.get("tokens", 0)) for data in own if "verb" in data)
+    seen = (await bag.coverage(facts.handle)).share(measure.bytes)
+    return Output(
+        agent, facts.origin.tool, facts.handle, measure.bytes, measure.lines, measure.tokens, stood + fetched, seen
+    )
+
+
+async def read_back(bag: Holdall, output: Output, tick: Callable[[int], None]) -> None:
+    """Page by page, as a model would: each answer within its bounds, until there is no next one.
+
+    It leaves no trace: what is read here was shown to no model.
+    """
+    digest, at = hashlib.sha256(), 0
+    while True:
+        page = cast("Passage", await bag.fetch(Ask("read", output.handle, {"bytes": f"{at}:"}), bag.bounds()))
+        digest.update(page.data)
+        tick(len(page.data))
+        output.pages += 1
+        at = page.bytes.end
+        if not page.next:
+            break
+    output.sha256 = digest.hexdigest()
+    output.reachable = at == output.bytes
+
+
+# The demo as it happens, told turn by turn: which agent calls what, and what its model reads of the answer.
+
+
+_WIDTH = 116
+_MOST_LINES = 14
+
+
+class Story:
+    """Told every event of a session; what was said and returned since the last turn is in its transcript."""
+
+    def __init__(self, session: AgentSession, say: Callable[[str], None], indent: str = "") -> None:
+        self.session = session
+        self.children: list[Story] = []
+        self._say = say
+        self._indent = indent
+        self._told = 0
+        self._turn = 0
+        session.bag.journal.watchers[self.heard] = lambda: True
+
+    def heard(self, event: Event) -> None:
+        match event.kind:
+            case "turn":
+                self._tell_new()
+                self._turn = int(event.data["number"])
+            case "spawned":
+                known = {story.session.bag.session.name for story in self.children}
+                for name, child in self.session.children.items():
+                    if name not in known:
+                        self.children.append(Story(child, self._say, self._indent + "    "))
+            case "reported":
+                self._tell_new()
+            case _:
+                pass
+
+    def everybody(self) -> "list[Story]":
+        """This one and all that were started from it."""
+        return [self, *(story for child in self.children for story in child.everybody())]
+
+    def _tell_new(self) -> None:
+        """The turn that is over, all at once: agents run side by side, and their lines must not be mixed."""
+        messages = self.session.transcript[self._told :]
+        self._told += len(messages)
+        if not self._turn:
+            return
+        answers = {message.call_id: message for message in messages if isinstance(message, Returned)}
+        title = show.paint(f"{self.session.agent.name}, turn {self._turn}", "bold")
+        lines = [title, *(f"  {line}" for message in messages for line in _lines(message, answers))]
+        self._say("\n" + "\n".join(f"{self._indent}{line}" for line in lines))
+
+
+def _lines(message: Message, answers: dict[str, Returned]) -> list[str]:
+    if not isinstance(message, Said):
+        return []
+    told = [f"says: {_cut(message.text)}"] if message.text.strip() else []
+    for call in message.calls:
+        told += _call(call, answers.get(call.id))
+    return told
+
+
+def _call(call: ToolCall, answer: Returned | None) -> list[str]:
+    arguments: object = call.arguments
+    named = cast("Mapping[str, Any]", arguments if isinstance(arguments, Mapping) else {})
+    if call.name == "task_status":
+        return [f"says: {_cut(str(named.get('status', '')))}"]
+    if call.name == "final_report":
+        return ["→ final_report(…)"]
+    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
+    lines = (answer.text if answer is not None else "").split("\n")
+    shown = [f"    {show.paint(_cut(line), 'dim')}" for line in lines[:_MOST_LINES]]
+    more = [show.paint(f"    … {len(lines) - _MOST_LINES} more lines", "dim")] if len(lines) > _MOST_LINES else []
+    return [f"→ {_cut(f'{call.name}({given})')}", *shown, *more]
+
+
+def _cut(line: str) -> str:
+    return one_line(line, _WIDTH)
+
 
 QUESTION = (
     "Customers say that their orders were refused today. Which error is it, the most frequent one? How many orders did "
@@ -100,13 +260,13 @@ class Tour:
     stories: list[Story] = field(default_factory=list[Story])
     contexts: list[Context] = field(default_factory=list[Context])
     _tools: Tools | None = None
-    _truth: demo_shop.Truth | None = None
+    _truth: demo_world.Truth | None = None
 
     @contextlib.asynccontextmanager
     async def shop(self) -> AsyncGenerator[Agent]:
         """The agent, with its tools and the site that one of them crawls."""
-        shop = demo_shop.made(self.folder)
-        models = [self._model(demo_script.finder), self._model(demo_script.accountant)]
+        shop = demo_world.made(self.folder)
+        models = [self._model(demo_world.finder), self._model(demo_world.accountant)]
         async with served(shop.pages) as site:
             tools = Tools(shop, site)
             self._tools, self._truth = tools, shop.truth
@@ -181,7 +341,7 @@ class Tour:
         right = self._truth.found_in(report.text) if self._truth is not None else {}
         wrong = [name for name, is_right in right.items() if not is_right]
         verdict = "right" if not wrong else f"not all right: {', '.join(wrong)}"
-        price = f" (at ${demo_script.PRICE.input:g} and ${demo_script.PRICE.output:g} for a million tokens)"
+        price = f" (at ${demo_world.PRICE.input:g} and ${demo_world.PRICE.output:g} for a million tokens)"
         self.say(
             f"\n{show.paint('It took', 'bold')}\n  {plural(report.turns, 'turn')}, "
             f"{plural(report.calls, 'model call')}, {grouped(report.usage.tokens)} tokens, {money(report.usage.cost)}"

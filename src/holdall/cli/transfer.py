@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, cast
 from holdall.bag.bundles import export_session, import_bundle
 from holdall.cli import show
 from holdall.cli.options import configuration
-from holdall.cli.progress import progress
-from holdall.cli.standard_input import StandardInput
+from holdall.cli.show import progress
+from holdall.cli.streams import StandardInput
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
 from holdall.values.bundles import Bundle, BundledSession, Exported, Imported, Mask

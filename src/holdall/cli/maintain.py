@@ -14,9 +14,8 @@ from importlib import metadata
 from holdall import __version__
 from holdall.bag import Care, Holdall
 from holdall.cli import show
-from holdall.cli.options import FAULT, common, configuration, look_bag
-from holdall.cli.progress import progress
-from holdall.cli.sessions import session_named
+from holdall.cli.options import FAULT, common, configuration, look_bag, session_named
+from holdall.cli.show import progress
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
 from holdall.values.errors import HoldallError, StoreFault

@@ -1,0 +1,578 @@
+"""`run` and `show --tree`: an agent from its file to its report, how far it is, and what it did."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+
+from holdall.agent.building import built
+from holdall.agent.files import AgentFile, load_agent
+from holdall.agent.loop import run_session
+from holdall.agent.session import AgentSession
+from holdall.agent.toolbox import Family, Report
+from holdall.agent.transcript import messages_in
+from holdall.bag import Holdall
+from holdall.bag.core import store_as_it_is
+from holdall.cli import show as screen
+from holdall.cli.ask import money
+from holdall.cli.options import FAULT, FOUND_NOTHING, Known, common, complain, configuration, session_named, sessions_at
+from holdall.cli.show import is_terminal
+from holdall.cli.streams import NotPrinted, not_printed
+from holdall.config import SESSION_VARIABLE, Configuration
+from holdall.text.escape import for_people, one_line
+from holdall.text.numbers import grouped, plural, size
+from holdall.values.chat import Said, Usage
+from holdall.values.errors import NothingFound, StoreFault, WrongUse
+from holdall.values.events import Event
+from holdall.values.settings import Settings
+
+# `show --tree`: what an agent did in a session, from the session's log. Sub-agents' own trees stand inside of it.
+
+
+_WIDEST = 200  # where nobody says how wide it may be
+_MOST_DEEP = 8
+
+Node = Mapping[str, Any]
+
+
+async def show(wanted: str | None, home: str | None, session: str | None, as_json: bool) -> int:
+    wanted = wanted or session or common.session or os.environ.get(SESSION_VARIABLE)
+    found = configuration(home)
+    chosen = session_named(found, wanted) if wanted else _newest_run(found)
+    known = {one.id: one for one in sessions_at(found)}
+    tree = await _tree(chosen, known, home) if chosen is not None else None
+    if chosen is None or not tree or not tree.get("children"):
+        name = f' in session "{one_line(chosen.name, 100)}"' if chosen is not None else ""
+        told = f"no agent has run{name} yet: holdall run AGENT.md"
+        if as_json:
+            raise NothingFound(told)
+        screen.about(told)
+        return FOUND_NOTHING
+    if as_json:
+        screen.as_json(tree | {"session": chosen.id, "session_name": chosen.name})
+        return 0
+    width = shutil.get_terminal_size((_WIDEST, 0)).columns if screen.is_terminal(sys.stdout) else _WIDEST
+    for line in drawn_tree(tree):
+        print(line if len(line) <= width else line[: width - 1] + "…")
+    return 0
+
+
+def _newest_run(found: Configuration) -> Known | None:
+    """Only a session that an agent ran in has a snapshot of its tree."""
+    with store_as_it_is(found.home, found.settings) as store:
+        for one in store.sessions() if store is not None else ():
+            if not one.parent and store is not None and store.tree(one) is not None:
+                return Known(one.name, one.id, one.parent)
+    return None
+
+
+async def _tree(chosen: Known, known: Mapping[str, Known], home: str | None, depth: int = 0) -> dict[str, Any]:
+    """From the log, which a killed run leaves complete; where that is gone, the newest snapshot."""
+    found = configuration(home)
+    async with Holdall.open(home=found.home, session=chosen.folder, settings=found.settings) as bag:
+        tree = await asyncio.to_thread(lambda: bag.tree().to_json())
+        saved = None if tree.get("children") else await asyncio.to_thread(bag.store.tree, bag.session)
+    if saved is not None:
+        tree = cast("dict[str, Any]", json.loads(saved))
+    for agent in _agents(tree):
+        child = known.get(str(agent.get("session")))
+        if child is not None and depth < _MOST_DEEP:
+            agent["children"] = (await _tree(child, known, home, depth + 1)).get("children", [])
+    return tree
+
+
+def _agents(node: Node) -> Iterator[dict[str, Any]]:
+    for one in node.get("children", ()):
+        if one["op"] == "agent":
+            yield one
+        else:
+            yield from _agents(one)
+
+
+def drawn_tree(tree: Node) -> Iterator[str]:
+    """A line for each operation, none of them with a line break or an escape of somebody else's in it."""
+    yield _root(tree)
+    yield from _below(tree, "")
+
+
+def _below(node: Node, indent: str) -> Iterator[str]:
+    children = cast("Sequence[Node]", node.get("children", ()))
+    for at, child in enumerate(children):
+        is_last = at == len(children) - 1
+        yield f"{indent}{'└─ ' if is_last else '├─ '}{_told(child)}"
+        yield from _below(child, indent + ("   " if is_last else "│  "))
+
+
+def _root(tree: Node) -> str:
+    totals = cast("Node", tree.get("totals", {}))
+    turns = sum(1 for one in tree.get("children", ()) if one["op"] == "turn")
+    parts = [
+        f"session {one_line(str(tree.get('name', '')), 100)}",
+        plural(turns, "turn"),
+        plural(int(totals.get("model_calls", 0)), "model call"),
+        plural(int(totals.get("tool_calls", 0)), "tool call"),
+        f"{grouped(int(totals.get('input_tokens', 0)) + int(totals.get('output_tokens', 0)))} tokens",
+        *_cost(totals),
+        _seconds(tree),
+    ]
+    if "recovered" in tree:
+        parts.append("was made shorter for its model")
+    reported = cast("Node | None", tree.get("reported"))
+    if reported is None:
+        parts.append("no report yet")
+    else:
+        status = "no report of the model's" if reported.get("synthetic") else f"reported {reported.get('status')}"
+        why = str(reported.get("why") or "")
+        parts.append(one_line(f"{status}: {why}" if why else status, 120))
+    return " · ".join(parts)
+
+
+def _told(node: Node) -> str:
+    match node["op"]:
+        case "turn":
+            why = f"the last one: {node['why']}" if node.get("why") else ""
+            parts = [f"turn {node['name']}", _seconds(node), f"{_number(node, 'tokens')} tokens in it", why]
+        case "model":
+            calls = plural(int(node.get("calls", 0)), "call") if node.get("calls") else ""
+            parts = [f"model {node['name']}", _seconds(node), _tokens(node), *_cost(node), calls, _why(node)]
+        case "tool":
+            failed = "failed" if node.get("is_error") else ""
+            what = " ".join(str(part) for part in (node.get("outcome", ""), node.get("handle", "")) if part)
+            parts = [f"tool {node['name']}", _seconds(node), failed, what, f"{_number(node, 'chars')} chars"]
+        case "agent":
+            turns = plural(int(node["turns"]), "turn") if "turns" in node else "did not end"
+            parts = [f"agent {node['name']}", _seconds(node), turns, _tokens(node), *_cost(node)]
+        case "extraction":
+            proved = f"{node['verified']} verified" if "verified" in node else ""
+            parts = [f"question about {node.get('handle', '')}", _seconds(node), str(node.get("strategy", "")), proved]
+        case other:
+            parts = [str(other), str(node.get("name", ""))]
+    return one_line(" · ".join(part for part in parts if part), 1000)
+
+
+def _seconds(node: Node) -> str:
+    seconds = float(node.get("seconds", 0.0))
+    return f"{seconds:.1f} s" if seconds >= 0.1 or not seconds else f"{seconds * 1000:.0f} ms"
+
+
+def _tokens(node: Node) -> str:
+    return f"{_number(node, 'input_tokens')} → {_number(node, 'output_tokens')} tokens"
+
+
+def _number(node: Node, name: str) -> str:
+    return grouped(int(node.get(name) or 0))
+
+
+def _cost(node: Node) -> list[str]:
+    return [money(float(node["cost"]))] if node.get("cost") else []
+
+
+def _why(node: Node) -> str:
+    return f"failed: {node['why']}" if node.get("why") else ""
+
+
+# How far an agent is, drawn on standard error where a person looks: its turn, its cost, what runs, what it says.
+
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_MOST_TOOLS = 6
+_PER_SECOND = 8
+
+
+class Board:
+    """`heard` is told every event of the session; what runs is asked of it when the board is drawn."""
+
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
+        self._began = time.monotonic()
+        self._spent = Usage()
+
+    def heard(self, event: Event) -> None:
+        if event.kind in ("asked", "joined"):
+            data = event.data
+            self._spent += Usage(int(data["input_tokens"]), int(data["output_tokens"]), cost=data["cost"])
+
+    def lines(self) -> list[str]:
+        session, spent = self._session, self._spent
+        for child in tuple(session.children.values()):  # those that have ended are told by an event
+            spent += child.usage
+        parts = [
+            one_line(session.agent.name, 60),
+            f"turn {session.turn} of {session.agent.max_turns}",
+            f"{grouped(spent.tokens)} tokens",
+            *([] if spent.cost is None else [money(spent.cost)]),
+            f"{time.monotonic() - self._began:.0f} s",
+        ]
+        if session.final:
+            parts.insert(2, f"the last one: {one_line(session.final, 60)}")
+        told = [" · ".join(parts)]
+        if session.status:
+            told.append(f"  {one_line(session.status, 200)}")
+        if running := running_in(session):
+            names = [f"{one_line(name, 40)} {seconds:.1f} s" for name, seconds in running[:_MOST_TOOLS]]
+            more = [f"{len(running) - _MOST_TOOLS} more"] if len(running) > _MOST_TOOLS else []
+            told.append(f"  running: {' · '.join([*names, *more])}")
+        return told
+
+    def drawn(self) -> "RenderableType":
+        from rich.text import Text
+
+        return Text("\n".join(self.lines()), no_wrap=True, overflow="ellipsis")
+
+
+def running_in(session: AgentSession, inside: str = "") -> list[tuple[str, float]]:
+    """The tools that run now, with their seconds, oldest first; those of the agents that were started from here too."""
+    jobs = session.bag.jobs
+    found = [(inside + job.name, jobs.age(job)) for job in jobs.unfinished]
+    for child in tuple(session.children.values()):
+        found += running_in(child, f"{inside}{child.agent.name}: ")
+    return found
+
+
+@contextlib.contextmanager
+def drawn_progress(session: AgentSession) -> Generator[None]:
+    """The board while the block runs; nothing where standard error is no terminal."""
+    if not is_terminal(sys.stderr):
+        yield
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    board = Board(session)
+    session.bag.journal.watchers[board.heard] = lambda: True
+    live = Live(
+        console=Console(stderr=True), get_renderable=board.drawn, transient=True, refresh_per_second=_PER_SECOND,
+    )  # fmt: skip
+    with live:
+        yield
+
+
+# How a run looks: its events as lines, its report on standard output, what it took on standard error.
+#
+# While an agent runs, standard output is ours alone: what a tool prints by itself goes to standard error.
+
+
+_STDOUT, _STDERR = 1, 2
+_MOST_OUTPUTS = 8
+
+
+@contextlib.contextmanager
+def reserved() -> Generator[BinaryIO]:
+    """Standard output, for us alone: tools are other people's code, and a print in one must not be in a report."""
+    sys.stdout.flush()
+    with os.fdopen(os.dup(_STDOUT), "wb") as ours:
+        os.dup2(_STDERR, _STDOUT)
+        try:
+            yield ours
+        finally:
+            sys.stdout.flush()
+            os.dup2(ours.fileno(), _STDOUT)
+
+
+class Lines:
+    """One JSON object a line, each at once, from whichever thread. `gone` is called once nobody reads any more."""
+
+    def __init__(self, out: BinaryIO, gone: Callable[[], object] = lambda: None) -> None:
+        self.is_read = True
+        self.refused: NotPrinted | None = None  # why it is not, where somebody would have read it
+        self.gone = gone
+        self._out = out
+        self._lock = threading.Lock()
+
+    def heard(self, event: Event) -> None:
+        self.write(event.to_json())
+
+    def write(self, value: Any) -> None:
+        line = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+        with self._lock:
+            if not self.is_read:
+                return
+            try:
+                self._out.write(line)
+                self._out.flush()
+            except OSError as problem:
+                self.is_read = False
+                self.refused = None if isinstance(problem, BrokenPipeError) else not_printed(problem)
+                _drop(self._out)
+                self.gone()
+
+
+def report_text(report: Report, out: BinaryIO) -> None:
+    is_terminal = os.isatty(out.fileno()) and os.environ.get("TERM") != "dumb"
+    text = for_people(report.text) if is_terminal else report.text
+    try:
+        out.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+        out.flush()
+    except OSError as problem:
+        _drop(out)
+        if isinstance(problem, BrokenPipeError):
+            raise
+        raise not_printed(problem) from problem
+
+
+def _drop(out: BinaryIO) -> None:
+    """What is left in the buffer has nowhere to go."""
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), out.fileno())
+
+
+def about(report: Report, bag: Holdall, seconds: float) -> None:
+    """On standard error: what is wrong with it, what it took, how much of what was kept its model has seen."""
+    if report.synthetic:
+        screen.about(f"The agent did not report: {one_line(report.why, 300)}. What it has done is kept.")
+    elif report.status != "success":
+        said = "it failed" if report.status == "failure" else "this is only a part of what was asked"
+        screen.about(f"The agent says that {said}.")
+    screen.about(took(report, bag, seconds))
+    if seen := _seen(report, bag):
+        screen.about(seen)
+    if running := bag.still_running():
+        told = ", ".join(f"{one_line(one.tool, 40)} {one.handle}" for one in running[:_MOST_OUTPUTS])
+        grace = f"{bag.settings.grace_seconds:g} s"
+        screen.about(f"still running: {told}. What has not ended in {grace} is cancelled; what it wrote is kept.")
+    name = one_line(bag.session.name, 100)
+    screen.about(f"more: holdall show --tree {name}" + (f" · holdall ls -s {name}" if seen else ""))
+
+
+def took(report: Report, bag: Holdall, seconds: float) -> str:
+    """`session finder-3fa9c1 · 5 turns · 7 model calls · 9 tool calls · 12,345 tokens · $0.0031 · 4.1 s`"""
+    totals = bag.tree().root.totals()
+    parts = [
+        f"session {one_line(bag.session.name, 100)}",
+        plural(report.turns, "turn"),
+        plural(totals["model_calls"], "model call"),
+        plural(totals["tool_calls"], "tool call"),
+        f"{grouped(totals['input_tokens'] + totals['output_tokens'])} tokens",
+        money(totals["cost"] or report.usage.cost),
+        f"{seconds:.1f} s",
+    ]
+    return " · ".join(parts)
+
+
+def _seen(report: Report, bag: Holdall) -> str:
+    """`seen: 0.4 % of k3f9 (fetch_logs, 10.5 MB) · …`; empty where nothing was kept."""
+    told: list[str] = []
+    ended = [facts for facts in map(bag.kept.get, report.coverage) if facts is not None and facts.state != "running"]
+    for facts in ended[:_MOST_OUTPUTS]:
+        what = f"{one_line(facts.origin.tool, 40) or 'an output'}, {size(facts.measure.bytes)}"
+        told.append(f"{screen.percent(report.coverage[facts.handle])} of {facts.handle} ({what})")
+    if (more := len(ended) - len(told)) > 0:
+        told.append(plural(more, "more output"))
+    return f"seen: {' · '.join(told)}" if told else ""
+
+
+# `run`: an agent from its file to its report.
+#
+# The report goes to standard output and nothing else does; Ctrl-C once asks for a report, twice ends it.
+
+
+NO_GOOD_REPORT = 1
+_BY_SIGNAL = 128
+_STDIN = "-"
+_STOPPING = "stopping: the agent may report in one more turn. Ctrl-C again ends it at once."
+
+
+class RunAsk(NamedTuple):
+    file: str
+    prompt: str | None
+    model: str | None
+    background: bool | None
+    max_turns: int | None
+    resume: str | None
+
+    def flags(self) -> list[str]:
+        """Its options that are settings."""
+        given = {"model": self.model, "max_turns": self.max_turns}
+        told = [f"{name}={value}" for name, value in given.items() if value is not None]
+        return told if self.background is None else [*told, f"async_enabled={str(self.background).lower()}"]
+
+    def again(self, home: str | None, session: str) -> str:
+        """The command that goes on in this session."""
+        words = ["holdall", "run", self.file, "--resume", session]
+        for option, value in (("--home", home or common.home), ("--model", self.model)):
+            words += [option, value] if value else []
+        return shlex.join(words)
+
+
+async def run(ask: RunAsk, home: str | None, session: str | None, as_json: bool) -> int:
+    if ask.resume is not None and session is not None:
+        raise WrongUse("--resume names the session that goes on: leave --session out.")
+    file = load_agent(ask.file)
+    found = _configuration(file, ask.flags(), home, session)
+    prompt = _prompt(ask)
+    name = _session(ask, file, found)
+    with reserved() as out, _logged():
+        building = built(
+            file, home=found.home, warn=screen.about,
+            settings_of=lambda one: _configuration(one, ask.flags(), home, session).settings,
+        )  # fmt: skip
+        async with building as agent, agent.open_bag(name, "", agent.model) as bag:
+            _check_conversation(bag, ask, prompt)
+            running = AgentSession(agent, bag, drive=run_session, family=_family(found.settings))
+            return await _Run(running, out, as_json).until_reported(prompt, ask, home)
+
+
+class _Run:
+    """One run, and the person in front of it."""
+
+    def __init__(self, session: AgentSession, out: BinaryIO, as_json: bool) -> None:
+        self._session = session
+        self._bag = session.bag
+        self._out = out
+        self._as_json = as_json
+        self._lines = Lines(out)
+        self._ended_by = 0  # the signal that ended it
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def until_reported(self, prompt: str, ask: RunAsk, home: str | None) -> int:
+        began, again = time.monotonic(), ask.again(home, self._bag.session.name)
+        if self._as_json:
+            self._bag.journal.watchers[self._lines.heard] = lambda: False
+        else:
+            screen.about(f"session {one_line(self._bag.session.name, 100)}")
+        try:
+            with contextlib.nullcontext() if self._as_json else drawn_progress(self._session):
+                report = await self._driven(prompt, resume=ask.resume is not None)
+        except StoreFault as problem:
+            complain(problem, as_json=self._as_json)
+            self._say_how_to_go_on(again)
+            return FAULT
+        self._check_read()
+        if report is None:
+            self._say_how_to_go_on(again)
+            return _BY_SIGNAL + self._ended_by
+        if self._as_json:
+            del self._bag.journal.watchers[self._lines.heard]  # nothing comes after the report
+            self._lines.write(report.to_json() | {"session_name": self._bag.session.name})
+            self._check_read()
+        else:
+            report_text(report, self._out)
+            about(report, self._bag, time.monotonic() - began)
+        return NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0
+
+    def _check_read(self) -> None:
+        if not self._lines.is_read:
+            raise self._lines.refused or BrokenPipeError
+
+    async def _driven(self, prompt: str, *, resume: bool) -> Report | None:
+        """None where a person ended it."""
+        loop = asyncio.get_running_loop()
+        work = loop.create_task(run_session(self._session, prompt, resume=resume))
+
+        def end(number: int) -> None:
+            self._ended_by = self._ended_by or number
+            work.cancel()
+
+        def interrupted() -> None:
+            if self._stopping is None:
+                self._stopping = loop.create_task(self._session.stop())
+                screen.about(_STOPPING)
+            else:
+                end(signal.SIGINT)
+
+        self._lines.gone = lambda: loop.call_soon_threadsafe(end, signal.SIGPIPE)
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+        loop.add_signal_handler(signal.SIGTERM, end, signal.SIGTERM)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            await _abort(self._session)
+            if not self._ended_by:
+                raise
+            return None
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGTERM)
+
+    def _say_how_to_go_on(self, again: str) -> None:
+        if not self._as_json:
+            screen.about(f"Nothing is lost. Go on with: {again}")
+        else:
+            Lines(sys.stderr.buffer).write({"session_name": self._bag.session.name, "resume": again})
+
+
+async def _abort(session: AgentSession) -> None:
+    """What runs, of this agent and of those that it started, at once."""
+    await asyncio.gather(session.bag.abort(), *(_abort(child) for child in list(session.children.values())))
+
+
+def _configuration(file: AgentFile, flags: Sequence[str], home: str | None, session: str | None) -> Configuration:
+    found = configuration(home, session, flags=flags, front_matter=file.settings, places=file.sources)
+    if "by_reference" in found.sources:
+        return found
+    # Here the one who calls tools is also the one who has the handles: passing them on is on unless somebody said no.
+    return replace(found, settings=replace(found.settings, by_reference=True))
+
+
+def _family(settings: Settings) -> Family:
+    return Family(settings.max_agents, settings.max_agent_depth)
+
+
+def _prompt(ask: RunAsk) -> str:
+    """As it was given, or from standard input. What goes on needs none."""
+    piped = ask.prompt == _STDIN or (ask.prompt is None and ask.resume is None and not sys.stdin.isatty())
+    prompt = _read_stdin() if piped else ask.prompt or ""
+    if not prompt.strip() and (ask.resume is None or ask.prompt is not None):
+        raise WrongUse(
+            'the prompt is missing: write it after the file, as in `holdall run agent.md "…"`, or pipe it in.'
+        )
+    return prompt.rstrip("\n")
+
+
+def _read_stdin() -> str:
+    """All of it. Nothing else runs yet, so Ctrl-C may end us here and now; the loop would hold it back."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.stdin.isatty():
+        screen.about("What should the agent do? Ctrl-D ends it.")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _session(ask: RunAsk, file: AgentFile, found: Configuration) -> str:
+    if ask.resume is not None:
+        return session_named(found, ask.resume).name
+    named = found.sources["session"] != "default"
+    return found.session if named else f"{file.name}-{secrets.token_hex(3)}"
+
+
+def _check_conversation(bag: Holdall, ask: RunAsk, prompt: str) -> None:
+    """A session holds one conversation: it is begun once, and then goes on."""
+    before, name = messages_in(bag.transcript()), one_line(bag.session.name, 100)
+    if ask.resume is None and before:
+        raise WrongUse(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')
+    if ask.resume is not None and not before:
+        raise WrongUse(f'no agent has run in session "{name}", so there is nothing to resume.')
+    last = next((one for one in reversed(before) if isinstance(one, Said)), None)
+    if last is not None and not prompt and any(call.name == "final_report" for call in last.calls):
+        raise WrongUse(f'the agent of session "{name}" has reported. Say what it should do now, after the file.')
+
+
+class _Handler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        screen.about(one_line(record.getMessage(), 500))
+
+
+@contextlib.contextmanager
+def _logged() -> Generator[None]:
+    """What Holdall warns of is shown as it comes, safe to look at."""
+    logger, handler = logging.getLogger("holdall"), _Handler(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

@@ -1,0 +1,369 @@
+"""`extract`: a question about a kept output, put to a model.
+
+What it would take is said before the first call; where that is more than the settings allow, a person is asked. The
+answer goes to standard output, everything about it to standard error.
+"""
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, cast
+
+from holdall.bag import Holdall
+from holdall.cli import show as screen
+from holdall.cli.options import FAULT, FOUND_NOTHING, look_bag
+from holdall.cli.show import is_terminal
+from holdall.policy.route import Ceiling, Forecast, Route
+from holdall.text.escape import for_people, one_line
+from holdall.text.numbers import grouped, plural
+from holdall.values.chat import Usage
+from holdall.values.errors import HoldallError, NoModel, TooCostly, WrongUse
+from holdall.values.events import Event
+from holdall.values.extraction import Check, Extraction, Mode, Snippet, Spent
+from holdall.values.settings import Settings
+from holdall.values.spans import Span
+from holdall.wire.extraction import coverage, not_searched
+
+# How an answer looks: the model's words, then each quote with its place and whether it was proved.
+#
+# Every line of a quote begins with `> `, and the line below a quote is ours. A line of an answer that begins so is
+# shown
+# with `\>`: what a model writes cannot pass for what was proved.
+
+
+_LIKE_A_QUOTE = re.compile(r"^([^\S\n]*)>", re.MULTILINE)
+_CHECKS: dict[Check, str] = {
+    "exact": "verified",
+    "loose": "verified but for white space and escapes",
+    "near": "unverified: the model changed it, this is the most similar place",
+    "none": "unverified: not in what the model read",
+}
+
+
+def money(cost: float | None) -> str:
+    """`$0.0031`, `$12.40`: small sums keep their digits."""
+    if cost is None:
+        return "price unknown"
+    if 0 < cost < 0.0001:
+        return "<$0.0001"
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+
+
+def planned(route: Route, chunks: int, forecast: Forecast) -> str:
+    """`full-chunked, since its lines are long: 12 chunks, at most 13 calls, …`"""
+    if route.strategy == "truncate":
+        return "truncate, as asked: no model is needed"
+    why = {
+        "asked": "as asked",
+        "fits": "since it fits",
+        "long-lines": "since its lines are long",
+        "many-lines": f"since it would be {plural(chunks, 'chunk')}",
+        "dialect": "as the dialect has it",
+        "fallback": "since nothing else was left",
+    }[route.reason]
+    parts = f"{plural(chunks, 'chunk')}, " if route.strategy == "full-chunked" else ""
+    return f"{route.strategy}, {why}: {parts}{taking(forecast)}"
+
+
+def taking(forecast: Forecast) -> str:
+    cost = f"about {money(forecast.cost)}" if forecast.cost else money(forecast.cost)
+    return f"at most {plural(forecast.calls, 'call')}, about {grouped(forecast.tokens)} tokens, {cost}"
+
+
+def spent(total: Spent) -> str:
+    """`13 calls (1 repeated) · 29,088 tokens · $0.0303 · 4.1 s · 2 calls from the cache`"""
+    again = f" ({total.retries:,} repeated)" if total.retries else ""
+    parts = [
+        f"{plural(total.calls, 'call')}{again}",
+        f"{grouped(total.usage.tokens)} tokens",
+        money(total.usage.cost) if total.calls else "$0.00",
+        f"{total.seconds:.1f} s",
+    ]
+    if total.cached_calls:
+        parts.append(f"{plural(total.cached_calls, 'call')} from the cache")
+    return " · ".join(parts)
+
+
+def flat(found: Extraction, handle: str, question: str) -> dict[str, Any]:
+    return {
+        "handle": handle,
+        "question": question,
+        "found": found.found,
+        **found.to_json(),
+        "model": found.model,
+        "cached": found.cached,
+        "searched": [span.as_list() for span in found.searched],
+        "spent": found.spent.to_json(),
+    }
+
+
+def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
+    """On standard output; `lines` are those of the quotes."""
+    whole = found.answer.rstrip("\n")
+    if found.strategy != "truncate":
+        whole = _LIKE_A_QUOTE.sub(r"\1\\>", whole)
+    if screen.is_terminal(sys.stdout):
+        whole = for_people(whole)
+    parts = [found.warning, whole, *(_quote(one, at) for one, at in zip(found.snippets, lines, strict=True))]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def _quote(snippet: Snippet, lines: Span | None) -> str:
+    text = snippet.text.removesuffix("\n")
+    text = for_people(text) if screen.is_terminal(sys.stdout) else text
+    check = screen.paint(_CHECKS[snippet.check], "green" if snippet.verified else "red")
+    where: list[str] = []
+    if snippet.check != "none":
+        where.append(f"bytes {snippet.span.start}:{snippet.span.end}")
+    if lines is not None:
+        first, last = grouped(lines.start), grouped(lines.end)
+        where.append(f"line {first}" if first == last else f"lines {first}–{last}")
+    told = ["> " + text.replace("\n", "\n> "), f"  {' · '.join([*where, check])}"]
+    if snippet.check == "near":
+        told.append(f"  the model wrote: {one_line(snippet.said, 500)}")
+    return "\n".join(told)
+
+
+def about(found: Extraction) -> None:
+    """On standard error: what was searched, what is wrong with it, what it took."""
+    for line in _warnings(found):
+        screen.about(line)
+    parts = [coverage(found)]
+    if found.confidence is not None:
+        parts.append(f"the model's confidence: {found.confidence:g}")
+    parts += [one_line(part, 200) for part in (found.model, f"sha256 {found.source_hash[:12]}…") if part]
+    screen.about(" · ".join(parts))
+    if found.cached:
+        screen.about(f"from the cache: it was asked before, with {plural(found.spent.cached_calls, 'call')}")
+    elif found.model:
+        screen.about(spent(found.spent))
+
+
+def _warnings(found: Extraction) -> list[str]:
+    told: list[str] = []
+    if found.warning and found.reason != "fallback":  # that one is logged
+        told.append(found.warning)
+    if found.unchecked:
+        told.append(f"{plural(found.unchecked, 'more quote')} of the model were not checked, and are left out.")
+    if found.snippets and not any(one.verified for one in found.snippets):
+        told.append("None of the quotes stands in the output as it is: do not rely on this answer.")
+    if found.failed and found.found:
+        told.append(not_searched(found.failed))
+    return told
+
+
+# How far a question is: counted from the events of its calls, and drawn as a bar where a person looks.
+
+
+class Underway:
+    """`redraw` is called whenever something has changed."""
+
+    def __init__(self) -> None:
+        self.spent = Spent()
+        self.done = 0
+        self.total = 0  # chunks; 0 where none are read one by one
+        self.found = 0
+        self.redraw: Callable[[], None] = lambda: None
+
+    def heard(self, event: Event) -> None:
+        """An event of the session: only calls of a model count here."""
+        if event.kind != "asked":
+            return
+        data, before = event.data, self.spent
+        usage = Usage(int(data["input_tokens"]), int(data["output_tokens"]), cost=data["cost"])
+        self.spent = Spent(before.calls + 1, usage=before.usage + usage, seconds=before.seconds + event.seconds)
+        self.redraw()
+
+    def read(self, done: int, total: int, found: int) -> None:
+        self.done, self.total, self.found = done, total, found
+        self.redraw()
+
+    def __str__(self) -> str:
+        usage = self.spent.usage
+        far = f"{self.done:,}/{plural(self.total, 'chunk')} · {self.found:,} found"
+        if not self.total:
+            far = f"{plural(self.spent.calls, 'call')} · {grouped(usage.tokens)} tokens"
+        return far if usage.cost is None else f"{far} · {money(usage.cost)}"
+
+
+@contextlib.contextmanager
+def drawn(work: Underway) -> Generator[None]:
+    """A bar on standard error while the block runs; nothing where that is no terminal."""
+    if not is_terminal(sys.stderr):
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip
+    task = bar.add_task("asking", total=None)
+    work.redraw = lambda: bar.update(task, description=str(work), completed=work.done, total=work.total or None)
+    with bar:
+        yield
+
+
+_NO_MODEL = (
+    "no model is configured for extraction. Name one with --model: a provider's, as openai:gpt-5, or gguf:PATH, a file "
+    "on this machine that needs no key. For every question: extraction_model in the file that `holdall config path` "
+    "names, or HOLDALL_EXTRACTION_MODEL in the environment."
+)
+
+_LESS = "narrow it down first (holdall grep, holdall query)"
+_STDIN, _STDERR = 0, 2
+
+
+class ExtractAsk(NamedTuple):
+    question: str
+    mode: str
+    model: str | None
+    max_cost: float | None
+    max_calls: int | None
+    yes: bool
+
+    def allowed(self, settings: Settings) -> Ceiling:
+        """Without asking anybody: what the settings say, and in its place what the command line says."""
+        return Ceiling(
+            calls=settings.extraction_max_calls if self.max_calls is None else self.max_calls,
+            tokens=settings.extraction_max_tokens,
+            cost=settings.extraction_max_cost if self.max_cost is None else self.max_cost,
+        )
+
+
+async def extract(handle: str, ask: ExtractAsk, home: str | None, session: str | None, as_json: bool) -> int:
+    if ask.max_cost is not None and not math.isfinite(ask.max_cost):
+        raise WrongUse(f"--max-cost is {ask.max_cost:g}; it must be a number of dollars.")
+    async with look_bag(home, session) as bag:
+        with _logged():
+            found = await _ask(bag, handle, ask, as_json)
+    return _code(found)
+
+
+async def _ask(bag: Holdall, handle: str, ask: ExtractAsk, as_json: bool) -> Extraction:
+    mode = cast("Mode", ask.mode)  # the bag refuses what is none
+    try:
+        plan = await bag.forecast(handle, ask.question, mode=mode, model=ask.model)
+    except NoModel as problem:
+        problem.args = (_NO_MODEL,)  # the same error, with the ways out that a command line has
+        raise
+    told = planned(plan.route, plan.chunks, plan.forecast)
+    over = _over(bag, ask, plan.forecast, told)
+    if not over and not as_json:
+        screen.about(told)
+    if over and not await _says_yes(f"{told}. The settings allow {over} for a question. Go on? [y/N] "):
+        raise TooCostly(f"nothing was asked. For an answer that takes less, {_LESS}.")
+    agreed = ask.yes or over
+    ceiling = Ceiling(calls=ask.max_calls, cost=ask.max_cost) if agreed else ask.allowed(bag.settings)
+    found = await _watched(bag, handle, ask, ceiling)
+    if as_json:
+        facts = await bag.show(handle)
+        screen.as_json(flat(found, facts.handle, ask.question))
+    else:
+        answer(found, [await _lines(bag, handle, one.span) for one in found.snippets])
+        about(found)
+    return found
+
+
+def _code(found: Extraction) -> int:
+    """What stands in place of an answer is no answer, and "nothing there" is true only of what was read."""
+    if found.reason == "fallback" or (not found.found and found.failed):
+        return FAULT
+    return 0 if found.found else FOUND_NOTHING
+
+
+async def _watched(bag: Holdall, handle: str, ask: ExtractAsk, ceiling: Ceiling) -> Extraction:
+    work = Underway()
+    bag.journal.watchers[work.heard] = lambda: True
+    try:
+        with drawn(work):
+            return await bag.extract(
+                handle, ask.question, mode=cast("Mode", ask.mode), model=ask.model, ceiling=ceiling,
+                watch=lambda at: work.read(at.done, at.total, at.found),
+            )  # fmt: skip
+    except asyncio.CancelledError:  # Ctrl-C
+        again = "" if bag.settings.extraction_cache == "off" else "; what was read of it is not paid for again"
+        screen.about(f"stopped · {spent(work.spent)} so far{again if work.done else ''}")
+        raise
+
+
+def _over(bag: Holdall, ask: ExtractAsk, forecast: Forecast, told: str) -> str:
+    """The bound of the settings that would be passed, where somebody can be asked about it; empty where all hold.
+
+    Raises TooCostly where nobody can, and where a bound of the command line would be passed.
+    """
+    if ask.max_cost is not None and forecast.cost is None:
+        name = one_line(ask.model or bag.settings.extraction_model, 200)
+        raise TooCostly(f"the price of {name} is not known, so --max-cost cannot be kept. Use --max-calls instead.")
+    if Ceiling(calls=ask.max_calls).over(forecast):
+        raise TooCostly(f"{told}. --max-calls is {ask.max_calls:,}. Nothing was asked. Allow more, or {_LESS}.")
+    if Ceiling(cost=ask.max_cost).over(forecast):
+        raise TooCostly(f"{told}. --max-cost is ${ask.max_cost:g}. Nothing was asked. Allow more, or {_LESS}.")
+    over = "" if ask.yes else ask.allowed(bag.settings).over(forecast)
+    if over and not (os.isatty(_STDIN) and os.isatty(_STDERR)):
+        raise TooCostly(
+            f"{told}. The settings allow {over} for a question. Nothing was asked. Go on with --yes, or {_LESS}."
+        )
+    return over
+
+
+async def _says_yes(question: str) -> bool:
+    """Read by the loop, not with input(): that would block it, and the first Ctrl-C with it."""
+    sys.stderr.write(for_people(question))
+    sys.stderr.flush()
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        loop.remove_reader(_STDIN)
+        typed.set_result(os.read(_STDIN, 1024))
+
+    loop.add_reader(_STDIN, read)
+    try:
+        return (await typed).strip().lower() in (b"y", b"yes")
+    except asyncio.CancelledError:
+        sys.stderr.write("\n")
+        raise
+    finally:
+        loop.remove_reader(_STDIN)
+
+
+async def _lines(bag: Holdall, handle: str, span: Span) -> Span | None:
+    """The lines of a quote; None where there are none, or where they cannot be told: the answer is paid for."""
+    if span.start == span.end:
+        return None
+    try:
+        return (await bag.find(handle, bytes=f"{span.start}:{span.end}")).lines
+    except HoldallError:
+        return None
+
+
+class _Handler(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def _logged() -> Generator[None]:
+    """What Holdall warns of in the block is shown at its end, safe to look at, not in the midst of a bar."""
+    logger, handler = logging.getLogger("holdall"), _Handler()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        for line in handler.lines:
+            screen.about(line)
