@@ -15,7 +15,7 @@ from typing import TypeVar
 import anyio
 from starlette.testclient import TestClient
 
-from holdall.web.app import create_app
+from holdall.web.server import create_app
 from tests.cli.program import PROGRAM
 
 T = TypeVar("T")

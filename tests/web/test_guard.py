@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall.web.guard import POLICY
+from holdall.web.access import POLICY
 from tests.web.support import BASE, HOST, PORT, TOKEN, client
 
 ALLOWED = (f"{HOST}:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}")

@@ -10,9 +10,7 @@ from holdall.policy.folds import Coverage
 from holdall.text.escape import for_people
 from holdall.values.errors import BadRange
 from holdall.values.spans import Span
-from holdall.web.output_rows import LINE_BYTES, Reader, Row, window
-from holdall.web.output_seen import STRIP, mark_of, seen_of, strip_of
-from holdall.web.output_text import Run, runs_of
+from holdall.web.output_rows import LINE_BYTES, STRIP, Reader, Row, Run, mark_of, runs_of, seen_of, strip_of, window
 from tests.requirements import requirement
 from tests.support import reader_of
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.web.output_table import MOST_COLUMNS, Columns, cell_of, columns_of, table_rows
+from holdall.web.output_rows import MOST_COLUMNS, Columns, cell_of, columns_of, table_rows
 from tests.support import reader_of
 
 _CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=12)

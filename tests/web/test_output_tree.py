@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.web.output_rows import Reader
-from holdall.web.output_tree import PAGE, Child, Level, Place, children_of, records_of, root_of
+from holdall.web.output_rows import PAGE, Child, Level, Place, Reader, children_of, records_of, root_of
 from tests.support import reader_of
 
 _SECONDS = 60.0
@@ -107,7 +106,7 @@ def test_a_hundred_thousand_levels_are_opened_one_by_one() -> None:
 def test_a_page_that_takes_too_long_is_given_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = reader_of(b'{"small": 1, "large": [' + b'"0123456789",' * 400_000 + b'0], "last": 2}')
     clock = itertools.count(0.0, 0.1)  # each look at it costs so much
-    monkeypatch.setattr("holdall.web.output_tree.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("holdall.web.output_rows.time.monotonic", lambda: next(clock))
     level = children_of(reader, 0, seconds=0.5)
     assert level.out_of_time
     assert [(child.name, child.end is None) for child in level.children] == [("small", False), ("large", True)]

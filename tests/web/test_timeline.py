@@ -11,9 +11,8 @@ from holdall.bag import Holdall
 from holdall.policy.folds import Coverage
 from holdall.values.events import Event
 from holdall.values.spans import Span
-from holdall.web.charts import context_chart, coverage_bar
-from holdall.web.report import Proof, linked
-from holdall.web.timeline_rows import Quote
+from holdall.web.figures import context_chart, coverage_bar
+from holdall.web.timeline import Proof, Quote, linked
 from tests.requirements import requirement
 from tests.web.stories import FALSE_QUOTE, LOG, NEEDLE, REAL_QUOTE, investigation, plain
 from tests.web.support import client

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdall.values.errors import WrongUse
-from holdall.web.serving import MOST_CONNECTIONS, bound
+from holdall.web.server import MOST_CONNECTIONS, bound
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 from tests.web.support import Viewer, viewer
@@ -84,7 +84,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(home: Path, mi
 
 
 def test_nothing_of_it_needs_mcp() -> None:
-    code = "import sys; sys.modules['mcp'] = None; import holdall.web.serving; print('fine')"
+    code = "import sys; sys.modules['mcp'] = None; import holdall.web.server; print('fine')"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout == "fine\n", ran.stderr
 

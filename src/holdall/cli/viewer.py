@@ -7,7 +7,7 @@ import webbrowser
 from holdall.cli import show as screen
 from holdall.cli.options import configuration
 from holdall.text.escape import for_people
-from holdall.web.serving import Ready, serve
+from holdall.web.server import Ready, serve
 
 
 async def view(host: str, port: int, home: str | None, *, browser: bool) -> int:

@@ -1,12 +1,17 @@
-"""Numbers and times as the pages show them. Pure, but for the time zone of this machine."""
+"""Numbers, times and charts as the pages show them. Pure, but for the time zone of this machine."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from holdall.policy.folds import Coverage, Ranges
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, roughly, size
+from holdall.values.events import Event
+
+# Numbers and times as the pages show them. Pure, but for the time zone of this machine.
 
 
 def number(value: object) -> float:
@@ -83,3 +88,117 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": size,
     "whole": whole,
 }
+
+
+# The two charts: the context turn by turn, and what of an output was seen. Pure: numbers in, coordinates out.
+
+
+WIDTH, HEIGHT = 720.0, 220.0
+LEFT, RIGHT, TOP, BOTTOM = 80.0, 704.0, 18.0, 186.0
+_LANE = 1000.0
+_LEAST = 2.0
+_MOST_BARS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the context held at the start of a turn, and what it would have held with every output in it."""
+
+    number: str
+    tokens: int
+    without: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChart:
+    turns: Sequence[Turn]
+    most: int
+
+    def points(self, *, without: bool) -> list[Point]:
+        step = (RIGHT - LEFT) / max(1, len(self.turns) - 1)
+        values = [turn.without if without else turn.tokens for turn in self.turns]
+        return [Point(round(LEFT + at * step, 1), self.y(value)) for at, value in enumerate(values)]
+
+    def line(self, *, without: bool) -> str:
+        return " ".join(f"{point.x},{point.y}" for point in self.points(without=without))
+
+    def area(self, *, without: bool) -> str:
+        """The line, closed along the ground."""
+        points = self.points(without=without)
+        return f"{points[0].x},{BOTTOM} {self.line(without=without)} {points[-1].x},{BOTTOM}"
+
+    def y(self, tokens: float) -> float:
+        return round(BOTTOM - (BOTTOM - TOP) * tokens / max(1, self.most), 1)
+
+    @property
+    def ticks(self) -> list[int]:
+        return [0, self.most // 2, self.most]
+
+    @property
+    def labelled(self) -> list[tuple[float, str]]:
+        """A few turns, with their place."""
+        every = max(1, -(-len(self.turns) // 12))
+        points = self.points(without=False)
+        return [(points[at].x, turn.number) for at, turn in enumerate(self.turns) if at % every == 0]
+
+
+def context_chart(events: Iterable[Event]) -> ContextChart | None:
+    """From the log; None where there are no two turns to compare."""
+    turns: list[Turn] = []
+    kept_out = 0
+    for event in events:
+        data = event.data
+        match event.kind:
+            case "turn":
+                tokens = whole(data.get("tokens"))
+                turns.append(Turn(str(data.get("number", len(turns) + 1))[:9], tokens, tokens + max(0, kept_out)))
+            case "kept" if data.get("replaced"):
+                kept_out += max(0, whole(data.get("tokens")) - whole(data.get("content_tokens")))
+            case "ended":
+                kept_out += whole(data.get("tokens"))
+            case "retrieved" if event.handle:
+                kept_out -= whole(data.get("tokens"))
+            case _:
+                pass
+    if len(turns) < 2:
+        return None
+    return ContextChart(turns, max(max(turn.tokens, turn.without) for turn in turns))
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageBar:
+    """Where an output was shown, searched and scanned, as pieces (x, width) of a lane of 1,000."""
+
+    shown: Sequence[tuple[float, float]]
+    searched: Sequence[tuple[float, float]]
+    scanned: Sequence[tuple[float, float]]
+    share: float
+    retrievals: int
+
+
+def coverage_bar(coverage: Coverage, total: int) -> CoverageBar:
+    ways: dict[str, Any] = {way: _pieces(coverage.ranges[way], total) for way in ("shown", "searched", "scanned")}
+    return CoverageBar(share=coverage.share(total), retrievals=coverage.retrievals, **ways)
+
+
+def _pieces(ranges: Ranges, total: int) -> list[tuple[float, float]]:
+    """Ranges that would be drawn on the same spot become one, so that there are never more than a few hundred."""
+    if total <= 0:
+        return []
+    found: list[list[float]] = []
+    for start, end in zip(ranges.starts, ranges.ends, strict=True):
+        if start >= total:
+            break
+        x = min(_LANE - _LEAST, start / total * _LANE)
+        right = max(x + _LEAST, min(end, total) / total * _LANE)
+        if found and x - found[-1][1] < _LANE / _MOST_BARS:
+            found[-1][1] = max(found[-1][1], right)
+        else:
+            found.append([x, right])
+    return [(round(x, 2), round(right - x, 2)) for x, right in found]

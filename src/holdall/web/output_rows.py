@@ -1,21 +1,160 @@
-"""A window into an output, as rows: lines, runs of so many bytes, or bytes in hex.
-
-Any window costs a few reads of 64 KiB, wherever it is and whatever the output is like: one of ten million lines, and
-one line of a gigabyte. A line that is long is shown by its beginning, and the row says how much is left; by bytes all
-of it can be seen. A window never splits a character.
+"""An output as a page shows it: lines, hex, cells of a table, levels of a JSON tree, a window at a time, with what the
+model has seen of each.
 """
 
+import csv
+import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import Any, Literal, Protocol, get_args
 
+from holdall.formats.kinds import delimiter_of
+from holdall.policy.folds import Coverage, Ranges
+from holdall.text.json.path import decoded_name, shown_name
+from holdall.text.json.reader import (
+    CLOSE_ARRAY,
+    CLOSE_OBJECT,
+    COMMA,
+    ENDED,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    QUOTE,
+    Cursor,
+    JsonFault,
+)
 from holdall.text.utf8 import straddling_bytes
+from holdall.values.answers import Table
 from holdall.values.errors import BadRange
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK, BlockTable, Span, Totals
-from holdall.web.output_text import Run, runs_of
+
+# Stored bytes as a page shows them: runs of plain text, and runs of escapes that a page marks as such.
+#
+# Nothing that could hide, reorder or run is left in a plain run: control characters, bidirectional and invisible
+# ones,
+# and bytes that are not UTF-8 become escapes. A page can tell which byte each character on it stands for. Nothing
+# here
+# leaves a byte out.
+
+
+Run = str | tuple[str, str, int, int]
+"""Plain text; or the text of escapes, their kind, and for each of them how many bytes and how many characters it has.
+
+Kinds: `c` a control or invisible character, `n` a newline, `x` a byte that is not UTF-8.
+"""
+
+# What `text.escape` shows as escapes (a test compares them), and what has no width or the look of a space.
+_MARKED = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+_RUNS = re.compile(f"{_MARKED.pattern}+")
+_SHORT = {"\n": "↵", "\r": "\\r", "\x1b": "\\e", "\0": "\\0"}
+_LOWEST_BYTE = 0xDC00  # of those that stand for bytes that are not UTF-8
+
+
+def runs_of(data: bytes) -> list[Run]:
+    """All of `data`, in order."""
+    text = data.decode("utf-8", "surrogateescape")
+    found: list[Run] = []
+    at = 0
+    for marked in _RUNS.finditer(text):
+        if at < marked.start():
+            found.append(text[at : marked.start()])
+        for form, group in groupby(map(_escape, marked[0]), key=lambda one: (one[1], one[2], len(one[0]))):
+            found.append(("".join(one[0] for one in group), *form))
+        at = marked.end()
+    if at < len(text):
+        found.append(text[at:])
+    return found
+
+
+def _escape(char: str) -> tuple[str, str, int]:
+    """Its text, its kind and how many bytes it has."""
+    code = ord(char)
+    if 0xD800 <= code <= 0xDFFF:  # a lone surrogate is not UTF-8: each of its bytes comes by itself
+        return f"\\x{code - _LOWEST_BYTE:02x}", "x", 1
+    length = len(char.encode("utf-8"))
+    if char in _SHORT:
+        return _SHORT[char], "n" if char == "\n" else "c", length
+    if code <= 0xFF:
+        return f"\\x{code:02x}", "c", length
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}", "c", length
+
+
+# What the model has seen of an output, as a page marks it: beside each row, and along the whole.
+#
+# All of it comes from the ledger, which is a fold over the session's events; nothing here looks at an output.
+
+
+STRIP = 400  # steps of the strip along the whole
+_LEVELS = 4
+
+
+def mark_of(coverage: Coverage, span: Span) -> str:
+    """`all` or `part` of it was shown to the model; `searched` by one that extracted from it; or nothing."""
+    if span.start < span.end and coverage.shown.covers(span):
+        return "all"
+    if _touches(coverage.shown, span):
+        return "part"
+    return "searched" if _touches(coverage.ranges["searched"], span) else ""
+
+
+def strip_of(coverage: Coverage, total: int) -> dict[str, Any]:
+    """How much of each step was shown and searched: runs of `[first step, number of steps, level]`."""
+    return {
+        "steps": STRIP,
+        "shown": _levels(coverage.shown, total),
+        "searched": _levels(coverage.ranges["searched"], total),
+    }
+
+
+def seen_of(coverage: Coverage, total: int) -> dict[str, Any]:
+    """In numbers, with the strip."""
+    bytes_by = {way: ranges.bytes(total) for way, ranges in coverage.ranges.items()}
+    share = round(coverage.share(total), 6)
+    return {"share": share, "retrievals": coverage.retrievals, "bytes": bytes_by, **strip_of(coverage, total)}
+
+
+def _touches(ranges: Ranges, span: Span) -> bool:
+    at = bisect_right(ranges.ends, span.start)
+    return at < len(ranges.starts) and ranges.starts[at] < span.end
+
+
+def _levels(ranges: Ranges, total: int) -> list[tuple[int, int, int]]:
+    """The least that was shown is a mark, and only a step that was shown whole has the last level."""
+    if not total:
+        return []
+    filled = [0] * STRIP  # in bytes times STRIP: a step is `total` of these, and no fraction is lost
+    for start, end in zip(ranges.starts[:], ranges.ends[:], strict=False):
+        low, high = start * STRIP, min(end, total) * STRIP
+        for step in range(low // total, min(STRIP, -(-high // total))):
+            filled[step] += min(high, (step + 1) * total) - max(low, step * total)
+    return _runs([0 if part <= 0 else 1 + part * (_LEVELS - 1) // total for part in filled])
+
+
+def _runs(levels: Sequence[int]) -> list[tuple[int, int, int]]:
+    runs: list[tuple[int, int, int]] = []
+    for step, level in enumerate(levels):
+        if runs and runs[-1][2] == level and runs[-1][0] + runs[-1][1] == step:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1, level)
+        elif level:
+            runs.append((step, 1, level))
+    return runs
+
+
+# A window into an output, as rows: lines, runs of so many bytes, or bytes in hex.
+#
+# Any window costs a few reads of 64 KiB, wherever it is and whatever the output is like: one of ten million lines,
+# and
+# one line of a gigabyte. A line that is long is shown by its beginning, and the row says how much is left; by bytes
+# all
+# of it can be seen. A window never splits a character.
+
 
 By = Literal["lines", "bytes", "hex"]
 WAYS: tuple[str, ...] = get_args(By)
@@ -123,3 +262,297 @@ def _pieces(reader: Reader, first: int, count: int, width: int, *, in_hex: bool)
         piece = data[start - base : end - base]
         yield Row(number, start, end, [piece.hex(" ")] if in_hex else runs_of(piece))
         start = end
+
+
+# A table as a page shows it: lines of CSV as cells, and the rows that SQL answers.
+#
+# CSV is cut at line ends, so that any part of it costs the same. A quoted field that goes on over several lines is
+# put
+# together from lines before the window; where that fails, or a line has another number of columns than the first
+# one, it
+# is marked and shown as it stands. `query` reads the whole and knows better. A long cell says how much of it is
+# left, and
+# a table with very many columns how many there are.
+
+
+_BACK = 32  # lines before a window in which a quoted field may have begun
+_LINE_BYTES = 16 * 1024
+_CELL = 300  # characters
+_SAMPLE = 50
+MOST_COLUMNS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    names: tuple[str, ...]
+    sign: str
+
+
+def columns_of(reader: Reader) -> Columns | None:
+    """By the first lines; None where they are no table."""
+    texts = [_text(reader, start, end) for _, start, end in _lines(reader, 1, _SAMPLE)]
+    if not texts:
+        return None
+    texts[0] = texts[0].removeprefix("\ufeff")
+    sign = delimiter_of([text for text in texts if text.strip()])
+    if sign is None:
+        return None
+    names, _ = next(_records(texts[:1], sign))
+    return Columns(tuple(names), sign)
+
+
+def table_rows(reader: Reader, columns: Columns, first: int, count: int) -> list[dict[str, Any]]:
+    """A row for each line from `first` on. A line that goes on a field of the one before has no cells of its own."""
+    begin = max(1, first - _BACK)
+    lines = list(_lines(reader, begin, count + first - begin))
+    texts = [_text(reader, start, end) for _, start, end in lines]
+    rows: list[dict[str, Any]] = []
+    for fields, taken in _records(texts, columns.sign):
+        for offset in range(taken):
+            number, start, end = lines[len(rows)]
+            row: dict[str, Any] = {"n": number, "at": start, "end": end}
+            if offset:
+                row["goes_on"] = True
+            elif len(fields) == len(columns.names):
+                row["cells"] = [cell_of(field) for field in fields[:MOST_COLUMNS]]
+            else:
+                row["odd"] = cell_of(texts[len(rows)])
+            rows.append(row)
+    return rows[first - begin :]
+
+
+def answer_of(table: Table) -> dict[str, Any]:
+    return {
+        "columns": [runs_of(name.encode("utf-8", "surrogatepass")) for name in table.columns],
+        "types": list(table.types),
+        "rows": [[cell_of(value) for value in row] for row in table.rows],
+        "shown": len(table.rows),
+        "total": table.total,
+        "more": table.next is not None,
+        "notes": list(table.notes),
+    }
+
+
+def cell_of(value: object) -> dict[str, Any]:
+    """What stands in it, and of what kind it is."""
+    match value:
+        case None:
+            return {"t": ["NULL"], "k": "null"}
+        case bool() | int() | float():
+            return {"t": [json.dumps(value)], "k": "number"}
+        case str():
+            text = value
+        case _:
+            text = json.dumps(value, ensure_ascii=False, default=str)
+    shown: list[Run] = runs_of(text[:_CELL].encode("utf-8", "surrogatepass"))
+    left = len(text) - _CELL
+    return {"t": shown, "k": "text", **({"left": left} if left > 0 else {})}
+
+
+def _lines(reader: Reader, first: int, count: int) -> Iterator[tuple[int, int, int]]:
+    for row in lines_from(reader, first, count, most=1):
+        yield row.number, row.start, row.end
+
+
+def _text(reader: Reader, start: int, end: int) -> str:
+    return reader.read(start, min(end, start + _LINE_BYTES)).decode("utf-8", "replace")
+
+
+def _records(texts: Sequence[str], sign: str) -> Iterator[tuple[list[str], int]]:
+    """The fields of each record, and how many lines it takes."""
+    at = 0
+    while at < len(texts):
+        reader = csv.reader((text.replace("\0", "\\0") for text in texts[at:]), delimiter=sign)
+        taken = 0
+        try:
+            for fields in reader:
+                yield fields, reader.line_num - taken
+                taken = reader.line_num
+            at = len(texts)
+        except csv.Error:  # a field that is longer than the reader takes
+            yield [], 1
+            taken += 1
+            at += taken
+
+
+# JSON as a tree, one level at a time: the children of the value that stands at a byte, a page of them.
+#
+# A value is named by its bytes, so opening one deep inside costs what it holds and nothing else. What is stepped
+# over is
+# never parsed and never held. A page that takes too long is given as far as it came: the value that was being
+# stepped
+# over then has no known end, and the page can be asked for again with more time.
+
+
+NodeKind = Literal["object", "array", "string", "number", "word"]
+PAGE = 100
+_SHOWN = 160  # bytes of a value
+_LONGEST_NAME = 4096
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    index: int
+    name: str | None  # None for an element
+    kind: NodeKind
+    start: int
+    end: int | None  # None where it could not be found in time, or is not there
+    runs: list[Run]
+
+    def to_json(self) -> dict[str, Any]:
+        name = None if self.name is None else runs_of(self.name.encode("utf-8", "surrogatepass"))
+        return {
+            "i": self.index, "name": name, "plain": self.name, "kind": self.kind, "at": self.start, "end": self.end,
+            "t": self.runs,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page of children goes on: the byte, and the number of the child that stands there."""
+
+    byte: int
+    index: int = 0
+
+
+@dataclass(slots=True)
+class Level:
+    """`next` is where the next page starts. `fault` says why there is no more, where that is not the end."""
+
+    children: list[Child] = field(default_factory=list[Child])
+    next: Place | None = None
+    fault: str = ""
+    out_of_time: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "children": [child.to_json() for child in self.children],
+            "next": [self.next.byte, self.next.index] if self.next else None,
+            "fault": self.fault,
+            "out_of_time": self.out_of_time,
+        }
+
+
+class _OutOfTime(Exception):
+    pass
+
+
+def root_of(reader: Reader, *, seconds: float) -> Level:
+    """The values of the whole text, which is one."""
+    place = Cursor(reader.read, reader.totals.bytes, chunk=_CHUNK)
+    place.peek()
+    return _paged(reader, lambda read: _values(read, reader.totals.bytes, place.place), seconds)
+
+
+def records_of(reader: Reader, first: int, *, count: int = PAGE) -> Level:
+    """The records of NDJSON, from line `first` on: a value a line. Any page costs the same."""
+    level = Level()
+    for row in lines_from(reader, first, count, most=_SHOWN):
+        data = reader.read(row.start, min(row.end, row.start + 1))
+        level.children.append(
+            Child(row.number - 1, None, _kind(data[0] if data else 0), row.start, row.end, [*row.runs])
+        )
+    after = first + len(level.children)
+    level.next = Place(0, after) if level.children and after <= reader.totals.lines else None
+    return level
+
+
+def children_of(reader: Reader, at: int, *, after: Place | None = None, seconds: float) -> Level:
+    """Of the object or array that starts at byte `at`, from `after` on."""
+    size = reader.totals.bytes
+    sign = reader.read(at, at + 1)
+    if sign not in (b"{", b"["):
+        return Level(fault=f"At byte {at:,} neither an object nor an array begins.")
+    begin = after or Place(at + 1)
+    return _paged(reader, lambda read: _members(read, size, begin, is_object=sign == b"{"), seconds)
+
+
+_Found = tuple[int, str | None, int, int, int | None, Place | None]  # index, name, first byte, start, end, what follows
+
+
+def _paged(reader: Reader, walk: Callable[[Callable[[int, int], bytes]], Iterator[_Found]], seconds: float) -> Level:
+    until = time.monotonic() + seconds
+    level = Level()
+
+    def read(start: int, end: int) -> bytes:
+        if time.monotonic() > until:
+            raise _OutOfTime
+        return reader.read(start, end)
+
+    try:
+        for index, name, sign, start, end, after in walk(read):
+            stop = start + _SHOWN if end is None else min(end, start + _SHOWN)
+            child = Child(index, name, _kind(sign), start, end, runs_of(_whole_chars(reader, start, stop)))
+            if level.children and level.children[-1].start == start:
+                level.children[-1] = child  # its end is known now
+            else:
+                level.children.append(child)
+            if end is not None:
+                level.next = after
+                if len(level.children) >= PAGE:
+                    break
+    except _OutOfTime:
+        level.out_of_time, level.next = True, None
+    except JsonFault as fault:
+        level.fault, level.next = f"The JSON is broken: {fault}.", None
+    return level
+
+
+def _values(read: Callable[[int, int], bytes], size: int, at: int) -> Iterator[_Found]:
+    """Values one after the other. Each comes twice: when it begins, and when its end is known."""
+    cursor = Cursor(read, size, start=at, chunk=_CHUNK)
+    index = 0
+    while (sign := cursor.peek()) != ENDED:
+        start = cursor.place
+        yield index, None, sign, start, None, None
+        cursor.pass_value()
+        end = cursor.place
+        more = cursor.peek() != ENDED
+        yield index, None, sign, start, end, Place(cursor.place, index + 1) if more else None
+        index += 1
+
+
+def _members(read: Callable[[int, int], bytes], size: int, begin: Place, *, is_object: bool) -> Iterator[_Found]:
+    cursor = Cursor(read, size, start=begin.byte, chunk=_CHUNK)
+    closing = CLOSE_OBJECT if is_object else CLOSE_ARRAY
+    index = begin.index
+    if index == 0 and cursor.peek() == closing:
+        return
+    while True:
+        name = None
+        if is_object:
+            if cursor.peek() != QUOTE:
+                raise cursor.fault("a member's name")
+            raw = cursor.key(longest=_LONGEST_NAME)
+            name = "…" if raw is None else shown_name(decoded_name(raw))
+        sign, start = cursor.peek(), cursor.place
+        yield index, name, sign, start, None, None
+        cursor.pass_value()
+        end, index = cursor.place, index + 1
+        following = cursor.peek()
+        if following == COMMA:
+            cursor.at += 1
+            yield index - 1, name, sign, start, end, Place(cursor.place, index)
+        elif following == closing:
+            yield index - 1, name, sign, start, end, None
+            return
+        else:
+            yield index - 1, name, sign, start, end, None
+            raise cursor.fault("a comma or the end")
+
+
+def _kind(sign: int) -> NodeKind:
+    if sign == OPEN_OBJECT:
+        return "object"
+    if sign == OPEN_ARRAY:
+        return "array"
+    if sign == QUOTE:
+        return "string"
+    return "word" if chr(max(sign, 0)) in "tfnNI" else "number"
+
+
+def _whole_chars(reader: Reader, start: int, end: int) -> bytes:
+    """These bytes, without the half of a character at their end."""
+    data = reader.read(start, end)
+    return data[: len(data) - straddling_bytes(data, reader.read(end, end + 3))]

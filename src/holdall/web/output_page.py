@@ -4,10 +4,12 @@ A page is small and the same for every size: rows, trees and tables come as they
 JSON in ASCII; a refusal has the words of whoever refused. The bytes themselves are only ever sent as a download.
 """
 
+import asyncio
 import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -16,14 +18,171 @@ from starlette.routing import Route
 from holdall.bag import Holdall
 from holdall.text.ranges import whole_number
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
+from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span, Totals
-from holdall.web import output_asking as asking
-from holdall.web.house import house_of, render
-from holdall.web.output_notice import notice_of
-from holdall.web.output_quotes import questions_about
-from holdall.web.output_rows import WAYS, By
-from holdall.web.output_tree import Place
+from holdall.web import output_data as asking
+from holdall.web.output_rows import WAYS, By, Place, Reader
+from holdall.web.state import house_of, render
+
+# A tool call as the model saw it.
+#
+# An agent's transcript has the very text that went to the model. Where there is none, it is built again from the
+# kept
+# output, in the viewer's dialect, and said to be built again: the tag of its fence is new each time.
+
+
+_LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom longer
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`kept`: from the transcript. `rebuilt`: as it would be now. `whole`: the output fits, and is shown as it is."""
+
+    text: str
+    how: Literal["kept", "rebuilt", "whole", "running", "missing"]
+    later: str = ""  # what stands in its place since messages were replaced
+    left: int = 0  # characters that are not on the page
+
+
+async def notice_of(bag: Holdall, facts: Facts) -> Notice:
+    """Never raises for an output that cannot be read: then there is no notice, and it says why."""
+    if facts.origin.call_id:
+        told = await asyncio.to_thread(_in_transcript, bag, facts.origin.call_id)
+        if told:
+            last = told[-1] if told[-1] != told[0] else ""
+            return Notice(told[0][:_LONGEST], "kept", last[:_LONGEST], max(0, len(told[0]) - _LONGEST))
+    if facts.state in ("running", "queued"):
+        return Notice("", "running")
+    try:
+        if await bag.fits(facts.handle):
+            return Notice("", "whole")
+        return Notice(await bag.notice(facts.handle), "rebuilt")
+    except HoldallError as problem:
+        return Notice(str(problem), "missing")
+
+
+def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
+    """Every text that the model was given for this call, oldest first: recovery may have replaced the first one."""
+    name = json.dumps(call_id).encode("ascii")
+    told: list[str] = []
+    for line in bag.transcript().split(b"\n"):
+        if name not in line:
+            continue
+        try:
+            flat: object = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(flat, Mapping):
+            message = cast("Mapping[str, Any]", flat)
+            if message.get("role") == "tool" and message.get("call_id") == call_id:
+                text = str(message.get("text", ""))
+                told += [text] if not told or told[-1] != text else []
+    return told
+
+
+# What models have quoted from an output, and whether it stands there.
+#
+# The events of a session tell of each question where its quotes stand and how sure that is. The words are read from
+# the
+# stored bytes, which are checked: what is shown as verified stands there now. Only a quote that is nowhere has the
+# model's own words, from the event.
+
+
+Badge = Literal["verified", "near", "unverified"]
+_MOST_QUESTIONS = 50  # the newest
+_MOST_QUOTES = 40  # of one question
+_QUOTE_BYTES = 600
+_FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "near"}
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    text: str
+    badge: Badge
+    span: Span | None  # None where it is nowhere; then the words are the model's
+    left: int = 0  # bytes that are not in `text`
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`missing` quotes were counted when it was asked, and their words were not kept."""
+
+    at: float
+    text: str
+    strategy: str
+    model: str
+    found: bool
+    quotes: Sequence[Quote]
+    missing: int = 0
+    unverified: int = 0  # of those that are missing
+
+
+async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
+    """Newest first."""
+    events = [one for one in await asyncio.to_thread(bag.history) if one.handle == facts.handle]
+    asked = [(event, _shown_after(events[at + 1 :])) for at, event in enumerate(events) if event.kind == "extracted"]
+    found: list[Question] = []
+    for event, shown in reversed(asked[-_MOST_QUESTIONS:]):
+        found.append(await _question(bag, facts, event, shown))
+    return found
+
+
+def _shown_after(later: Sequence[Event]) -> tuple[Span, ...]:
+    """What the answer showed of the output: the event of the answer follows that of the question."""
+    for event in later:
+        if event.kind == "extracted":
+            break
+        if event.kind == "retrieved" and event.data.get("verb") == "extract":
+            return event.spans("shown")
+    return ()
+
+
+async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Span]) -> Question:
+    data = event.data
+    kept: object = data.get("quotes")
+    total, proved = _number(data.get("snippets")), _number(data.get("verified"))
+
+    def look(reader: Reader) -> list[Quote]:
+        if isinstance(kept, list):
+            found = [_checked(reader, one) for one in cast("list[object]", kept)[:_MOST_QUOTES]]
+            return [one for one in found if one is not None]
+        return [_read(reader, span, "verified") for span in shown[:_MOST_QUOTES]]
+
+    try:
+        quotes = await bag.on(facts.handle, look)
+    except HoldallError:  # the output is gone or damaged: nothing of it can be shown as proved
+        quotes = []
+    seen = sum(one.badge == "verified" for one in quotes)
+    return Question(
+        event.at, str(data.get("question", "")), str(data.get("strategy", "")), str(data.get("model", "")),
+        bool(data.get("found")), quotes, max(0, total - len(quotes)), max(0, total - proved - (len(quotes) - seen)),
+    )  # fmt: skip
+
+
+def _checked(reader: Reader, told: object) -> Quote | None:
+    """As the event has it: `[start, end, check]`, and the model's words where it is nowhere. None for anything else."""
+    match told:
+        case [int(), int(), "none", str(words)]:
+            return Quote(words, "unverified", None)
+        case [int(start), int(end), str(check)] if check in _FOUND and 0 <= start < end <= reader.totals.bytes:
+            return _read(reader, Span(start, end), _FOUND[check])
+        case _:
+            return None
+
+
+def _read(reader: Reader, span: Span, badge: Badge) -> Quote:
+    data = reader.read(span.start, min(span.end, span.start + _QUOTE_BYTES))
+    return Quote(_text(data), badge, span, max(0, span.end - span.start - len(data)))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "ignore")
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS = 2.0, 30.0
@@ -115,13 +274,13 @@ async def rows(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
     by = request.query_params.get("by", "lines")
     if by not in WAYS:
         raise BadRange(f"rows are shown by {', '.join(WAYS)}.")
-    first, count, width = (_number(request, *one) for one in (("from", 0), ("count", 100), ("width", 128)))
+    first, count, width = (_number_asked(request, *one) for one in (("from", 0), ("count", 100), ("width", 128)))
     return await asking.rows(bag, handle, cast("By", by), first or 0, count or 1, width or 1)
 
 
 @_told
 async def place(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
-    return await asking.place(bag, handle, line=_number(request, "line"), byte=_number(request, "byte"))
+    return await asking.place(bag, handle, line=_number_asked(request, "line"), byte=_number_asked(request, "byte"))
 
 
 @_told
@@ -129,13 +288,13 @@ async def search(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
     asked = request.query_params
     return await asking.search(
         bag, handle, asked.get("q", ""), ignore_case="case" not in asked, literal="pattern" not in asked,
-        start=_number(request, "start", 0) or 0,
+        start=_number_asked(request, "start", 0) or 0,
     )  # fmt: skip
 
 
 @_told
 async def changes(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
-    return await asking.changes(bag, handle, _number(request, "bytes", -1, least=-1) or 0)
+    return await asking.changes(bag, handle, _number_asked(request, "bytes", -1, least=-1) or 0)
 
 
 @_told
@@ -145,15 +304,17 @@ async def seen(_request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
 
 @_told
 async def tree(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
-    byte, index = _number(request, "after"), _number(request, "index", 0)
+    byte, index = _number_asked(request, "after"), _number_asked(request, "index", 0)
     after = None if byte is None else Place(byte, index or 0)
     seconds = _MORE_SECONDS if "patient" in request.query_params else _TREE_SECONDS
-    return await asking.tree(bag, handle, _number(request, "at"), after, seconds)
+    return await asking.tree(bag, handle, _number_asked(request, "at"), after, seconds)
 
 
 @_told
 async def table(request: Request, bag: Holdall, handle: str) -> dict[str, Any]:
-    return await asking.table(bag, handle, _number(request, "from", 2) or 2, _number(request, "count", 100) or 1)
+    return await asking.table(
+        bag, handle, _number_asked(request, "from", 2) or 2, _number_asked(request, "count", 100) or 1
+    )
 
 
 @_told
@@ -167,7 +328,7 @@ def _json(value: dict[str, Any], status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-def _number(request: Request, name: str, usual: int | None = None, *, least: int = 0) -> int | None:
+def _number_asked(request: Request, name: str, usual: int | None = None, *, least: int = 0) -> int | None:
     given = request.query_params.get(name)
     if given is None:
         return usual

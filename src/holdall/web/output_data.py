@@ -15,11 +15,22 @@ from holdall.values.answers import Found, Match, Nodes, Table
 from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span, Totals
-from holdall.web.output_rows import By, Reader, window
-from holdall.web.output_seen import mark_of, seen_of
-from holdall.web.output_table import MOST_COLUMNS, answer_of, columns_of, table_rows
-from holdall.web.output_text import runs_of
-from holdall.web.output_tree import Place, children_of, records_of, root_of
+from holdall.web.output_rows import (
+    MOST_COLUMNS,
+    By,
+    Place,
+    Reader,
+    answer_of,
+    children_of,
+    columns_of,
+    mark_of,
+    records_of,
+    root_of,
+    runs_of,
+    seen_of,
+    table_rows,
+    window,
+)
 from holdall.wire.tool import Ask
 
 MATCHES = 200

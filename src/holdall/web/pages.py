@@ -1,14 +1,13 @@
-"""One session: its report and what that rests on, what happened turn by turn, every output and what was seen of it.
-
-While the session runs, the page asks once a second for what has changed; an unchanged session costs one look.
-"""
+"""The pages of sessions: the list of all, and one session with its report, its turns and its outputs."""
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,16 +16,84 @@ from starlette.routing import Route
 
 from holdall.agent.transcript import messages_in
 from holdall.bag import Holdall
-from holdall.bag.overview import Summary
+from holdall.bag.overview import Listed, Summary
 from holdall.policy.folds import Ledger, Tree
 from holdall.values.errors import HoldallError, WrongUse
 from holdall.values.outputs import Facts
-from holdall.web import charts, timeline_rows
-from holdall.web.house import House, house_of, render
-from holdall.web.report import Piece, Proof, Reported, linked, report_text, task_of
-from holdall.web.timeline_rows import Quote, Row, output_address
+from holdall.web import figures
+from holdall.web import timeline as timeline_rows
+from holdall.web.state import House, house_of, render
+from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, linked, output_address, report_text, task_of
 
-PAGE = 200  # rows of each list that are shown at once
+# The first page: every session, newest first, a page at a time, with what it kept and what it took.
+
+
+SESSIONS_PAGE = 50
+_LONGEST_SEARCH = 200
+
+
+async def sessions(request: Request) -> Response:
+    """What is not known yet of a session is fetched by the page itself, once it is shown."""
+    listed, search = await _listed(request, seconds=0.02)
+    return render(request, "sessions.html", **_session_values(listed, search))
+
+
+async def rows(request: Request) -> Response:
+    """The same list with everything that there is to know."""
+    listed, search = await _listed(request, seconds=math.inf)
+    return render(request, "sessions_list.html", **_session_values(listed, search))
+
+
+async def totals(request: Request) -> Response:
+    total, unknown = await asyncio.to_thread(house_of(request).overview.totals)
+    return render(request, "sessions_totals.html", total=total, unknown=unknown)
+
+
+async def _listed(request: Request, *, seconds: float) -> tuple[Listed, str]:
+    search = request.query_params.get("q", "")[:_LONGEST_SEARCH]
+    page = _page(request.query_params.get("page", "1"))
+    overview = house_of(request).overview
+    listed = await asyncio.to_thread(
+        overview.page, search=search, start=(page - 1) * SESSIONS_PAGE, count=SESSIONS_PAGE, seconds=seconds
+    )
+    return listed, search
+
+
+def _session_values(listed: Listed, search: str) -> dict[str, Any]:
+    page = listed.start // SESSIONS_PAGE + 1
+    last = max(1, math.ceil(listed.total / SESSIONS_PAGE))
+    return {
+        "listed": listed, "search": search, "page": page, "last": last, "now": time.time(),
+        "here": _address(search, page), "before": _address(search, page - 1) if page > 1 else "",
+        "after": _address(search, page + 1) if page < last else "",
+    }  # fmt: skip
+
+
+def _address(search: str, page: int) -> str:
+    """What stands after the question mark."""
+    asked = {"q": search} if search else {}
+    return urlencode(asked | ({"page": str(page)} if page > 1 else {}))
+
+
+def _page(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 1 <= len(text) <= 6 or int(text) < 1:
+        raise WrongUse("a page is a number, from 1.")
+    return int(text)
+
+
+sessions_routes = [
+    Route("/", sessions, name="sessions"),
+    Route("/sessions/rows", rows, name="sessions_rows"),
+    Route("/sessions/totals", totals, name="sessions_totals"),
+]
+
+
+# One session: its report and what that rests on, what happened turn by turn, every output and what was seen of it.
+#
+# While the session runs, the page asks once a second for what has changed; an unchanged session costs one look.
+
+
+TIMELINE_PAGE = 200  # rows of each list that are shown at once
 _LONGEST_QUOTE = 600  # bytes
 _MOST_QUOTES = 200
 _LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
@@ -37,11 +104,11 @@ class Seen:
     """An output and what of it was seen."""
 
     facts: Facts
-    bar: charts.CoverageBar
+    bar: figures.CoverageBar
 
 
 async def timeline(request: Request) -> Response:
-    values = await _values(request)
+    values = await _timeline_values(request)
     return render(request, "timeline.html", **values)
 
 
@@ -52,10 +119,10 @@ async def live(request: Request) -> Response:
         stamp = await asyncio.to_thread(house.overview.stamp, session)
     if stamp and request.query_params.get("v") == stamp:
         return Response(status_code=204)
-    return render(request, "timeline_live.html", **await _values(request))
+    return render(request, "timeline_live.html", **await _timeline_values(request))
 
 
-async def _values(request: Request) -> dict[str, Any]:
+async def _timeline_values(request: Request) -> dict[str, Any]:
     house, session = house_of(request), str(request.path_params["session"])
     async with house.session(session) as bag:
         stamp = await asyncio.to_thread(house.overview.stamp, session)
@@ -86,14 +153,14 @@ def _told(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> 
     for event in events:
         ledger.add(event)
     shown = [
-        Seen(one, charts.coverage_bar(ledger.of(one.handle), one.measure.bytes))
-        for one in outputs[first_output : first_output + PAGE]
+        Seen(one, figures.coverage_bar(ledger.of(one.handle), one.measure.bytes))
+        for one in outputs[first_output : first_output + TIMELINE_PAGE]
     ]
     return {
         "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
-        "rows": rows[first_row : first_row + PAGE], "first_row": first_row, "row_count": len(rows),
-        "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": PAGE,
-        "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": charts.context_chart(events),
+        "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
+        "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
+        "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
         "task": task_of(messages)[:_LONGEST_TEXT], "report_text": report_text(messages)[:_LONGEST_TEXT],
         "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
     }  # fmt: skip
@@ -136,7 +203,7 @@ def _start(request: Request, name: str) -> int:
     return int(text)
 
 
-routes = [
+timeline_routes = [
     Route("/s/{session}", timeline, name="timeline"),
     Route("/s/{session}/live", live, name="timeline_live"),
 ]
