@@ -83,8 +83,7 @@ _HOMES = {
     "holdall.llm.protocol": ("Model", "Request"),
     "holdall.llm.scripted": ("ScriptedModel",),
     "holdall.policy.route": ("Ceiling", "Forecast"),
-    "holdall.policy.decide": ("Decision", "Fits", "Keep", "decide"),
-    "holdall.policy.decide": ("Limits",),
+    "holdall.policy.decide": ("Decision", "Fits", "Keep", "Limits", "decide"),
     "holdall.policy.retention": ("Retention",),
     "holdall.store.directory.placement": ("Quota",),
     "holdall.store.memory": ("MemoryStore",),
@@ -98,21 +97,17 @@ _HOMES = {
         "BadSetting", "HoldallError", "MissingExtra", "NeverStored", "NoModel", "NotReady", "NothingFound",
         "OutputDamaged", "OutputExpired", "OutputMissing", "QueryMissing", "QuotaReached", "StoreFault", "StoreFull",
         "StoreGone", "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "WrongUse",
-    ),
-    "holdall.values.errors": (
         "ModelBusy", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault", "UpstreamOverdue",
         "UpstreamRefused",
     ),
     "holdall.values.events": ("Event",),
     "holdall.values.extraction": ("Extraction", "FailedChunk", "Snippet"),
-    "holdall.values.outputs": ("Facts", "Measure", "Origin"),
+    "holdall.values.outputs": ("Facts", "Inline", "Kept", "Measure", "Origin", "Running", "Taken", "Unkept"),
     "holdall.values.settings": ("Settings", "ToolPolicy"),
     "holdall.values.spans": ("Span", "Totals"),
-    "holdall.values.outputs": ("Inline", "Kept", "Running", "Taken", "Unkept"),
-    "holdall.wire.dialect": ("Cut", "Dialect"),
+    "holdall.wire.dialect": ("Cut", "Dialect", "View"),
     "holdall.wire.reference": ("context_ref", "function_call_record"),
     "holdall.wire.tool": ("Ask", "Tool", "ToolSpec"),
-    "holdall.wire.dialect": ("View",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -14,7 +14,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.policy.retention import DAY, Retention
-from holdall.store import memory as shelf
+from holdall.store import memory as memory_store
 from holdall.store.directory.placement import Quota
 from holdall.store.directory.upkeep import Sweep
 from holdall.store.memory import SMALL, MemoryStore
@@ -103,7 +103,7 @@ def test_a_handle_that_is_taken_is_not_given_again(
     memory: MemoryStore, kept_in: SessionInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = ["bbbb", "cccc"]
-    monkeypatch.setattr(shelf, "new_handle", lambda attempt: drawn[attempt % 2])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(memory_store, "new_handle", lambda attempt: drawn[attempt % 2])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert [keep(memory, kept_in, text).handle for text in "ab"] == drawn
     with pytest.raises(StoreFault, match="no free handle was found in 64 tries"):
         keep(memory, kept_in, "c")
@@ -257,7 +257,7 @@ def test_an_expired_output_says_when_and_why_it_went(memory: MemoryStore, kept_i
     facts = keep(memory, kept_in, "secret", tool="fetch", call_id="c1", arguments={"token": "secret"})
     stamp = memory.stamp(facts)
     clock.pass_days(30)
-    assert memory_upkeep.sweep(memory) == Sweep(expired=(("s1", facts),), freed_bytes=6)
+    assert memory_store.sweep(memory) == Sweep(expired=(("s1", facts),), freed_bytes=6)
     stone = replace(
         facts,
         state="expired",
@@ -306,12 +306,12 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(memory: MemoryStore, c
     young = keep(memory, days, "once")
     clock.now += 10 * DAY
     before = memory.outputs(days)
-    dry = memory_upkeep.sweep(memory, dry_run=True)
+    dry = memory_store.sweep(memory, dry_run=True)
     assert memory.outputs(days) == before
     assert {facts.handle for _, facts in dry.expired} == {facts.handle for facts in (*twice, shared)}
     assert (dry.freed_bytes, dry.leftovers, dry.dry_run) == (len("twice"), (), True)
-    assert memory_upkeep.sweep(memory) == replace(dry, dry_run=False)
-    assert memory_upkeep.sweep(memory) == Sweep()
+    assert memory_store.sweep(memory) == replace(dry, dry_run=False)
+    assert memory_store.sweep(memory) == Sweep()
     assert read_back(memory, young) == b"once"
     running.finish()
 
@@ -323,11 +323,11 @@ def test_verify_reads_everything_and_names_what_is_damaged(memory: MemoryStore, 
     elsewhere = memory.open_session("s2")
     keep(memory, elsewhere, "elsewhere")
     told: list[int] = []
-    verdicts = {one.handle: one.problem for one in memory_upkeep.verify(memory, [kept_in], progress=told.append)}
+    verdicts = {one.handle: one.problem for one in memory_store.verify(memory, [kept_in], progress=told.append)}
     assert verdicts == {good.handle: "", other.handle: ""}
     assert told == sorted(told)
     assert told[-1] == LARGE + len("other")
-    assert len(list(memory_upkeep.verify(memory))) == 3
+    assert len(list(memory_store.verify(memory))) == 3
     assert running.finish().state == "ready"
 
 
@@ -338,7 +338,7 @@ def test_what_expires_while_the_others_are_verified_is_passed_over(memory: Memor
     def expire_the_last(_done: int) -> None:
         memory.expire(kept_in, first if handles[1] == first.handle else second, "test")
 
-    verdicts = list(memory_upkeep.verify(memory, progress=expire_the_last))
+    verdicts = list(memory_store.verify(memory, progress=expire_the_last))
     assert [(verdict.handle, verdict.problem) for verdict in verdicts] == [(handles[0], "")]
 
 
@@ -356,7 +356,7 @@ def test_verify_believes_no_byte_that_it_has_not_proved(
         reader.table.checksums[0] ^= 1
         reader.close()
         problem = "checksum mismatch in bytes 0 to 10"
-    (verdict,) = memory_upkeep.verify(memory)
+    (verdict,) = memory_store.verify(memory)
     assert verdict.problem == str(OutputDamaged(facts.handle, problem))
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall.search import engine as ripgrep
+from holdall.search import engine as programs
 from holdall.search import translate
 from holdall.search.engine import Command, Places, Task
 from holdall.search.re2_program import search
@@ -60,7 +60,7 @@ def translated(pattern: str, *, ignore_case: bool) -> Pattern | None:
 
 
 def printed_by_ripgrep(task: Task) -> bytes:
-    return b"".join(process.output_of(ripgrep.ripgrep_command(task), seconds=60))
+    return b"".join(programs.output_of(programs.ripgrep_command(task), seconds=60))
 
 
 def offsets_only(output: bytes) -> bytes:
@@ -171,7 +171,7 @@ def test_where_ripgrep_goes_wrong_by_itself_both_engines_are_right(pattern: str,
     ],
 )
 def test_ripgrep_keeps_its_shortcuts_where_they_are_known_to_be_right(pattern: str, trusted: bool) -> None:
-    assert translate(pattern).ripgrep.endswith(r"|\z.)") is not trusted
+    assert translate(pattern).engine.endswith(r"|\z.)") is not trusted
 
 
 # ── Choosing ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -179,16 +179,16 @@ def test_ripgrep_keeps_its_shortcuts_where_they_are_known_to_be_right(pattern: s
 
 @requirement("grep:without-ripgrep")
 def test_without_ripgrep_the_search_runs_on_re2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "ripgrep_path", lambda: None)
+    monkeypatch.setattr(programs, "ripgrep_path", lambda: None)
     found = grep(reader_of(b"one\ntwo\n"), "two")
     assert (found.engine, found.total, found.matches[0].line) == ("re2", 1, 2)
 
 
 def test_without_any_engine_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "ripgrep_path", lambda: None)
+    monkeypatch.setattr(programs, "ripgrep_path", lambda: None)
     with pytest.raises(WorkerFault, match=r"needs ripgrep, .* Install it with: pip install ripgrep$"):
         grep(reader_of(b"a"), "a", engine="ripgrep")
-    monkeypatch.setattr(engines.re2, "installed", lambda: False)
+    monkeypatch.setattr(programs, "installed", lambda: False)
     with pytest.raises(WorkerFault, match="needs ripgrep or google-re2"):
         grep(reader_of(b"a"), "a")
     with pytest.raises(WorkerFault, match="pip install google-re2"):
@@ -202,9 +202,9 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]
     """A folder on the PATH that may hold an rg, and none beside Python."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    ripgrep.ripgrep_path.cache_clear()
+    programs.ripgrep_path.cache_clear()
     yield tmp_path
-    ripgrep.ripgrep_path.cache_clear()
+    programs.ripgrep_path.cache_clear()
 
 
 @pytest.mark.parametrize(("version", "used"), [("14.1.1", True), ("13.0.0", False), ("15.1.0", False), ("", False)])
@@ -214,11 +214,11 @@ def test_a_ripgrep_on_the_path_is_used_only_where_its_answers_are_known(
     program = elsewhere / "rg"
     program.write_text(f"#!/bin/sh\necho ripgrep {version}\n")
     program.chmod(0o755)
-    assert ripgrep.ripgrep_path() == (str(program) if used else None)
+    assert programs.ripgrep_path() == (str(program) if used else None)
 
 
 def test_where_no_ripgrep_is_there_none_is_found(elsewhere: Path) -> None:
-    assert ripgrep.ripgrep_path() is None
+    assert programs.ripgrep_path() is None
 
 
 def test_neither_a_configuration_nor_the_environment_changes_an_answer(
@@ -246,7 +246,7 @@ class Started:
             self.processes.append(original[bytes](*arguments, **options))
             return self.processes[-1]
 
-        monkeypatch.setattr(process.subprocess, "Popen", start)
+        monkeypatch.setattr(programs.subprocess, "Popen", start)
 
     def are_gone(self) -> bool:
         """Ended and reaped, without a pipe left open."""
@@ -264,7 +264,7 @@ def reader() -> FileReader:
 
 @pytest.fixture
 def started(reader: FileReader, monkeypatch: pytest.MonkeyPatch) -> Started:
-    engines.choose("auto")  # looks for ripgrep once
+    programs.choose("auto")  # looks for ripgrep once
     return Started(monkeypatch)
 
 
@@ -307,7 +307,7 @@ def test_an_interrupt_in_the_middle_leaves_nothing_behind(
 
 def test_a_search_that_is_left_in_the_middle_ends(reader: FileReader, started: Started) -> None:
     task = Task(translate("hit"), "places", reader.fileno(), reader.totals.bytes, growing=True)
-    output = process.output_of(ripgrep.ripgrep_command(task), seconds=60)
+    output = programs.output_of(programs.ripgrep_command(task), seconds=60)
     assert next(output).startswith(b"14:hit\n")
     output.close()
     assert started.are_gone()
@@ -332,14 +332,14 @@ def test_a_program_that_fails_is_an_error_and_never_nothing_found(
     command: Command, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        list(process.output_of(command, seconds=60))
+        list(programs.output_of(command, seconds=60))
 
 
 def test_what_only_the_compiler_of_re2_refuses_is_a_bad_pattern_too(reader: FileReader) -> None:
     broken = replace(translate("a"), re2=b"(?P<")
     task = Task(broken, "count", reader.fileno(), reader.totals.bytes, growing=False)
     with pytest.raises(BadPattern, match="the pattern cannot be run"):
-        list(process.output_of(engines.command_for("re2", task), seconds=60))
+        list(programs.output_of(programs.command_for("re2", task), seconds=60))
 
 
 # ── Reading what is printed ─────────────────────────────────────────────────────────────────────────────────
@@ -378,7 +378,7 @@ def test_places_are_read_alike_however_the_stream_is_cut(
 )
 def test_values_are_counted_alike_however_the_stream_is_cut(values: list[bytes], sizes: list[int]) -> None:
     stream = b"".join(value + b"\n" for value in values)
-    read = [key for batch in results.values_in(cut_up(stream, sizes), without_return=False) for key in batch]
+    read = [key for batch in programs.values_in(cut_up(stream, sizes), without_return=False) for key in batch]
     assert len(read) == len(values)
     assert len(set(read)) == len(set(values))
     assert all(

@@ -37,8 +37,7 @@ from holdall.values.errors import BadSetting, WrongUse
 # An agent's file as text: read from disk, and taken apart into its front matter and its body.
 #
 # A file names code to import and commands to start, so one that anybody can write to is refused. Nothing here knows
-# what
-# the front matter means.
+# what the front matter means.
 
 
 _LARGEST_FILE = 1024 * 1024
@@ -137,8 +136,7 @@ def _body(text: str) -> str:
 # The keys of an agent's front matter, each with its rule, and every setting beside them.
 #
 # `tools` lists functions, so the tables for single tools, which Settings calls `tools`, stand under `tools_policy`
-# here.
-# A null means that a key was left out. Values are checked and named; nothing is opened, imported or started.
+# here. A null means that a key was left out. Values are checked and named; nothing is opened, imported or started.
 
 
 TABLES_KEY = "tools_policy"

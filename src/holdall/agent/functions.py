@@ -36,8 +36,7 @@ from holdall.wire import arguments as misfits
 from holdall.wire.arguments import Misfit, complaint
 from holdall.wire.tool import ToolSpec
 
-# Functions by name, `module:name`, as agents' files write them. Importing a module runs it: only what the user
-# named.
+# Functions by name, `module:name`, as agents' files write them. Importing a module runs it: only what the user named.
 #
 # A module beside the agent's file is found too, after everything that is installed, so that it can hide nothing.
 
@@ -217,9 +216,8 @@ _KINDS: dict[type, str] = {
 
 # What the value of a parameter must be where it is made of others: lists, tables, records, unions.
 #
-# A shape has `schema`, its JSON schema, and `read`, which makes what a model wrote into the Python value: exactly
-# as the
-# schema says, or also what was surely meant, "5" for 5, an object written as a text. It never guesses between two
+# A shape has `schema`, its JSON schema, and `read`, which makes what a model wrote into the Python value: exactly as
+# the schema says, or also what was surely meant, "5" for 5, an object written as a text. It never guesses between two
 # meanings: of a union the first member that takes the value exactly wins.
 
 
@@ -419,8 +417,7 @@ def _described(member: Member) -> Schema:
 
 # Annotations of parameters as shapes. What has no place in JSON is refused, by the name of the parameter.
 #
-# `Annotated[T, "text"]` gives a parameter, or a member of a record, its description. Only the standard library's
-# types
+# `Annotated[T, "text"]` gives a parameter, or a member of a record, its description. Only the standard library's types
 # are known: no model class of any framework is looked into.
 
 

@@ -117,9 +117,8 @@ class Metered(Wrapped):
 
 # The tool calls of one turn: all started at once through the bag, which decides what the model gets of each.
 #
-# The members of a batch are calls like any other; what a batch returns is only their list. Nothing here knows a
-# limit of
-# size: the bag does.
+# The members of a batch are calls like any other; what a batch returns is only their list. Nothing here knows a limit
+# of size: the bag does.
 
 
 MOST_NESTED = 3  # a batch in a batch in a batch

@@ -65,8 +65,7 @@ class Agents(Fetching):
         self.store.save_tree(self.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii"))
 
 
-# Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so
-# far.
+# Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so far.
 #
 # What it is shown is not shown to the model that asked the question: the ledger counts it as searched.
 

@@ -241,8 +241,7 @@ class Holdall(Waiting):
         return await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
 
 
-# A session opened by somebody who only looks at it: nothing that is done with such a bag leaves a trace in the
-# store.
+# A session opened by somebody who only looks at it: nothing that is done with such a bag leaves a trace in the store.
 #
 # The bag is an ordinary one, so every verb works. What would change the session is refused by its store.
 

@@ -19,10 +19,8 @@ from holdall.values.events import Event, EventKind
 
 # The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
 #
-# An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does
-# fails
-# because of its log. What can wait (that an output was shown whole, a turn, a call) is written with the next event
-# that
+# An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does fails
+# because of its log. What can wait (that an output was shown whole, a turn, a call) is written with the next event that
 # cannot, or within a second: a killed process loses at most that, and nothing about an output that is kept.
 
 

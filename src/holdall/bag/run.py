@@ -44,8 +44,7 @@ from holdall.wire.results import is_known_block, take_apart
 
 # What a call has produced so far: in memory while that is little, in the store once it is much or the call is slow.
 #
-# Memory stays flat however much a tool prints. A sink may be written to from any thread; where the store refuses,
-# the
+# Memory stays flat however much a tool prints. A sink may be written to from any thread; where the store refuses, the
 # beginning stays in memory, the fault is remembered, and whoever settles the call says what is missing.
 
 
@@ -225,12 +224,10 @@ def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
     return found
 
 
-# References among the arguments of other tools, replaced at dispatch: the model passes a handle, the tool gets
-# data.
+# References among the arguments of other tools, replaced at dispatch: the model passes a handle, the tool gets data.
 #
-# Off unless the settings or the tool's policy turn it on. What is passed is in the ledger; whoever approves calls
-# can see
-# handle, size and hash first.
+# Off unless the settings or the tool's policy turn it on. What is passed is in the ledger; whoever approves calls can
+# see handle, size and hash first.
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +332,7 @@ def _check_size(named: Named, size: int, most: int) -> None:
 
 # A command as a tool: its output is kept as it comes, and its end is its exit code.
 #
-# Both streams go through one pipe, so that they stay in the order in which they were written. It runs in a group of
-# its
+# Both streams go through one pipe, so that they stay in the order in which they were written. It runs in a group of its
 # own: whoever ends it ends all that it started.
 
 
@@ -404,8 +400,7 @@ def ending(code: int) -> str:
 
 # How a tool is called: a coroutine function, a plain function in a thread, a generator, a command, an awaitable.
 #
-# What it produces on its way goes into its sink; what it returns is its outcome, and what it raises goes on to
-# whoever
+# What it produces on its way goes into its sink; what it returns is its outcome, and what it raises goes on to whoever
 # dispatched it.
 
 
@@ -536,8 +531,7 @@ def _wrapped(error: BaseException) -> Exception:
 
 # Other people's tools: dispatched as jobs, raced against the clock, and taken when they end.
 #
-# The call wins: its size decides, as ever. The clock wins: it gets a handle and goes on in the background; what it
-# has
+# The call wins: its size decides, as ever. The clock wins: it gets a handle and goes on in the background; what it has
 # written so far can be read under that handle, and at its end the same handle holds the whole.
 
 

@@ -151,8 +151,7 @@ def _ready(core: Core, facts: Facts) -> ReadyTool:
 
 # The one place that decides what a model gets of an output, for every kind of tool.
 #
-# In two steps, because the room of a turn is shared only when all of its calls have ended: `prepare` measures,
-# `settle`
+# In two steps, because the room of a turn is shared only when all of its calls have ended: `prepare` measures, `settle`
 # decides, stores and words. Neither raises for the store's sake, and nothing is lost silently.
 
 
@@ -302,12 +301,10 @@ def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> 
     return Prepared(data, origin, limits, decision, text, whole)
 
 
-# What a result carries beside its text: images, blobs, other blocks, structured content. Each has a limit of its
-# own.
+# What a result carries beside its text: images, blobs, other blocks, structured content. Each has a limit of its own.
 #
 # What is over it is stored by itself, and a note with its type, size and handle stands in its place. All else stays
-# where
-# it is, as the same object. Blocks that are no blobs have the same limit once more for all of them together.
+# where it is, as the same object. Blocks that are no blobs have the same limit once more for all of them together.
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,9 @@ async def export(
     \b
     Example:  holdall export build-42 -o build-42.holdall --redact
     """
+    from holdall.cli import transfer
 
-    return await bundle.export(session, output, redact, force, home, as_json or common.as_json)
+    return await transfer.export(session, output, redact, force, home, as_json or common.as_json)
 
 
 @runs
@@ -48,5 +49,6 @@ async def import_(
     \b
     Example:  holdall import build-42.holdall --as build-42-copy
     """
+    from holdall.cli import transfer
 
-    return await bundle.import_(file, name, home, as_json or common.as_json)
+    return await transfer.import_(file, name, home, as_json or common.as_json)

@@ -15,8 +15,9 @@ async def gc(
     as_json: Json = False,
 ) -> int:
     """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone."""
+    from holdall.cli import maintain
 
-    return await care.gc(dry_run, home, session, as_json or common.as_json)
+    return await maintain.gc(dry_run, home, session, as_json or common.as_json)
 
 
 @runs
@@ -25,22 +26,25 @@ async def verify(home: Home = None, session: Session = None, as_json: Json = Fal
 
     All sessions; with --session only that one. Exit code 3 where something is damaged.
     """
+    from holdall.cli import maintain
 
-    return await care.verify(home, session, as_json or common.as_json)
+    return await maintain.verify(home, session, as_json or common.as_json)
 
 
 @runs
 async def stats(home: Home = None, session: Session = None, as_json: Json = False) -> int:
     """Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. --session: only that one."""
+    from holdall.cli import maintain
 
-    return await care.stats(home, session, as_json or common.as_json)
+    return await maintain.stats(home, session, as_json or common.as_json)
 
 
 @runs
 async def doctor(home: Home = None, session: Session = None, as_json: Json = False) -> int:
     """Check that everything Holdall needs is there and works."""
+    from holdall.cli import maintain
 
-    return await care.doctor(home, session, as_json or common.as_json)
+    return await maintain.doctor(home, session, as_json or common.as_json)
 
 
 @runs

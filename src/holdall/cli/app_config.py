@@ -43,8 +43,9 @@ async def show(home: Home = None, session: Session = None, as_json: Json = False
     \b
     Example:  holdall config show --json
     """
+    from holdall.cli import configure
 
-    return await configuration.show(home, session, as_json or common.as_json)
+    return await configure.show(home, session, as_json or common.as_json)
 
 
 @config_app.command()
@@ -55,5 +56,6 @@ async def path(as_json: Json = False) -> int:
     \b
     Example:  "$EDITOR" "$(holdall config path)"
     """
+    from holdall.cli import configure
 
-    return await configuration.path(as_json or common.as_json)
+    return await configure.path(as_json or common.as_json)

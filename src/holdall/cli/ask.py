@@ -32,8 +32,7 @@ from holdall.wire.extraction import coverage, not_searched
 # How an answer looks: the model's words, then each quote with its place and whether it was proved.
 #
 # Every line of a quote begins with `> `, and the line below a quote is ours. A line of an answer that begins so is
-# shown
-# with `\>`: what a model writes cannot pass for what was proved.
+# shown with `\>`: what a model writes cannot pass for what was proved.
 
 
 _LIKE_A_QUOTE = re.compile(r"^([^\S\n]*)>", re.MULTILINE)

@@ -21,8 +21,7 @@ from holdall.values.chat import Reply, Returned, Said, ToolCall
 # The model of the demo: its steps are written down, and what it passes on and reports is what the tools answered.
 #
 # It knows no figure of the day: the error comes from a count over the log, the sum from a query, the advice from a
-# search
-# of the crawled pages. `holdall demo --model NAME` lets a real model find its own way instead.
+# search of the crawled pages. `holdall demo --model NAME` lets a real model find its own way instead.
 
 
 PRICE = Price(1.0, 4.0)  # dollars for a million tokens
@@ -130,8 +129,7 @@ def _first(pattern: str, text: str) -> str:
 
 # The world of the demo: a day of a shop's payments, made anew each time and always the same.
 #
-# A log of ten megabytes, an export of all orders as JSON on one line, a runbook of many pages. What went wrong that
-# day
+# A log of ten megabytes, an export of all orders as JSON on one line, a runbook of many pages. What went wrong that day
 # stands in all three of them; `Truth` says what, so that an answer can be checked.
 
 

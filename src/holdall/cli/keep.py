@@ -258,10 +258,8 @@ def _ignoring_interrupts() -> Any:
 
 # Commands that go on after their shell: `exec --background`, `wait`, `stop`.
 #
-# A background command has a keeper, a process of ours that outlives the shell: it reads the command's output, keeps
-# it,
-# and holds the lock that tells everybody that it runs. Nothing has to be started for it, and nothing stays behind
-# it.
+# A background command has a keeper, a process of ours that outlives the shell: it reads the command's output, keeps it,
+# and holds the lock that tells everybody that it runs. Nothing has to be started for it, and nothing stays behind it.
 
 
 _STOP_SECONDS = 10.0

@@ -195,8 +195,6 @@ def look_bag(home: str | None, session: str | None) -> "Holdall":
     from holdall.bag import Holdall
     from holdall.bag.core import nothing_kept
 
-    pass
-
     found = configuration(home, session)
     if found.sources["session"] == "--session":
         known = session_named(found, found.session)

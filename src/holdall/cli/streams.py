@@ -16,8 +16,7 @@ from holdall.values.errors import StoreFault, WrongUse
 # The three standard streams as every command may count on them, whatever the shell has done to them.
 #
 # One that is closed is opened on nothing, before anything else opens a file: else the next file would be standard
-# output.
-# Standard output that refuses is told as such, by one error; standard error that refuses has nobody to be told.
+# output. Standard output that refuses is told as such, by one error; standard error that refuses has nobody to be told.
 
 
 STDIN, STDOUT, STDERR = 0, 1, 2

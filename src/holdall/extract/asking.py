@@ -76,9 +76,8 @@ Watch = Callable[[Progress], None]
 
 # The calls that a question makes: in parallel, repeated where that helps, counted, recorded, under a ceiling.
 #
-# A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never
-# came. It
-# knows nothing of chunks or documents: whoever asks says how a reply is read.
+# A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never came.
+# It knows nothing of chunks or documents: whoever asks says how a reply is read.
 
 
 PREVIEW = 500  # characters of a reply that are recorded

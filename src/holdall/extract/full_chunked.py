@@ -169,8 +169,7 @@ class Mapped:
         return tuple(one for one in self.findings if one.finding.found)
 
 
-# Answers and findings that were paid for once, as notes: by content, question, model and the version of the
-# prompts.
+# Answers and findings that were paid for once, as notes: by content, question, model and the version of the prompts.
 #
 # A note that cannot be read, or is none of ours, is no note. Failures are never remembered.
 
@@ -257,9 +256,8 @@ def _snippets(flat: list[dict[str, Any]]) -> tuple[Snippet, ...]:
 
 # The calls of full-chunked: every chunk is read, in parallel; what a model found in each is proved, then summed up.
 #
-# A chunk that cannot be read is reported with its range and the rest is used. A chunk that the model says is too
-# long is
-# cut in two.
+# A chunk that cannot be read is reported with its range and the rest is used. A chunk that the model says is too long
+# is cut in two.
 
 
 _LEAST_BYTES = 512  # a chunk this short is not cut again: it is not its length that the model minds

@@ -18,8 +18,7 @@ from holdall.values.spans import Span
 
 # The text that a model was shown of some bytes, and the bytes behind each of its characters.
 #
-# Where bytes are not UTF-8 the text has a replacement character for them, which does not have their length. The
-# bytes
+# Where bytes are not UTF-8 the text has a replacement character for them, which does not have their length. The bytes
 # stay as they are; this only finds them again.
 
 
@@ -69,18 +68,16 @@ class Shown:
 
 # The loose form of a text: what is left of it when white space, escapes and typography are taken away.
 #
-# Two texts that say the same, one of them escaped for JSON or HTML, wrapped at other columns, coloured for a
-# terminal or
-# set with typographic quotes, have the same loose form. In it
+# Two texts that say the same, one of them escaped for JSON or HTML, wrapped at other columns, coloured for a terminal
+# or set with typographic quotes, have the same loose form. In it
 #
-# - white space, written out or as `\n`, `\t`, `\r` or `&nbsp;`, is one blank between two words and nothing
-# elsewhere, so
+# - white space, written out or as `\n`, `\t`, `\r` or `&nbsp;`, is one blank between two words and nothing elsewhere,
+# so
 #   `{"a": 1}` is `{"a":1}`, but `now here` is not `nowhere`;
-# - `\"`, `\/`, `\u00e9` and `&lt;` are what they stand for, however often they were escaped; other runs of
-# backslashes
+# - `\"`, `\/`, `\u00e9` and `&lt;` are what they stand for, however often they were escaped; other runs of backslashes
 #   are one backslash;
-# - curly quotes and long dashes are the plain ones, `…` is three dots, a letter and its accent are one character;
-# - what cannot be seen (zero-width and direction marks, colours of a terminal) is not there.
+# - curly quotes and long dashes are the plain ones, `…` is three dots, a letter and its accent are one character; -
+# what cannot be seen (zero-width and direction marks, colours of a terminal) is not there.
 #
 # Letters, digits, case and every other sign stay. Every character of the form knows where it stands in the text.
 
@@ -212,11 +209,9 @@ def _meaning(spot: re.Match[str]) -> str:
 
 # Where in a large text a quote could stand, told by its words: so that only these places are looked at closely.
 #
-# White space, escapes and typography do not change what is between them, so a quote that stands loosely in a text
-# has all
-# its words there. A word that is nowhere settles it, and a rare one says where to look. Only where no word can tell
-# is
-# the whole text the place.
+# White space, escapes and typography do not change what is between them, so a quote that stands loosely in a text has
+# all its words there. A word that is nowhere settles it, and a rare one says where to look. Only where no word can tell
+# is the whole text the place.
 
 
 Place = tuple[int, int]  # from, to
@@ -300,10 +295,8 @@ def _joined(places: list[Place]) -> list[Place]:
 
 # The place in a text that is most like a quote which does not stand in it.
 #
-# Short pieces of the quote that do stand in the text vote for where it could begin; the edit distance, exact,
-# decides
-# between the few best places. Both cost a fixed amount of work, whatever the texts are: a common piece has a
-# bounded
+# Short pieces of the quote that do stand in the text vote for where it could begin; the edit distance, exact, decides
+# between the few best places. Both cost a fixed amount of work, whatever the texts are: a common piece has a bounded
 # number of votes, and the distance is computed for whole rows at once, as the bits of one number.
 
 
@@ -406,8 +399,7 @@ def _distances(quote: str, text: str, *, anchored: bool) -> Iterable[int]:
 
 # Where a quote stands in one stretch of bytes: as it was written, then loosely, then the place most like it.
 #
-# What a model says about places is not asked for. Searching is linear in the stretch for any quote; the loose form
-# is
+# What a model says about places is not asked for. Searching is linear in the stretch for any quote; the loose form is
 # made only of those places where the quote can stand, and of the whole stretch at most once.
 
 

@@ -16,10 +16,8 @@ from holdall.text.json.reader import ENDED, OPEN_ARRAY, OPEN_OBJECT, Cursor, Jso
 
 # What follows the first value of a JSON text: nothing, further values, or text that is not JSON.
 #
-# Programs print a value and then a word about it, and records are written one after the other. A path counts the
-# first
-# as one value, and the second as an array: both who follows paths and who tells of them ask here, so that they
-# agree.
+# Programs print a value and then a word about it, and records are written one after the other. A path counts the first
+# as one value, and the second as an array: both who follows paths and who tells of them ask here, so that they agree.
 
 
 _OPENING = (OPEN_OBJECT, OPEN_ARRAY)

@@ -20,9 +20,8 @@ from holdall.text.json.path import normalized_step
 
 # All values of a JSON text that stand at one path, looked at together, and the groups below them.
 #
-# A bounded number of values is looked at for each path, spread evenly, so that the time does not depend on how
-# large
-# or how deep the text is. Nothing is written here; `json_shape` does that.
+# A bounded number of values is looked at for each path, spread evenly, so that the time does not depend on how large or
+# how deep the text is. Nothing is written here; `json_shape` does that.
 
 
 _STEPS = ((24_000, 12_000), (30_000, 800))  # while so many were looked at in all, so many more for one path …

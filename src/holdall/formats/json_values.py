@@ -17,8 +17,7 @@ from holdall.text.json.reader import Cursor, JsonFault
 
 # JSON as text: what it would cost to parse, parsed, and its strings as they are to be read.
 #
-# Bytes are read as Latin-1, where every byte is a character: decoding is free and brackets are where they were.
-# Names
+# Bytes are read as Latin-1, where every byte is a character: decoding is free and brackets are where they were. Names
 # and texts are turned back into UTF-8 by `readable` when they are shown.
 
 
@@ -178,8 +177,7 @@ def _last_safe_place(text: str) -> tuple[list[str], list[int], int, bool]:
 
 # JSON that is written with a line for each member: a part of the members parsed, all of them counted.
 #
-# The members of a container stand on lines of their own, indented one step further than it. So they can be counted,
-# and
+# The members of a container stand on lines of their own, indented one step further than it. So they can be counted, and
 # some of them found, without reading what is inside. Only these are parsed; what is inside a large one is skimmed
 # again.
 

@@ -14,8 +14,7 @@ import stringzilla
 
 # What is read of an output to outline it: all of a small one; of a large one its ends and windows spread evenly.
 #
-# The only module of the outline that calls `read`. What it reads is bounded, whatever the size of the output.
-# Passes
+# The only module of the outline that calls `read`. What it reads is bounded, whatever the size of the output. Passes
 # over all that was read run at the speed of memory; what costs time by its number is `thinned` first.
 
 

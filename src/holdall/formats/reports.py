@@ -29,8 +29,7 @@ from holdall.text.numbers import plural
 
 # Test and build output: the formats by which failures and totals are found. A table; `report_outline` uses it.
 #
-# Patterns begin with the newline before their line, which the engine finds at the speed of memory, and not with
-# `^`,
+# Patterns begin with the newline before their line, which the engine finds at the speed of memory, and not with `^`,
 # which it tries at every byte.
 
 

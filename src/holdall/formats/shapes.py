@@ -68,11 +68,9 @@ def access(line: str) -> tuple[str, str, str] | None:
 
 # What varies from line to line, masked: times, addresses, numbers, hashes, paths. What is left is a line's shape.
 #
-# Words without a digit, a slash or an `@` are passed over at once. Which digits they are makes no difference, so
-# words
-# are masked with all of them as 0, and what is known of a word is remembered. Every pattern is bounded or
-# possessive, so
-# that no line makes them slow.
+# Words without a digit, a slash or an `@` are passed over at once. Which digits they are makes no difference, so words
+# are masked with all of them as 0, and what is known of a word is remembered. Every pattern is bounded or possessive,
+# so that no line makes them slow.
 
 
 _LINKS = (
@@ -148,8 +146,7 @@ def _hex(found: re.Match[str]) -> str:
 # Lines grouped by shape: a small template miner of our own, linear in what it reads.
 #
 # First by what is left of a line without its digits, which runs at machine speed over all lines; then by the masked
-# form of one line of each group; then positions where many different words stand are merged. Two or three words at
-# a
+# form of one line of each group; then positions where many different words stand are merged. Two or three words at a
 # position stay apart: `Accepted publickey` and `Accepted password` are not the same thing.
 
 

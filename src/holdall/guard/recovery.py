@@ -19,10 +19,8 @@ from holdall.wire.dialects.cutting import clamped
 
 # Whether an exception means that the request was too long for the model, whichever library raised it.
 #
-# It looks at what errors of HTTP clients and of the providers' libraries carry (a status, a code, a body, a
-# response),
-# at their causes and at the members of groups, and imports none of these libraries. What the words mean is decided
-# by
+# It looks at what errors of HTTP clients and of the providers' libraries carry (a status, a code, a body, a response),
+# at their causes and at the members of groups, and imports none of these libraries. What the words mean is decided by
 # `policy.overflow`. Nothing here is raised, changed or asked again.
 
 
@@ -143,9 +141,8 @@ def _text_of(error: BaseException) -> str:
 
 # A conversation that a provider finds too long, made shorter without losing any of it.
 #
-# First lossless: results that are too large are kept, and a notice stands in their place. Then the older half is
-# kept as
-# one output, and what it was about stands in its place. Whoever calls it checks that each round made it smaller.
+# First lossless: results that are too large are kept, and a notice stands in their place. Then the older half is kept
+# as one output, and what it was about stands in its place. Whoever calls it checks that each round made it smaller.
 
 
 MOST_ROUNDS = 3

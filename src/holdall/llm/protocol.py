@@ -16,8 +16,7 @@ from holdall.wire.tool import ToolSpec
 # What a model promises. One contract suite runs on every implementation.
 #
 # Whoever asks is told of every failure by one of the errors below and never gets an empty reply in place of one:
-# `ModelBusy` (a rate limit, an outage, a time-out: worth another try), `ModelOverflow` (the request is too long)
-# and
+# `ModelBusy` (a rate limit, an outage, a time-out: worth another try), `ModelOverflow` (the request is too long) and
 # `ModelFault` (anything else). A cancellation reaches the provider.
 
 
@@ -124,8 +123,7 @@ def reply_limit(model: Model, request: Request) -> int:
     return min(request.max_tokens or model.max_output, model.max_output)
 
 
-# Whether real models may be called here. Every implementation that costs money, a key or a processor asks this
-# first.
+# Whether real models may be called here. Every implementation that costs money, a key or a processor asks this first.
 #
 # Tests set the variable for all of their processes, so that none of them reaches a provider by accident.
 

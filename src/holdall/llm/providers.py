@@ -8,30 +8,9 @@ is ever sent there. Nothing is retried here: whoever retries counts.
 import asyncio
 import importlib
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args
-
-import pydantic_ai.exceptions as refusals
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelRequestPart,
-    ModelResponse,
-    ModelResponsePart,
-    SystemPromptPart,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
-from pydantic_ai.models import Model, ModelRequestParameters
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.output import OutputObjectDefinition
-from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-from pydantic_ai.tools import ToolDefinition
 
 from holdall.llm.catalogue import Card, Price, card_of
 from holdall.llm.protocol import (
@@ -47,6 +26,36 @@ from holdall.llm.protocol import (
 )
 from holdall.values.chat import Message, Reply, Returned, Said, Stop, System, ToolCall, Usage, User
 from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+
+try:
+    import pydantic_ai.exceptions as refusals
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        ModelRequestPart,
+        ModelResponse,
+        ModelResponsePart,
+        SystemPromptPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+    from pydantic_ai.models import (
+        Model,
+        ModelRequestParameters,
+        OpenAIChatCompatibleProvider,
+        infer_model,
+        known_model_names,
+    )
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.providers import infer_provider_class
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import ToolDefinition
+except ImportError as problem:  # pragma: no cover - the tests install every extra
+    raise MissingExtra("pydantic-ai-slim", "models", "a model of a provider") from problem
+
 
 # What pydantic-ai and the libraries under it raise, as our errors. Only `llm.providers` imports this.
 
@@ -88,8 +97,7 @@ def _message_in(body: object) -> str:
 
 # Our requests as pydantic-ai writes them, its responses as we read them. Only `llm.providers` imports this.
 #
-# Names of tools lose their dots on the way out, which most providers forbid, and get them back on the way in. A
-# text
+# Names of tools lose their dots on the way out, which most providers forbid, and get them back on the way in. A text
 # reaches the provider exactly as it is.
 
 
@@ -185,39 +193,6 @@ def _arguments(args: object) -> Any:
 def _plain(name: str) -> str:
     return name.replace(".", "_")
 
-
-# A server of the user's own that speaks OpenAI's chat API. Only `llm.providers` imports this.
-
-
-KEY_VARIABLE = "HOLDALL_MODEL_KEY"
-# The limit of a reply under the name that every such server knows; OpenAI's newer one is ignored by some.
-_AS_ALL_KNOW_IT = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
-
-
-def model_at(known_as: str, url: str) -> Model[Any]:
-    """`known_as` is `openai:NAME`. No key but its own goes there: this provider reads no OPENAI_API_KEY."""
-    provider, _, model = known_as.partition(":")
-    if provider != "openai" or not model:
-        raise NoSuchModel(
-            f"{known_as}@{url}: a server of your own is named openai:NAME@URL; it speaks OpenAI's chat API."
-        )
-    key = os.environ.get(KEY_VARIABLE)
-    server = OpenAICompatibleProvider("own-server", base_url=url, api_key=key, profile=_AS_ALL_KNOW_IT)
-    return OpenAIChatModel(model, provider=server)
-
-
-try:
-    from pydantic_ai.direct import model_request
-    from pydantic_ai.exceptions import UserError
-    from pydantic_ai.messages import ModelResponse
-    from pydantic_ai.models import Model, OpenAIChatCompatibleProvider, infer_model, known_model_names
-    from pydantic_ai.providers import infer_provider_class
-    from pydantic_ai.settings import ModelSettings
-
-    pass
-    pass
-except ImportError as problem:  # pragma: no cover - the tests install every extra
-    raise MissingExtra("pydantic-ai-slim", "models", "a model of a provider") from problem
 
 TIMEOUT_SECONDS = 600.0
 _ADVICE = re.compile(
@@ -341,7 +316,7 @@ def is_known(provider: str) -> bool:
         infer_provider_class(provider)
     except ImportError:
         return True
-    except (ValueError, UserError):
+    except (ValueError, refusals.UserError):
         return False
     return True
 
@@ -357,10 +332,10 @@ def _made(name: str) -> "Model[Any]":
     try:
         if url:
             # Loaded only here: OpenAI's package takes a second, and other providers do not need it.
-            return importlib.import_module("holdall.llm.providers").model_at(known_as, url)
+            return importlib.import_module("holdall.llm.own_server").model_at(known_as, url)
         return infer_model(known_as)
     except ImportError as missing:
         raise NoSuchModel(f"{name} needs a package that is not installed. {in_one_line(str(missing))}") from missing
-    except UserError as refused:
+    except refusals.UserError as refused:
         said = in_one_line(_ADVICE.sub("", str(refused)))
         raise NoSuchModel(f"{name} cannot be used: {said}") from refused

@@ -18,8 +18,7 @@ from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchMo
 
 # A model whose replies are written down: for tests, for documentation, for trying things out. It calls nothing.
 #
-# Give it replies in order, or a function from the request to the reply. Tokens are counted as for a real model, so
-# that
+# Give it replies in order, or a function from the request to the reply. Tokens are counted as for a real model, so that
 # whoever accounts for calls has something to account for. `scripted_from` reads the same from a JSON file.
 
 
@@ -110,8 +109,7 @@ def _written(message: Message) -> str:
 #     {"when": "part (\d+) of", "text": "nothing in part {1}"}
 #
 # `when` is a regular expression that is searched in the request's texts: such a reply serves every request that it
-# fits, in any order and as often as it comes, and what its groups matched stands for {1}, {2}. The others are used
-# up
+# fits, in any order and as often as it comes, and what its groups matched stands for {1}, {2}. The others are used up
 # one by one, in the order of the file.
 
 

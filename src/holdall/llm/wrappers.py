@@ -55,8 +55,7 @@ class Wrapped:
 
 # Another try for a model that is busy, after a pause, a bounded number of times. What else goes wrong goes through.
 #
-# Whoever accounts for calls is told of every try that failed: `ask_again` takes a callback for one call, `Retrying`
-# one
+# Whoever accounts for calls is told of every try that failed: `ask_again` takes a callback for one call, `Retrying` one
 # for all calls of a model.
 
 

@@ -49,8 +49,7 @@ def limits_of(settings: Settings, base: Limits | None = None, policy: ToolPolicy
 
 # The room of a turn, shared by its parallel calls: max-min, so that a small output never pays for a large one.
 #
-# Sizes are known only when all calls have ended, so this is decided once, at the close of the turn. An output is
-# shown
+# Sizes are known only when all calls have ended, so this is decided once, at the close of the turn. An output is shown
 # whole or not at all; an answer of a verb can be made smaller.
 
 
@@ -119,8 +118,7 @@ def _filled(room: int, sizes: Sequence[int]) -> int:
 
 # Does a text fit, or must it be kept? The cheapest exact order of tests; the reason is a value.
 #
-# Monotone: a longer text never fits where a shorter beginning of it did not. Bytes are counted without encoding,
-# and
+# Monotone: a longer text never fits where a shorter beginning of it did not. Bytes are counted without encoding, and
 # tokens are counted only where no bound settles it.
 
 

@@ -62,8 +62,8 @@ class Command:
 
 # A search program, run: its output piece by piece, inside a time limit, and nothing of it left behind.
 #
-# However the reading ends (to the end, by an error, because the caller has enough), the process is gone and
-# reaped, and every pipe is closed.
+# However the reading ends (to the end, by an error, because the caller has enough), the process is gone and reaped, and
+# every pipe is closed.
 
 
 _PIPE = 1 << 20

@@ -65,8 +65,8 @@ def newline_refusal(at: int) -> BadPattern:
 
 # Sets of characters, as sorted ranges of code points, and what the named ones hold.
 #
-# Every set here is one that both engines are given written out, so that neither's own idea of a class can differ.
-# A newline and half of a character (a surrogate) are in no set: a pattern is matched within one line of text.
+# Every set here is one that both engines are given written out, so that neither's own idea of a class can differ. A
+# newline and half of a character (a surrogate) are in no set: a pattern is matched within one line of text.
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -194,8 +194,7 @@ def _folded(char: str) -> str:
     return char
 
 
-# The scripts that `\p{…}` knows, as Unicode 15.0 has them: the common ones, so that both engines read the same
-# table.
+# The scripts that `\p{…}` knows, as Unicode 15.0 has them: the common ones, so that both engines read the same table.
 #
 # Neither engine is asked: they carry different versions of Unicode, and a script gains characters with each.
 
@@ -259,8 +258,8 @@ def script(name: str) -> Ranges | None:
 
 # What a pattern says, once it is read: a small tree that both engines are written from.
 #
-# The tree knows no syntax and no engine. What it can tell about itself (can it match nothing at all, how large does
-# it become) is here, so that one answer holds for both engines.
+# The tree knows no syntax and no engine. What it can tell about itself (can it match nothing at all, how large does it
+# become) is here, so that one answer holds for both engines.
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,14 +67,12 @@ def before_return(node: Node) -> Node:
 #
 # ripgrep looks for a literal L that stands inside of a pattern, say after the parts A. Where it finds one, it looks
 # back for the longest A, and that is its match. It is wrong if another match M begins further left and has an
-# occurrence of L inside its own A, at which a match N that begins inside of M was found. So let the occurrence be
-# in
-# part j of M's A; then N's own A lies in the parts of M up to j. That cannot be, or does no harm, if
-# - all of A has one length: then N would begin further left than M; or
-# - L begins with no character that part j may have; or
-# - part j is the first and repeats a class without end: then N reaches back to where M begins; or
-# - part j is the last and repeats a class without end: then what M has before the occurrence is an A too; or
-# - some part after j needs a character that no part up to j may have.
+# occurrence of L inside its own A, at which a match N that begins inside of M was found. So let the occurrence be in
+# part j of M's A; then N's own A lies in the parts of M up to j. That cannot be, or does no harm, if - all of A has one
+# length: then N would begin further left than M; or - L begins with no character that part j may have; or - part j is
+# the first and repeats a class without end: then N reaches back to where M begins; or - part j is the last and repeats
+# a class without end: then what M has before the occurrence is an A too; or - some part after j needs a character that
+# no part up to j may have.
 
 
 _MOST_PARTS = 100  # each is compared with those before it
@@ -242,17 +240,14 @@ def _length(node: Node) -> int | None:
 
 # Where ripgrep's own shortcuts can be trusted.
 #
-# ripgrep speeds a pattern up by looking for a literal inside of it first. Two of these ways are wrong for some
-# patterns in the versions that exist: 14.1.0 misses lines (ripgrep issue 2884: `(?i)e.x|ex` on `e-x`), and all up
-# to
-# 15.1 report a match too far to the right (rust-lang/regex issue 1354: `.bb|b` on `zabb`). A pattern is trusted
-# here
-# if neither can touch it, and otherwise written so that ripgrep finds no literal: slower, and right.
+# ripgrep speeds a pattern up by looking for a literal inside of it first. Two of these ways are wrong for some patterns
+# in the versions that exist: 14.1.0 misses lines (ripgrep issue 2884: `(?i)e.x|ex` on `e-x`), and all up to 15.1 report
+# a match too far to the right (rust-lang/regex issue 1354: `.bb|b` on `zabb`). A pattern is trusted here if neither can
+# touch it, and otherwise written so that ripgrep finds no literal: slower, and right.
 #
-# What is known of the two ways:
-# - Neither is taken where every match begins with a literal of three bytes: that is looked for instead, correctly.
-# - The second goes from one occurrence of an inner literal to the next; `leftmost` says where that is right.
-# - The first needs alternatives or optional parts, and is not taken where the second is.
+# What is known of the two ways: - Neither is taken where every match begins with a literal of three bytes: that is
+# looked for instead, correctly. - The second goes from one occurrence of an inner literal to the next; `leftmost` says
+# where that is right. - The first needs alternatives or optional parts, and is not taken where the second is.
 
 
 _RUN = 3  # a literal that is long enough to be looked for at once
@@ -334,9 +329,9 @@ def _longest_run(items: list[Node]) -> int:
 
 # A tree, written out for each engine in the narrowest syntax that it has.
 #
-# ripgrep gets characters and knows UTF-8. RE2 is run on bytes (Latin-1) and gets every character as the bytes of
-# its UTF-8: its own UTF-8 mode lets over-long forms and surrogates pass as characters, and ripgrep's does not.
-# Neither is ever given a flag, a class escape or a set operation of its own syntax.
+# ripgrep gets characters and knows UTF-8. RE2 is run on bytes (Latin-1) and gets every character as the bytes of its
+# UTF-8: its own UTF-8 mode lets over-long forms and surrogates pass as characters, and ripgrep's does not. Neither is
+# ever given a flag, a class escape or a set operation of its own syntax.
 
 
 ByteRanges = tuple[tuple[int, int], ...]  # one range for each byte of a character

@@ -36,8 +36,7 @@ from holdall.text.numbers import plural
 
 # What the process that runs SQL gives up before it runs any: writing files, outliving its parent, all the memory.
 #
-# DuckDB is told to leave everything else alone; these are the limits that hold even where it does not. Each is
-# taken as
+# DuckDB is told to leave everything else alone; these are the limits that hold even where it does not. Each is taken as
 # far as the system has it, and none is ever loosened again but the memory, which is set for each query.
 
 
@@ -97,11 +96,9 @@ def _end_with(parent: int) -> None:
 
 # The members of objects as columns, where not all that stands beside them are objects.
 #
-# DuckDB makes columns of records only where each value is one; else the table has the one column `value`, or the
-# lines.
+# DuckDB makes columns of records only where each value is one; else the table has the one column `value`, or the lines.
 # SQL that names members of those which are objects is answered all the same: the rest stays in the table as rows
-# without
-# members, and how many those are is told in a note.
+# without members, and how many those are is told in a note.
 
 
 NOTE = (
@@ -171,8 +168,7 @@ def _identifier(name: str) -> str:
 # How the output becomes the table `t`: ways to read it, to be tried in order until one can.
 #
 # Each way is a SELECT over one of DuckDB's readers. A later way reads what an earlier one cannot, with less of it
-# typed;
-# it says so in a note. No way leaves out a row: what none can read is an error.
+# typed; it says so in a note. No way leaves out a row: what none can read is an error.
 
 
 SAMPLE = 20480  # records that DuckDB looks at to tell the columns
@@ -376,10 +372,8 @@ def _has_renamed(columns: Columns) -> bool:
 
 # Whether a piece of SQL is one that only reads the table. Decided on DuckDB's own parse of it, never on its words.
 #
-# DuckDB counts `with x as (copy … to …) select …` as a SELECT, and the one file that a query may read is one that
-# it
-# could write: so every node of the query must be of a kind that reads. Functions that run SQL given as text would
-# get
+# DuckDB counts `with x as (copy … to …) select …` as a SELECT, and the one file that a query may read is one that it
+# could write: so every node of the query must be of a kind that reads. Functions that run SQL given as text would get
 # around this, and those that show settings would show paths of this machine.
 
 
@@ -606,11 +600,9 @@ def _identity(descriptor: int) -> tuple[int, ...]:
 
 # The process that runs SQL: one query at a time, each in a database of its own, until the parent goes away.
 #
-# Asked and answered over the socket that is its standard input: one byte with the descriptor of the data, then
-# frames of
-# a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
-# where
-# rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that
+# Asked and answered over the socket that is its standard input: one byte with the descriptor of the data, then frames
+# of a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
+# where rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that
 # descriptor.
 
 

@@ -80,11 +80,9 @@ def in_few_words(name: str, message: str, path: str) -> str:
 
 # From a result of DuckDB to rows that JSON can hold, no more of them than asked for.
 #
-# Whole numbers, floats, text, truth values, null, lists and objects stay what they are. Everything else becomes
-# text, in
-# DuckDB's own spelling: decimals, dates, times (in UTC), intervals, UUIDs, blobs (`\xAA`). A float that is not a
-# number
-# becomes "NaN", "Infinity" or "-Infinity". A JSON column is given as its text, exactly.
+# Whole numbers, floats, text, truth values, null, lists and objects stay what they are. Everything else becomes text,
+# in DuckDB's own spelling: decimals, dates, times (in UTC), intervals, UUIDs, blobs (`\xAA`). A float that is not a
+# number becomes "NaN", "Infinity" or "-Infinity". A JSON column is given as its text, exactly.
 
 
 _BATCH = 256

@@ -24,8 +24,7 @@ from holdall.values.outputs import Kind
 
 # Prepared copies of an output for DuckDB, in files that have no name and vanish with their last descriptor.
 #
-# Copied from checked blocks, piece by piece. What cannot be copied as it is, is replaced in a way that the table
-# undoes
+# Copied from checked blocks, piece by piece. What cannot be copied as it is, is replaced in a way that the table undoes
 # again; only bytes that are not UTF-8 are replaced for good, by U+FFFD, and whoever asked for the copy says so.
 
 

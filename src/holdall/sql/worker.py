@@ -21,12 +21,10 @@ from holdall.sql.source import LastSource, kind_so_far, lines_of, source_of
 from holdall.store.protocol import OutputReader
 from holdall.values.errors import WorkerFault
 
-# The process that runs SQL, as the rest of Holdall sees it: started when first needed, used again, killed when
-# late.
+# The process that runs SQL, as the rest of Holdall sees it: started when first needed, used again, killed when late.
 #
 # SQL may take any time and any memory, and only the end of its process stops it for sure. One query runs at a time;
-# others wait their turn. A process that was killed or died is replaced by the next query. This module knows nothing
-# of
+# others wait their turn. A process that was killed or died is replaced by the next query. This module knows nothing of
 # SQL: it carries a request and a descriptor over, and answers back.
 
 

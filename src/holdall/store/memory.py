@@ -47,8 +47,7 @@ from holdall.values.spans import BLOCK, BlockTable
 
 # Files without a name: in memory where the system has such files, else temporary ones that nothing leads to.
 #
-# What searches an output is given a descriptor, so its bytes must lie behind one even where nothing is on disk.
-# They go
+# What searches an output is given a descriptor, so its bytes must lie behind one even where nothing is on disk. They go
 # with the last descriptor. This module knows no outputs: it neither measures nor checks what it holds.
 
 
@@ -137,8 +136,7 @@ def explained(doing: str, *, needed: Callable[[], int] | None = None) -> Generat
 
 # Outputs in memory that are still being written.
 #
-# The store holds the draft, whoever writes holds the writer. So whether a running output still runs is whether
-# anybody
+# The store holds the draft, whoever writes holds the writer. So whether a running output still runs is whether anybody
 # still has its writer: where nobody has, the output is interrupted. No draft outlives the program.
 
 
@@ -326,8 +324,7 @@ class Shelves:
 
 # The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do.
 #
-# It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and
-# other
+# It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and other
 # processes see nothing. `close` gives nothing back, so that one store serves one session after another.
 
 

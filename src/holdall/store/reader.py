@@ -86,8 +86,8 @@ def _nth_newline(data: bytes, number: int) -> int:
 
 # Reading stored bytes, each block checked against its checksum before a byte of it is given out.
 #
-# Opened once, by descriptor: a file that is renamed, replaced or removed under our feet changes nothing. A reader
-# never writes and never repairs.
+# Opened once, by descriptor: a file that is renamed, replaced or removed under our feet changes nothing. A reader never
+# writes and never repairs.
 
 
 _CACHED_BLOCKS = 32  # 2 MiB: neighbouring reads share blocks

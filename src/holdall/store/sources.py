@@ -36,8 +36,7 @@ from holdall.values.errors import WrongUse
 
 # From an asynchronous iterator to the plain one that a store takes, across a thread.
 #
-# The store runs in a thread and asks for the next part; the loop gives it. Nothing is read ahead. When the caller
-# is
+# The store runs in a thread and asks for the next part; the loop gives it. Nothing is read ahead. When the caller is
 # cancelled, the parts end there and what came before is kept.
 
 

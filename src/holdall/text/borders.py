@@ -79,9 +79,8 @@ def _lengths(text: str) -> Iterator[int]:
 #
 # Only a small stretch before the wanted place is read, whatever the size of the output. A line ends where a newline
 # stands, so its border is certain. Whether a comma stands between two elements or inside a string cannot be known
-# without reading from the start: the border of an element is the most likely one, and nothing more is claimed of
-# it.
-# No cut is ever made inside a character.
+# without reading from the start: the border of an element is the most likely one, and nothing more is claimed of it. No
+# cut is ever made inside a character.
 
 
 Read = Callable[[int, int], bytes]

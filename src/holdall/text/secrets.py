@@ -7,11 +7,9 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-# Masking parts of a text without moving anything else: a mask has as many bytes as what it hides, and keeps its
-# lines.
+# Masking parts of a text without moving anything else: a mask has as many bytes as what it hides, and keeps its lines.
 #
-# What is to be masked is found by whoever hands in `find`. Bytes of any length pass by in windows that overlap;
-# JSON is
+# What is to be masked is found by whoever hands in `find`. Bytes of any length pass by in windows that overlap; JSON is
 # looked at string by string, as it reads, and masked as it is written.
 
 

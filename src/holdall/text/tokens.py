@@ -12,8 +12,7 @@ from typing import Protocol
 
 # How many tokens a text has: exactly where a tokenizer is at hand, otherwise by an estimate that says so.
 #
-# A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them,
-# so
+# A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
 # that no input costs more than a fixed amount of work; the result is then an estimate too.
 
 

@@ -12,8 +12,7 @@ from holdall.values.handles import format_long
 
 # JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
 #
-# Where a result holds something large, whoever stores it takes the bytes; whoever has to show it asks for the
-# value.
+# Where a result holds something large, whoever stores it takes the bytes; whoever has to show it asks for the value.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 # The block table: what lets any line, char or byte of a large output be found with one small read.
 #
-# For each block of 64 KiB it holds how many newlines and how many whole characters the output has up to the end
-# of that block, and a checksum of the block's bytes. A character belongs to the block that holds its last byte.
-# The table is built by `policy.measure` and stored with the record; this module only reads it.
+# For each block of 64 KiB it holds how many newlines and how many whole characters the output has up to the end of that
+# block, and a checksum of the block's bytes. A character belongs to the block that holds its last byte. The table is
+# built by `policy.measure` and stored with the record; this module only reads it.
 
 
 BLOCK = 64 * 1024
@@ -69,8 +69,8 @@ def _little_endian(column: "array[int]") -> "array[int]":
 
 # Where something stands in an output.
 #
-# A span of bytes or chars counts from 0 and excludes its end. A span of lines counts from 1 and includes
-# both ends. Which of the two a span is, is said by the name of the field that holds it.
+# A span of bytes or chars counts from 0 and excludes its end. A span of lines counts from 1 and includes both ends.
+# Which of the two a span is, is said by the name of the field that holds it.
 
 
 @dataclass(frozen=True, slots=True)

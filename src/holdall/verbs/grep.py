@@ -197,10 +197,8 @@ class Windows:
 
 # Whether a pattern stands in an output that is still being written: each byte is looked at once.
 #
-# Only whole lines and the line that is being written are searched, from the last line that was not whole when
-# looked at
-# before: a match that comes bit by bit is found. In this process, since what is new is little; RE2 runs in linear
-# time.
+# Only whole lines and the line that is being written are searched, from the last line that was not whole when looked at
+# before: a match that comes bit by bit is found. In this process, since what is new is little; RE2 runs in linear time.
 
 
 _PIECE = 1024 * 1024
@@ -238,8 +236,7 @@ class Lookout:
 
 # grep: where a pattern matches, how often, and how often each captured value occurs.
 #
-# A match is shown as its line, or as a window where the line is long; the answer states all that there are, shown
-# or
+# A match is shown as its line, or as a window where the line is long; the answer states all that there are, shown or
 # not. A search engine only says where: what is shown is read again and checked. Nothing found is an answer.
 
 

@@ -81,8 +81,7 @@ def _smaller(size: int, tokens: int, allowed: int) -> int:
 
 # Read a range: by lines, bytes or characters, whatever the shape of the output.
 #
-# An answer that is bounded ends at a line end where it can; a line that is longer than the answer is continued by
-# its
+# An answer that is bounded ends at a line end where it can; a line that is longer than the answer is continued by its
 # byte offset. `Target` is the range found, before a byte of it is read: a command streams it, however large it is.
 
 

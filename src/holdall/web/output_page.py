@@ -27,8 +27,7 @@ from holdall.web.state import house_of, render
 
 # A tool call as the model saw it.
 #
-# An agent's transcript has the very text that went to the model. Where there is none, it is built again from the
-# kept
+# An agent's transcript has the very text that went to the model. Where there is none, it is built again from the kept
 # output, in the viewer's dialect, and said to be built again: the tag of its fence is new each time.
 
 
@@ -83,8 +82,7 @@ def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
 
 # What models have quoted from an output, and whether it stands there.
 #
-# The events of a session tell of each question where its quotes stand and how sure that is. The words are read from
-# the
+# The events of a session tell of each question where its quotes stand and how sure that is. The words are read from the
 # stored bytes, which are checked: what is shown as verified stands there now. Only a quote that is nowhere has the
 # model's own words, from the event.
 

@@ -34,10 +34,8 @@ from holdall.values.spans import BLOCK, BlockTable, Span, Totals
 
 # Stored bytes as a page shows them: runs of plain text, and runs of escapes that a page marks as such.
 #
-# Nothing that could hide, reorder or run is left in a plain run: control characters, bidirectional and invisible
-# ones,
-# and bytes that are not UTF-8 become escapes. A page can tell which byte each character on it stands for. Nothing
-# here
+# Nothing that could hide, reorder or run is left in a plain run: control characters, bidirectional and invisible ones,
+# and bytes that are not UTF-8 become escapes. A page can tell which byte each character on it stands for. Nothing here
 # leaves a byte out.
 
 
@@ -149,10 +147,8 @@ def _runs(levels: Sequence[int]) -> list[tuple[int, int, int]]:
 
 # A window into an output, as rows: lines, runs of so many bytes, or bytes in hex.
 #
-# Any window costs a few reads of 64 KiB, wherever it is and whatever the output is like: one of ten million lines,
-# and
-# one line of a gigabyte. A line that is long is shown by its beginning, and the row says how much is left; by bytes
-# all
+# Any window costs a few reads of 64 KiB, wherever it is and whatever the output is like: one of ten million lines, and
+# one line of a gigabyte. A line that is long is shown by its beginning, and the row says how much is left; by bytes all
 # of it can be seen. A window never splits a character.
 
 
@@ -266,13 +262,10 @@ def _pieces(reader: Reader, first: int, count: int, width: int, *, in_hex: bool)
 
 # A table as a page shows it: lines of CSV as cells, and the rows that SQL answers.
 #
-# CSV is cut at line ends, so that any part of it costs the same. A quoted field that goes on over several lines is
-# put
-# together from lines before the window; where that fails, or a line has another number of columns than the first
-# one, it
-# is marked and shown as it stands. `query` reads the whole and knows better. A long cell says how much of it is
-# left, and
-# a table with very many columns how many there are.
+# CSV is cut at line ends, so that any part of it costs the same. A quoted field that goes on over several lines is put
+# together from lines before the window; where that fails, or a line has another number of columns than the first one,
+# it is marked and shown as it stands. `query` reads the whole and knows better. A long cell says how much of it is
+# left, and a table with very many columns how many there are.
 
 
 _BACK = 32  # lines before a window in which a quoted field may have begun
@@ -377,11 +370,9 @@ def _records(texts: Sequence[str], sign: str) -> Iterator[tuple[list[str], int]]
 
 # JSON as a tree, one level at a time: the children of the value that stands at a byte, a page of them.
 #
-# A value is named by its bytes, so opening one deep inside costs what it holds and nothing else. What is stepped
-# over is
-# never parsed and never held. A page that takes too long is given as far as it came: the value that was being
-# stepped
-# over then has no known end, and the page can be asked for again with more time.
+# A value is named by its bytes, so opening one deep inside costs what it holds and nothing else. What is stepped over
+# is never parsed and never held. A page that takes too long is given as far as it came: the value that was being
+# stepped over then has no known end, and the page can be asked for again with more time.
 
 
 NodeKind = Literal["object", "array", "string", "number", "word"]

@@ -17,8 +17,7 @@ from holdall.web.figures import money, number, whole
 
 # The operations of a session as rows of a picture: what, when, how long, and where it leads. Pure.
 #
-# Times are drawn on a scale from 0 to 1,000, which is the width of every lane. What is shown of arguments is a
-# preview.
+# Times are drawn on a scale from 0 to 1,000, which is the width of every lane. What is shown of arguments is a preview.
 
 
 SCALE = 1000.0

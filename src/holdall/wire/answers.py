@@ -171,8 +171,7 @@ def _sentence(text: str) -> str:
 
 # What a model reads when it has fetched something: where it stands, the whole it is part of, how to go on.
 #
-# Stored text stands inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or pass
-# for
+# Stored text stands inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or pass for
 # a sentence of ours. Nothing here cuts: what is handed in is shown, and whoever fetched it kept to the bounds.
 
 

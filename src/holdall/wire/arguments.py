@@ -94,8 +94,7 @@ def _listed(names: Iterable[str]) -> str:
 
 # Whether the arguments of a call fit the schema of one of our own tools: the few keywords that those use.
 #
-# A complaint names the argument and says what it must be, for a model to read. Schemas of other people's tools are
-# not
+# A complaint names the argument and says what it must be, for a model to read. Schemas of other people's tools are not
 # checked here.
 
 

@@ -16,13 +16,10 @@ from holdall.wire.results import field, is_block, results_in, text_of, with_fiel
 # The clamp of one text: line cap first, then byte cap, and the suffix that says so.
 #
 # The suffix stands inside the byte cap and after the line cap: a clamped text has at most `max_bytes` bytes, and at
-# most
-# `max_lines` lines before its suffix. A text that was clamped before is recognised by its suffix and left as it is,
-# so
-# that a second clamp, or the guard before a transcript is kept, changes nothing.
+# most `max_lines` lines before its suffix. A text that was clamped before is recognised by its suffix and left as it
+# is, so that a second clamp, or the guard before a transcript is kept, changes nothing.
 #
-# How a real suffix is told from a quoted one: it is the end of the text, and where what is kept of the text holds
-# the
+# How a real suffix is told from a quoted one: it is the end of the text, and where what is kept of the text holds the
 # same words, the real one carries a tag, `[holdall:TAG]`, that occurs nowhere before it (see `clamp_text`).
 
 
@@ -168,10 +165,8 @@ def _tagged(suffix: str, tag: str, kept: str) -> str:
 
 # The clamp of a tool's result: a text, a list of content blocks, or an object that holds such a list.
 #
-# The budgets are shared across the text blocks in their order. The block in which they end is cut and has the
-# suffix;
-# each text block after it becomes a short marker that states its size. Everything else stays as it is and where it
-# is.
+# The budgets are shared across the text blocks in their order. The block in which they end is cut and has the suffix;
+# each text block after it becomes a short marker that states its size. Everything else stays as it is and where it is.
 
 
 _AMPLE = 1024  # bytes; more than a marker takes
@@ -306,8 +301,7 @@ def _left_out(texts: Sequence[_Block], max_bytes: int) -> dict[int, str | None]:
 
 # What is shown of an error, and what is kept of it.
 #
-# The model reads the type and the message, clamped; the traceback is for the facts. Messages are gathered only
-# until
+# The model reads the type and the message, clamped; the traceback is for the facts. Messages are gathered only until
 # there is more than can be shown, so a group of a thousand errors costs no more than one.
 
 

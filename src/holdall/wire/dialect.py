@@ -46,8 +46,7 @@ class View:
         return self.facts.long_handle if self.long_handle else self.facts.handle
 
 
-# A dialect: one exact set of limits, texts and tools that a model sees. Data and small pure functions, nothing
-# else.
+# A dialect: one exact set of limits, texts and tools that a model sees. Data and small pure functions, nothing else.
 #
 # A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
 

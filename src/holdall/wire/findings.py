@@ -8,8 +8,7 @@ from typing import Any, cast
 
 # The wrapper in which a model hands over its answer, and the reader of it.
 #
-# The nonce is random for every call and occurs nowhere in what the model was given, so nothing in a document can
-# pass
+# The nonce is random for every call and occurs nowhere in what the model was given, so nothing in a document can pass
 # for the model's answer. Whatever stands before the wrapper, thinking above all, is not the answer.
 
 
@@ -54,10 +53,8 @@ def _without_cut_tag(body: str, tag: str) -> str:
 
 # What a model says that it found: an answer, the words that it rests on, and how sure it is.
 #
-# Two forms. A model that can be held to a JSON schema answers with short verbatim anchors; any other writes text in
-# the
-# wrapper, with its quotes on lines of their own. Nothing here believes a quote: `extract` looks for each in the
-# source.
+# Two forms. A model that can be held to a JSON schema answers with short verbatim anchors; any other writes text in the
+# wrapper, with its quotes on lines of their own. Nothing here believes a quote: `extract` looks for each in the source.
 
 
 NOTHING = "NO RELEVANT DATA FOUND"

@@ -16,8 +16,7 @@ from holdall.text.numbers import plural
 # JSON read for shortening: numbers as they are written, members in order and with names that occur twice.
 #
 # Numbers are bytes, to be told from strings: no float holds every number, and NaN and the infinities are no JSON at
-# all.
-# Nesting has no limit: what is too deep for Python's reader is read by a loop.
+# all. Nesting has no limit: what is too deep for Python's reader is read by a loop.
 
 
 class Members(list["tuple[str, Json]"]):
@@ -123,10 +122,8 @@ def _literal_at(text: str, at: int) -> tuple[bytes, int]:
 
 # A JSON document made shorter that is still one: long strings and long containers lose their middle, largest first.
 #
-# The room of a container is shared fairly over its children: what is small stays whole, what is large is cut down
-# to a
-# common level. A string says inside itself how many bytes are gone; an array gets an element, an object a member,
-# that
+# The room of a container is shared fairly over its children: what is small stays whole, what is large is cut down to a
+# common level. A string says inside itself how many bytes are gone; an array gets an element, an object a member, that
 # counts what is left out. What is kept whole is written without spaces, its numbers and names as they were read.
 
 
@@ -351,9 +348,8 @@ def _quoted(text: str) -> str:
 
 # What stands in for Holdall where it is switched off: a cut in the middle, and a marker that counts what is gone.
 #
-# A JSON document stays one (see `legacy_json`). Any other text keeps its two ends, half of the room for each.
-# Nothing is
-# stored: what is cut is gone, and the marker is all that tells of it.
+# A JSON document stays one (see `legacy_json`). Any other text keeps its two ends, half of the room for each. Nothing
+# is stored: what is cut is gone, and the marker is all that tells of it.
 
 
 Form = Literal["whole", "json", "halves"]

@@ -73,11 +73,9 @@ def unreadable(value: object, problem: Exception) -> str:
     return f"[a value of type {type(value).__name__} that cannot be written: {type(problem).__name__}: {problem}]"
 
 
-# What a client of MCP gets beside a notice: the handle as structured content, its schema, and links to kept
-# outputs.
+# What a client of MCP gets beside a notice: the handle as structured content, its schema, and links to kept outputs.
 #
-# Structured content is the original, whole, or a handle object: never data that merely has the original's shape. So
-# the
+# Structured content is the original, whole, or a handle object: never data that merely has the original's shape. So the
 # schema that a client checks it against is widened to allow both.
 
 

@@ -25,11 +25,9 @@ from holdall.wire.notes import all_is_kept
 
 # How many tokens a short text has at most, where nothing is at hand that can count them.
 #
-# An estimate for a bill may be a little low; one for a limit must not be. So what is not plain language is taken
-# for the
-# worst that it can be: letters in disorder, signs one by one, rare characters by their bytes. Plain language comes
-# out
-# about a quarter too high. A tokenizer that counts is believed.
+# An estimate for a bill may be a little low; one for a limit must not be. So what is not plain language is taken for
+# the worst that it can be: letters in disorder, signs one by one, rare characters by their bytes. Plain language comes
+# out about a quarter too high. A tokenizer that counts is believed.
 
 
 # What is not a word, nor the space before one, in pieces; words are matched only to be stepped over.
@@ -139,8 +137,7 @@ _known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=10
 
 # The first and the last lines of an output as they stand in a notice: each cut at a byte cap, with its number.
 #
-# What is cut says so. Lines without a letter or a digit tell nothing and are passed over. Nothing here reads: the
-# two
+# What is cut says so. Lines without a letter or a digit tell nothing and are passed over. Nothing here reads: the two
 # ends are handed in.
 
 

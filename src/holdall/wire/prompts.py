@@ -71,8 +71,7 @@ def no_such_file(given: str, handle: str) -> str:
 
 # What a model that extracts is told: S0's prompts, with the document fenced as data.
 #
-# VERSION is part of every cache key: whoever changes a word here raises it. The document stands before the
-# question, so
+# VERSION is part of every cache key: whoever changes a word here raises it. The document stands before the question, so
 # that a provider's cache serves a second question about the same part.
 
 

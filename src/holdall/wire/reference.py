@@ -51,8 +51,7 @@ def summary(facts: Facts) -> str:
 
 # Arguments that name a kept output instead of holding it: `holdall:HANDLE`, `…#/json/pointer`, `…#L10-L20`.
 #
-# Only a whole string is a reference; `holdall::` at its start stands for a plain `holdall:`. This module reads
-# nothing.
+# Only a whole string is a reference; `holdall::` at its start stands for a plain `holdall:`. This module reads nothing.
 
 
 PREFIX = "holdall:"

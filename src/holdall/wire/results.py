@@ -205,8 +205,8 @@ def _members(value: object) -> Mapping[str, object]:
 #
 # Known are texts, lists of content blocks, and the envelopes that hold such a list: MCP's results, Anthropic's
 # `tool_result`, OpenAI's tool messages and `function_call_output`, Bedrock's `toolResult`; as dictionaries or as
-# objects.
-# Whatever else there is, is a value and not taken apart: `take_apart` gives None. Nothing is ever changed in place.
+# objects. Whatever else there is, is a value and not taken apart: `take_apart` gives None. Nothing is ever changed in
+# place.
 
 
 # An envelope has these fields and no others: a JSON value that merely has a `content` is a value.
@@ -366,9 +366,8 @@ def _holds_content(content: object, *, of_result: bool) -> bool:
 # The tool results in the messages of a transcript: what each holds, whose it is, and the message with another.
 #
 # Known are the messages of OpenAI (`role: tool`, `function_call_output`), of Anthropic (`tool_result` blocks), of
-# Bedrock
-# (`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or objects; and `Returned`, our
-# own.
+# Bedrock (`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or objects; and `Returned`,
+# our own.
 
 
 _MESSAGES = ("tool", "function", "toolResult")

@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 
 # The strict form of a schema: every property required, nothing beside them, what was optional may be null.
 #
-# Keywords that such providers refuse (lengths, defaults) are left out: `schema_problem` still checks them on the
-# way in.
+# Keywords that such providers refuse (lengths, defaults) are left out: `schema_problem` still checks them on the way
+# in.
 
 
 _REFUSED = ("minLength", "maxLength", "default", "minProperties", "maxProperties")
@@ -55,8 +55,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 # A tool that a model may call to fetch part of a kept output: what it reads of it, and what it asks for.
 #
-# The forms of the providers are made here and nowhere else. A tool runs nothing: `bind` only says which verb is
-# meant,
+# The forms of the providers are made here and nowhere else. A tool runs nothing: `bind` only says which verb is meant,
 # and the bag carries it out.
 
 

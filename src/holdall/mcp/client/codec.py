@@ -17,13 +17,10 @@ from holdall.text.json.reader import JsonFault
 from holdall.text.json.same import readable
 from holdall.values.outputs import AsCame, LargeJson, LargeText
 
-# What is large in a message, taken out of it by its bytes before the rest is read as JSON: texts, structured
-# content.
+# What is large in a message, taken out of it by its bytes before the rest is read as JSON: texts, structured content.
 #
-# A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again; as much
-# JSON
-# takes five times its size as objects. Taken out it is never more than its own bytes. What is odd in any way, half
-# of a
+# A text of 30 MB with one emoji in it takes 120 MB as a `str`, and the line that it came in as much again; as much JSON
+# takes five times its size as objects. Taken out it is never more than its own bytes. What is odd in any way, half of a
 # surrogate pair for instance, is left to `json`. A text that comes twice, as structured content repeats it, is held
 # once.
 
@@ -258,10 +255,8 @@ def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
 
 # One line of a server's output as the messages that it holds, and one message as a line.
 #
-# `json` rather than the SDK's parser: on a reply of 30 MB it takes as long and a fifth of the memory, and it reads
-# the
-# half of an emoji that a server has cut through. Large texts in a reply are not even read by that. What is a reply
-# but
+# `json` rather than the SDK's parser: on a reply of 30 MB it takes as long and a fifth of the memory, and it reads the
+# half of an emoji that a server has cut through. Large texts in a reply are not even read by that. What is a reply but
 # cannot be read becomes an error of that reply, so that its caller hears of it now and not at its deadline.
 
 

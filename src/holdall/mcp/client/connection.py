@@ -50,8 +50,7 @@ class Reply:
 
 # The tools that a server lists, page by page, as it describes them, and the headers that some of them ask for.
 #
-# Entries that are no tools are left out and logged. Descriptions are data of somebody else's: nothing here reads
-# them.
+# Entries that are no tools are left out and logged. Descriptions are data of somebody else's: nothing here reads them.
 
 
 _LOG = logging.getLogger("holdall.upstream")
@@ -118,8 +117,7 @@ def _header_maps(tools: list[dict[str, Any]]) -> dict[str, Mapping[tuple[str, ..
 
 # One server, kept: started with the first request, started again when it died, closed once.
 #
-# A request is sent once. It is sent a second time only where the server is known not to have seen it. Who waits for
-# a
+# A request is sent once. It is sent a second time only where the server is known not to have seen it. Who waits for a
 # start may give up without ending it for the others. Nothing here knows what a result is used for.
 
 

@@ -14,20 +14,17 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, cast
 
-from holdall.mcp.client import codec as large
+from holdall.mcp.client import codec
 from holdall.mcp.client.codec import Kept
 from holdall.mcp.client.routes import CURRENT, Call, Trouble
 from holdall.mcp.client.sdk import httpx2, streamable_http_client, types
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
 
-# The answer of an HTTP server to one call, on its way to the SDK: what is large in it goes to the call by its
-# bytes.
+# The answer of an HTTP server to one call, on its way to the SDK: what is large in it goes to the call by its bytes.
 #
-# The SDK would hold a result of 30 MB six times over. Here its message is taken out of the body or the stream, and
-# a
-# result of nothing stands in its place, which the call replaces by the real one. All else passes as it came. A
-# server
+# The SDK would hold a result of 30 MB six times over. Here its message is taken out of the body or the stream, and a
+# result of nothing stands in its place, which the call replaces by the real one. All else passes as it came. A server
 # may close the stream before it has answered, to be asked for the rest later: the call hears of that.
 
 
@@ -91,10 +88,10 @@ class _Answer(httpx2.AsyncByteStream):
 
     def _lines(self, lines: bytearray) -> bytes:
         """The same lines, where the first one is large without what is large in it. The others came in one piece."""
-        if len(lines) < large.MUCH_STRUCTURE:
+        if len(lines) < codec.MUCH_STRUCTURE:
             return self._as_came(lines) if self._call.takes_large and b'"result"' in lines else bytes(lines)
         end = lines.find(b"\n") + 1
-        if end < large.MUCH_STRUCTURE or not lines.startswith(_DATA):
+        if end < codec.MUCH_STRUCTURE or not lines.startswith(_DATA):
             return bytes(lines)
         rest = bytes(lines[end:])
         del lines[end:], lines[: len(_DATA)]  # in place: it may be large
@@ -108,7 +105,7 @@ class _Answer(httpx2.AsyncByteStream):
         )
 
     def _reply(self, body: bytes) -> bytes:
-        found = codec.reply_in(body.strip()) if self._call.takes_large and len(body) < large.LARGE else None
+        found = codec.reply_in(body.strip()) if self._call.takes_large and len(body) < codec.LARGE else None
         if found is None or found[0] != self._call.number:
             return body
         self._call.large = found[1]
@@ -116,10 +113,10 @@ class _Answer(httpx2.AsyncByteStream):
 
     def _smaller(self, body: bytearray) -> bytes:
         # A message in several lines comes in parts that are none.
-        if len(body) < large.MUCH_STRUCTURE or not _is_object(body):
+        if len(body) < codec.MUCH_STRUCTURE or not _is_object(body):
             return self._reply(bytes(body))
         try:
-            value = large.taken_out(body)
+            value = codec.taken_out(body)
         except (ValueError, RecursionError):
             error = {"code": types.INTERNAL_ERROR, "message": "a reply that is not valid JSON"}
             return _written({"jsonrpc": "2.0", "id": self._call.number, "error": error})
@@ -128,7 +125,7 @@ class _Answer(httpx2.AsyncByteStream):
         message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         result = message.get("result")
         if message.get("id") != self._call.number or not isinstance(result, dict):
-            return _written(large.plain(value))
+            return _written(codec.plain(value))
         self._call.large = cast("dict[str, Any]", result)
         return _written({**message, "result": {}})
 

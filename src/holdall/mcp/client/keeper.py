@@ -126,8 +126,7 @@ class Standing:
 
 # Keeps one server alive for as long as somebody uses it: who starts it, who owns it, when it may start again.
 #
-# A session and its channel belong to one task from beginning to end. That task is nobody's child: cancelling a
-# caller
+# A session and its channel belong to one task from beginning to end. That task is nobody's child: cancelling a caller
 # does not touch it, and where it is cancelled itself it still ends the process.
 
 

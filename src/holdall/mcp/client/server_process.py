@@ -17,9 +17,8 @@ from holdall.text.escape import one_line
 
 # What a server writes on standard output, taken apart into the lines that can be messages and the rest.
 #
-# Pure, and linear however the bytes are cut into chunks. A line that does not begin like a message is never
-# gathered
-# in memory; of all such noise only the end is kept. This module reads no JSON.
+# Pure, and linear however the bytes are cut into chunks. A line that does not begin like a message is never gathered in
+# memory; of all such noise only the end is kept. This module reads no JSON.
 
 
 _SPACE = b" \t\r"
@@ -89,8 +88,7 @@ class Lines:
 
 # A server's process: its three pipes, and its end.
 #
-# It runs in a group of its own, so that what it started ends with it. It is ended by its own id and no other: first
-# its
+# It runs in a group of its own, so that what it started ends with it. It is ended by its own id and no other: first its
 # standard input is closed, then it is asked, then it is killed. Nothing here reads a message.
 
 
@@ -269,8 +267,7 @@ def _end_all() -> None:  # pragma: no cover - runs when the interpreter ends
 
 # The channel to a server that is a program: its process, its lines, and the streams that the SDK reads and writes.
 #
-# Noise between the messages is counted and dropped. A server that floods, or whose one message never ends, is cut
-# off
+# Noise between the messages is counted and dropped. A server that floods, or whose one message never ends, is cut off
 # here, so that it costs nobody else their time or memory.
 
 

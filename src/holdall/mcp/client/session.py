@@ -230,8 +230,7 @@ def _number(value: object) -> int:
 
 # One living connection to a server, from its greeting to its end.
 #
-# Results are handed on as they came and not checked against any schema. A session is never repaired: when it is
-# over,
+# Results are handed on as they came and not checked against any schema. A session is never repaired: when it is over,
 # whoever keeps the connection opens another.
 
 

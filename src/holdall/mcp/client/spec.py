@@ -1,5 +1,5 @@
-"""What is known of an MCP server before it is started: from an `mcp.json`, in the form that the clients share, or from a
-plain command. Frozen data; its text forms never show a secret. Nothing is started here.
+"""What is known of an MCP server before it is started: from an `mcp.json`, in the form that the clients share, or from
+a plain command. Frozen data; its text forms never show a secret. Nothing is started here.
 """
 
 import difflib
@@ -70,9 +70,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # `${NAME}` in the configuration of a server, replaced from the environment. Pure: the environment is handed in.
 #
-# `${NAME}`, `${env:NAME}` and `${NAME:-default}` are known. Other forms belong to editors, which ask a person or
-# know
-# a folder; they are refused rather than passed on as they stand.
+# `${NAME}`, `${env:NAME}` and `${NAME:-default}` are known. Other forms belong to editors, which ask a person or know a
+# folder; they are refused rather than passed on as they stand.
 
 
 _PLACE = re.compile(r"\$\{([^}]*)\}")
@@ -292,8 +291,7 @@ def without_secrets(text: str, spec: ServerSpec) -> str:
 #                     "search": {"type": "http", "url": "https://…", "headers": {"Authorization": "Bearer
 # ${TOKEN}"}}}}
 #
-# `servers` is the same as `mcpServers`. Keys that are unknown here are kept and warned about, for other clients
-# have
+# `servers` is the same as `mcpServers`. Keys that are unknown here are kept and warned about, for other clients have
 # more; one that is nearly a known key is an error. Nothing is started, and no message repeats a value.
 
 

@@ -35,9 +35,8 @@ from holdall.wire.tool import ToolSpec
 
 # A server of the older era asks its client on the way; a client of the newer era can only be asked by a result.
 #
-# So the call goes on here, its request is answered with the question, and when the client comes again with the
-# answer it
-# is handed to the server and the rest of the call is waited for. Nothing is called twice.
+# So the call goes on here, its request is answered with the question, and when the client comes again with the answer
+# it is handed to the server and the rest of the call is waited for. Nothing is called twice.
 
 
 INTERACTIVE = frozenset(("tools/call", "prompts/get", "resources/read"))

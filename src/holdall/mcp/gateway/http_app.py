@@ -29,8 +29,7 @@ from holdall.values.errors import MissingExtra, WrongUse
 
 # Who may speak to a gateway over HTTP: the exact host, no foreign origin, a token. Pure, but for the comparing.
 #
-# A page in a browser must not reach us by a name of its own that leads here, so the host is compared exactly. A
-# session
+# A page in a browser must not reach us by a name of its own that leads here, so the host is compared exactly. A session
 # id says which session, never whose: that is for the token to say.
 
 
@@ -121,8 +120,7 @@ def is_loopback(host: str) -> bool:
 
 # Arguments of a call that its HTTP headers repeat, as the newer era has it: both must say the same.
 #
-# Whoever stands between a client and us may decide by such a header, so one that lies is refused. Where the tool is
-# not
+# Whoever stands between a client and us may decide by such a header, so one that lies is refused. Where the tool is not
 # known nothing is checked: its server will say so.
 
 
@@ -290,8 +288,7 @@ class Exchange:
 
 # Streamable HTTP towards clients, of both eras, as an ASGI application on one path.
 #
-# An answer is plain JSON where nothing else has to be told before it, else a stream of events. Whoever is not
-# known, or
+# An answer is plain JSON where nothing else has to be told before it, else a stream of events. Whoever is not known, or
 # comes by another name, learns nothing but that.
 
 

@@ -26,10 +26,8 @@ from holdall.wire.results import payload_of, text_of
 # An answer that is too large for an event of a stream, as one that fits.
 #
 # Official clients of the handshake era read at most 1 MiB of an event, and an answer is one event. Where an answer
-# comes
-# first it is plain JSON, of any size; this is for what comes after something else. What a link leads to can be read
-# in
-# ranges; of a tool's result the largest parts are kept, and links lead to them. Anything else goes as it is.
+# comes first it is plain JSON, of any size; this is for what comes after something else. What a link leads to can be
+# read in ranges; of a tool's result the largest parts are kept, and links lead to them. Anything else goes as it is.
 
 
 MOST_BYTES = 1_000_000
@@ -232,11 +230,9 @@ def place_of(last_event_id: str) -> tuple[str, int]:
 
 # One client over HTTP: its front, and the streams on which messages reach it.
 #
-# A message that belongs to a request goes out on the answer to that request; another one on the stream that the
-# client
+# A message that belongs to a request goes out on the answer to that request; another one on the stream that the client
 # keeps open, on whatever answer is open where it keeps none, or waits until there is one. In the older era a client
-# whose
-# connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
+# whose connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
 
 
 _MOST_WAITING = 1000

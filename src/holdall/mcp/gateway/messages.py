@@ -104,8 +104,8 @@ def meta_of(params: dict[str, Any]) -> dict[str, Any]:
 # The two eras of the protocol: what a message of one needs in the other. Pure.
 #
 # Up to 2025-11-25 a connection begins with a handshake, and a server may ask its client. From 2026-07-28 on each
-# request
-# says for itself who asks, results say of what kind they are, and a question to the client is a result of its own.
+# request says for itself who asks, results say of what kind they are, and a question to the client is a result of its
+# own.
 
 
 HANDSHAKES, MODERN = versions.HANDSHAKE_PROTOCOL_VERSIONS, versions.MODERN_PROTOCOL_VERSIONS

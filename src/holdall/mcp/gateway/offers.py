@@ -1,5 +1,5 @@
-"""What the servers offer, as one client sees it: lists of tools, prompts and resources, under which names, whose each of
-them is, and how a client is greeted.
+"""What the servers offer, as one client sees it: lists of tools, prompts and resources, under which names, whose each
+of them is, and how a client is greeted.
 """
 
 import asyncio
@@ -22,8 +22,7 @@ from holdall.wire.notes import widened
 
 # The names under which a client sees what several servers offer, and back. Pure.
 #
-# With one server names are its own. With several they begin with the server's name. A name of ours cannot be taken
-# by
+# With one server names are its own. With several they begin with the server's name. A name of ours cannot be taken by
 # anybody: a tool of the same name is shown with its server's name before it.
 
 
@@ -155,8 +154,7 @@ def _merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 # What the servers offer, as one client sees it: lists of tools, prompts and resources, and whose each of them is.
 #
-# With one server a list passes page by page as it is; with several all pages of all of them are one list, and a
-# server
+# With one server a list passes page by page as it is; with several all pages of all of them are one list, and a server
 # that fails is left out and told about. A tool's output schema is widened, and our own tools come after all others.
 
 

@@ -22,10 +22,8 @@ from holdall.values.settings import Settings
 
 # How this process gives memory back: what was large is gone when it is freed.
 #
-# The allocator of glibc learns from the first result of 30 MB that such blocks are usual, keeps them in its heap
-# from
-# then on, and the process grows with each of them. Told once where the border is, it learns nothing. Other systems
-# have
+# The allocator of glibc learns from the first result of 30 MB that such blocks are usual, keeps them in its heap from
+# then on, and the process grows with each of them. Told once where the border is, it learns nothing. Other systems have
 # other allocators, which are left alone.
 
 
@@ -44,8 +42,7 @@ def give_back_what_is_large() -> bool:
 
 # A client on standard input and output: lines in, lines out, each by a thread of its own.
 #
-# A pipe that nobody reads blocks its thread and nothing else. What any library prints goes to standard error:
-# standard
+# A pipe that nobody reads blocks its thread and nothing else. What any library prints goes to standard error: standard
 # output carries messages only.
 
 
@@ -182,8 +179,7 @@ class StdioClient:
 
 # A gateway from its start to its end, on standard input and output.
 #
-# It ends when the client closes its side, or when it is asked to by a signal; within five seconds, with every call
-# that
+# It ends when the client closes its side, or when it is asked to by a signal; within five seconds, with every call that
 # is under way answered, kept, or marked as interrupted.
 
 

@@ -331,8 +331,7 @@ def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
 
 # A client's configuration as text: its servers put behind the gateway in place, and taken out of it again.
 #
-# Nothing but the changed values is touched: comments, order, spacing and everything that is not known here stays as
-# the
+# Nothing but the changed values is touched: comments, order, spacing and everything that is not known here stays as the
 # user wrote it, which is proved on the new text before anybody gets it. Pure: it reads and writes no file.
 
 

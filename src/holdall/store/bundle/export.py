@@ -31,8 +31,7 @@ from holdall.values.spans import BLOCK, BlockTable
 #
 # Logs are looked at before outputs, and a parent before the agents that it started: whatever a log names was there
 # before, so everything that it names is in the bundle. Outputs never change; of a running one, what is there now.
-# Nothing
-# is locked, and nothing is read here but small files.
+# Nothing is locked, and nothing is read here but small files.
 
 
 UNFINISHED = ("running", "queued")

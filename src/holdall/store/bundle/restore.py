@@ -228,8 +228,8 @@ class IncomingSession:
                     f"this bundle says that it has {getattr(told, name):,} {name.replace('_', ' ')} in the session "
                     f'"{told.name}", and has {number:,}.'
                 )
-        for folder in self._folders.values():
-            os.fsync(folder)
+        for opened in self._folders.values():
+            os.fsync(opened)
 
     def close(self) -> None:
         while self._folders:

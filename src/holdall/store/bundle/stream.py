@@ -66,10 +66,8 @@ def decompressor() -> "zstd.ZstdDecompressor":
 #     one skippable zstd frame:
 #         holdall bundle end <sha256 of everything before this frame>\n
 #
-# Any zstd program can unpack it. Of each session: files of bytes, each followed by the records of its outputs;
-# records
-# of expired outputs; notes; the transcript, the log, the tree, the list of masks. Names have the grammar below and
-# no
+# Any zstd program can unpack it. Of each session: files of bytes, each followed by the records of its outputs; records
+# of expired outputs; notes; the transcript, the log, the tree, the list of masks. Names have the grammar below and no
 # other: nothing in it can lead out of a session's folder.
 
 
@@ -163,8 +161,7 @@ def shown(line: bytes) -> str:
 
 # A bundle as a stream, both ways: entries in, compressed bytes out, and back, with a few megabytes in memory.
 #
-# The reader believes nothing: lengths are bounded before anything is read, every entry is compared with its hash,
-# and
+# The reader believes nothing: lengths are bounded before anything is read, every entry is compared with its hash, and
 # the whole with the hash at its end. It knows no store and writes nothing.
 
 

@@ -24,8 +24,8 @@ from holdall.values.spans import BlockTable
 #     {the facts, as JSON on one line}\n
 #     <the block table, as stored by values.blocks>
 #
-# The number in the first line is the version of this format. A reader that meets a version it does not know says so
-# and touches nothing.
+# The number in the first line is the version of this format. A reader that meets a version it does not know says so and
+# touches nothing.
 
 
 SUFFIX = ".record"
@@ -66,8 +66,7 @@ def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
 
 # One session's folder: its records and files, and the one lock under which they change.
 #
-# A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever
-# reads
+# A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever reads
 # needs none, because every name appears, changes and goes in one step.
 
 

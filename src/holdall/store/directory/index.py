@@ -137,8 +137,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 # A cache of the records in one SQLite file, so that listing and finding by call id do not open every record.
 #
-# Everything in it can be read again from the records, and every row carries a checksum of its own. So no failure
-# here
+# Everything in it can be read again from the records, and every row carries a checksum of its own. So no failure here
 # is ever the user's (`store.cache_file`). It never holds anything that exists nowhere else.
 
 
@@ -225,8 +224,7 @@ def _storable(value: str) -> str:
 
 # Which outputs a session has: the records on disk, read through the index where it is right.
 #
-# The folder is the truth. Each look compares the names and stamps in the folder with those in the index and reads
-# only
+# The folder is the truth. Each look compares the names and stamps in the folder with those in the index and reads only
 # the records that differ, so an index that is missing, old or damaged costs time and never a handle.
 
 

@@ -19,8 +19,7 @@ from holdall.values.errors import SessionHeld, StoreUnsafe, WrongUse
 # The log of a session on disk: one JSON object a line, appended by any process, never rewritten.
 #
 # Whoever appends holds the file's lock. A line that was not written to its end (a full disk, a kill) is taken back
-# where
-# that is possible, and otherwise ended before the next one begins: a reader passes over it, and no other line is
+# where that is possible, and otherwise ended before the next one begins: a reader passes over it, and no other line is
 # lost.
 
 
@@ -75,8 +74,7 @@ def read_from(at: int, *, inside: int, name: str = NAME) -> tuple[bytes, int]:
 # What was worked out about an output and would be costly to work out again: small notes beside the outputs.
 #
 # A note is named by the hash of the output's content and a key, both hexadecimal. It goes when the last output with
-# that
-# content does, and whoever finds none works it out anew: a note is never the only place where something is.
+# that content does, and whoever finds none works it out anew: a note is never the only place where something is.
 
 
 FOLDER = "answers"
@@ -126,11 +124,10 @@ def forget(contents: Iterable[str], *, inside: int) -> None:
 
 # What a session's folder holds beside its outputs: the log, the transcript, the operation tree, notes, and a lease.
 #
-# events.ndjson      everything that happened, appended by any process
-# transcript.ndjson  the messages of the agent that holds the session, appended by it alone
-# tree.json          the newest snapshot of the operation tree; replaced whole, never half
-# answers/           notes about outputs
-# .agent             held by the process whose agent runs in the session; says who it is
+# events.ndjson      everything that happened, appended by any process transcript.ndjson  the messages of the agent that
+# holds the session, appended by it alone tree.json          the newest snapshot of the operation tree; replaced whole,
+# never half answers/           notes about outputs .agent             held by the process whose agent runs in the
+# session; says who it is
 
 
 TRANSCRIPT = "transcript.ndjson"

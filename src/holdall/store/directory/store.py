@@ -291,10 +291,8 @@ class DirectoryStore(SessionFiles):
 
 # The directory store for somebody who only looks: a viewer must not become part of what it shows.
 #
-# Nothing is kept, begun, expired or written down through it, and no session is made: what is not there is an error.
-# It
-# may fill the caches, as every look does, and an output whose writer died is found to be interrupted, as by every
-# look.
+# Nothing is kept, begun, expired or written down through it, and no session is made: what is not there is an error. It
+# may fill the caches, as every look does, and an output whose writer died is found to be interrupted, as by every look.
 
 
 class ReadOnlyStore(DirectoryStore):

@@ -84,9 +84,8 @@ class Reached:
 
 # A path as a small machine: which members and elements of a container matter, given how far the path has come.
 #
-# A state is the number of segments that are already matched; a container is in several states at once where the
-# path has
-# `..`, so they are kept as the bits of one number. Nothing here reads a document.
+# A state is the number of segments that are already matched; a container is in several states at once where the path
+# has `..`, so they are kept as the bits of one number. Nothing here reads a document.
 
 
 _CACHED_PLANS = 4096
@@ -196,10 +195,8 @@ def _quiet_string(names: dict[bytes, int]) -> bytes:
 
 # Finding the values that a path names, with their exact places, in one pass over a JSON text of any size.
 #
-# Each value is told as a range of bytes, so that it can be given as it is stored: numbers that no float can hold,
-# names
-# that occur twice, NaN. Memory is flat but for one small frame for each level of nesting that the path enters.
-# Values
+# Each value is told as a range of bytes, so that it can be given as it is stored: numbers that no float can hold, names
+# that occur twice, NaN. Memory is flat but for one small frame for each level of nesting that the path enters. Values
 # come in the order of the document, each once. Only what the path enters is checked as JSON; what it steps over is
 # checked for closed strings and balanced brackets.
 

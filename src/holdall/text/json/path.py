@@ -75,10 +75,8 @@ def _escape(match: re.Match[str]) -> str:
 
 # Paths into JSON as people and models write them: JSONPath (RFC 9535) and JSON Pointer (RFC 6901).
 #
-# Only what one pass over the document can answer: names, indices from the front, slices that go forward, wildcards
-# and
-# `..`. The rest (filters, functions, indices from the end) is refused by name, with what to write instead. This
-# module
+# Only what one pass over the document can answer: names, indices from the front, slices that go forward, wildcards and
+# `..`. The rest (filters, functions, indices from the end) is refused by name, with what to write instead. This module
 # never sees a document.
 
 

@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 # How a stretch of JSON changes the depth of nesting, told without looking at its tokens one by one.
 #
-# Every step here is one call that runs over all bytes at machine speed; that is what makes stepping over large
-# values
-# several times faster than matching their tokens. Which bracket stands where is not told, only how many are left
-# over.
+# Every step here is one call that runs over all bytes at machine speed; that is what makes stepping over large values
+# several times faster than matching their tokens. Which bracket stands where is not told, only how many are left over.
 
 
 _DROPPED = bytes(byte for byte in range(256) if byte not in b'"[]{}')
@@ -62,10 +60,8 @@ def _unpaired(brackets: bytes) -> bytes:
 # A place in a JSON text that is read piece by piece, and the ways to step over what stands there.
 #
 # Nothing is parsed into values and nothing is kept but the piece at hand, so memory is flat: strings, numbers and
-# nested
-# containers of any size are stepped over as they stream by. There is no recursion. What is stepped over is checked
-# for
-# closed strings and balanced brackets, no more.
+# nested containers of any size are stepped over as they stream by. There is no recursion. What is stepped over is
+# checked for closed strings and balanced brackets, no more.
 
 
 Read = Callable[[int, int], bytes]
