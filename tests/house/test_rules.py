@@ -78,11 +78,6 @@ def test_there_is_no_lock_file_that_records_a_registry() -> None:
     ] == []
 
 
-def test_no_module_is_longer_than_300_lines() -> None:
-    lengths = {str(file.relative_to(ROOT)): len(file.read_bytes().splitlines()) for file in MODULES}
-    assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
-
-
 def test_every_module_says_what_it_is() -> None:
     assert MODULES
     silent = [str(file.relative_to(ROOT)) for file in MODULES if not ast.get_docstring(ast.parse(file.read_bytes()))]

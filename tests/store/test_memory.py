@@ -218,7 +218,7 @@ def test_without_files_in_memory_a_temporary_one_without_a_name_is_used(
     memory: MemoryStore, kept_in: SessionInfo, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "memfd_create")
-    monkeypatch.setattr(nameless.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(memory_store.tempfile, "tempdir", str(tmp_path))
     for size in (10, LARGE):
         facts = keep(memory, kept_in, fill(size))
         reader = memory.open(facts)

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.search import translate
 from holdall.search.pattern import ANY, category, charset, complement, fold, has, single
-from holdall.search.translate import MAX_CHARACTERS, byte_ranges
+from holdall.search.translate import MAX_CHARACTERS, byte_ranges, translate
 from holdall.values.errors import BadPattern
 from tests.requirements import requirement
 

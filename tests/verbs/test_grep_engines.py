@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.search import engine as programs
-from holdall.search import translate
 from holdall.search.engine import Command, Places, Task
 from holdall.search.re2_program import search
-from holdall.search.translate import Pattern
+from holdall.search.translate import Pattern, translate
 from holdall.store.reader import FileReader
 from holdall.values.errors import BadPattern, WorkerFault, WrongUse
 from holdall.verbs.grep import grep

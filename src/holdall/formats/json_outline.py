@@ -1,4 +1,6 @@
-"""The outline of JSON and NDJSON: its shape with types, counts, optional keys and example values, and what to ask next."""
+"""The outline of JSON and NDJSON: its shape with types, counts, optional keys and example values, and what to ask
+next.
+"""
 
 import json
 import math

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from holdall.policy.measure import Measurer
-from holdall.store.directory.disk import write_all
 from holdall.store.protocol import Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.outputs import Measure
@@ -22,6 +21,12 @@ from holdall.values.spans import BlockTable
 _LARGE = 4 * 1024 * 1024
 _ON_THEIR_WAY = 6  # chunks of a megabyte
 _SYNC_EVERY = 64 * 1024 * 1024
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,13 @@ from weakref import WeakValueDictionary
 from holdall.policy.measure import Measurer
 from holdall.policy.retention import Retention
 from holdall.store.directory import placement
-from holdall.store.directory.disk import write_all
 from holdall.store.directory.live import RunningReader
 from holdall.store.directory.placement import Quota
 from holdall.store.directory.session_files import name_of
 from holdall.store.directory.sessions import PREFIX, check_name
 from holdall.store.directory.upkeep import Sweep, Verdict
 from holdall.store.ids import new_handle, new_uuid
-from holdall.store.ingest import ingest
+from holdall.store.ingest import ingest, write_all
 from holdall.store.protocol import OutputReader, Progress, SessionInfo
 from holdall.store.reader import FileReader
 from holdall.store.sources import storable

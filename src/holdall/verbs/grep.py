@@ -12,7 +12,6 @@ from typing import Literal
 
 import re2
 
-from holdall.search import translate
 from holdall.search.engine import (
     LONG_VALUE,
     MOST_VALUES,
@@ -26,7 +25,7 @@ from holdall.search.engine import (
     output_of,
     values_in,
 )
-from holdall.search.translate import Pattern
+from holdall.search.translate import Pattern, translate
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning

@@ -1,4 +1,6 @@
-"""The viewer from its start to its end: every page, the files beside them, bound to this machine, over with a signal."""
+"""The viewer from its start to its end: every page, the files beside them, bound to this machine, over with a
+signal.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""What a model that extracts is told: S0's prompts, with the document fenced as data, and its two tools Read and Grep."""
+"""What a model that extracts is told: S0's prompts, with the document fenced as data, and its two tools Read and
+Grep.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,6 @@
-"""A gateway from its start to its end, on standard input and output: lines in, lines out, each by a thread of its own."""
+"""A gateway from its start to its end, on standard input and output: lines in, lines out, each by a thread of its
+own.
+"""
 
 import asyncio
 import ctypes

@@ -25,7 +25,7 @@ from holdall.store.directory.root import Root
 from holdall.store.directory.session_files import FOLDER as ANSWERS
 from holdall.store.directory.sessions import PREFIX, Sessions, check_name
 from holdall.store.ids import new_uuid
-from holdall.store.ingest import Beside
+from holdall.store.ingest import Beside, write_all
 from holdall.store.protocol import Progress, SessionInfo
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
@@ -299,10 +299,10 @@ class IncomingSession:
     def _write(self, name: str, chunks: Iterable[bytes], *, is_large: bool = False) -> None:
         sub, _, plain = name.rpartition("/")
         descriptor = disk.create(plain, inside=self._inside(sub))
-        writing = Beside(lambda data: disk.write_all(descriptor, data)) if is_large else None
+        writing = Beside(lambda data: write_all(descriptor, data)) if is_large else None
         try:
             for chunk in chunks:
-                writing.give(chunk) if writing is not None else disk.write_all(descriptor, chunk)
+                writing.give(chunk) if writing is not None else write_all(descriptor, chunk)
             if writing is not None:
                 writing.finish()
             os.fsync(descriptor)

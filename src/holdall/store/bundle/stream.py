@@ -18,7 +18,7 @@ from holdall.store.directory.session_files import NAME as EVENTS
 from holdall.store.directory.session_files import TRANSCRIPT, TREE
 from holdall.store.directory.sessions import check_name
 from holdall.store.ids import new_tag
-from holdall.store.ingest import Beside
+from holdall.store.ingest import Beside, write_all
 from holdall.text.numbers import size
 from holdall.values.bundles import Bundle
 from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, WrongUse, flat
@@ -390,7 +390,7 @@ def new_file(path: str, *, force: bool) -> Generator[Callable[[bytes], None]]:
 
         def write(data: bytes) -> None:
             with _explained(path, folder_path):
-                disk.write_all(descriptor, data)
+                write_all(descriptor, data)
 
         yield write
         with _explained(path, folder_path):

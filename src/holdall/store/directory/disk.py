@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 
 import platformdirs
 
+from holdall.store.ingest import write_all
 from holdall.text.numbers import size
 from holdall.values.errors import BadSetting, StoreFault, StoreFull, StoreGone, StoreUnsafe
 
@@ -191,12 +192,6 @@ def open_file(name: str, *, inside: int) -> int:
 def read_file(name: str, *, inside: int) -> bytes:
     with os.fdopen(open_file(name, inside=inside), "rb") as file:
         return file.read()
-
-
-def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.ids import new_tag
+from holdall.store.ingest import write_all
 from holdall.store.protocol import SessionInfo
 from holdall.values.errors import SessionHeld, StoreUnsafe, WrongUse
 
@@ -217,5 +218,5 @@ def _take(inside: int, holder: str) -> int:
         os.close(descriptor)
         raise
     # Always of the same length, so that nothing is left of whoever held it before.
-    disk.write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
+    write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
     return descriptor
