@@ -38,8 +38,9 @@ def test_all_features_must_be_tested_across_main_components() -> None:
 
 def test_tool_output_must_remain_isolated() -> None:
     """Extraction lies below the bag and the runtime, and no edge reaches into it."""
-    layers = [layer.strip("()") for layer in _contracts()["Layers: data flows one way"]["layers"]]
-    assert layers.index("extract") > layers.index("bag")
+    layers = [layer.split(" | ") for layer in _contracts()["Layers: data flows one way"]["layers"]]
+    floor_of = {room.strip("()"): floor for floor, rooms in enumerate(layers) for room in rooms}
+    assert floor_of["extract"] > floor_of["bag"]
     assert "holdall.extract" in _contracts()["Edges reach the inside through the bag"]["forbidden_modules"]
     assert "holdall.agent" in _contracts()["Edges reach the inside through the bag"]["source_modules"]
 

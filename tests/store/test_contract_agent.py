@@ -45,7 +45,7 @@ def test_one_agent_holds_a_session_and_a_second_one_is_told_who(store: OutputSto
 def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     code = """
         import sys
-        from holdall.store.directory import DirectoryStore
+        from holdall.store.directory.store import DirectoryStore
         store = DirectoryStore(sys.argv[1])
         with store.lease(store.open_session("s1"), "the one that dies"):
             print("held", flush=True)

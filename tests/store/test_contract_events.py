@@ -123,7 +123,7 @@ EACH = 150
 
 WRITER = """
     import sys
-    from holdall.store.directory import DirectoryStore
+    from holdall.store.directory.store import DirectoryStore
     from tests.store.test_contract_events import line
 
     home, name, each = sys.argv[1:]

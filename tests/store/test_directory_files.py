@@ -151,9 +151,9 @@ def test_a_umask_that_takes_everything_does_not_lock_a_plain_user_out() -> None:
     # As root nothing is ever locked out, so the child becomes somebody else once it has imported everything.
     script = """
         import os, sys
-        from holdall.store import upkeep
-        from holdall.store.directory import DirectoryStore
-        from holdall.values.facts import Origin
+        from holdall.store.directory import upkeep
+        from holdall.store.directory.store import DirectoryStore
+        from holdall.values.outputs import Origin
 
         def use(home):
             for _ in range(2):  # made, then opened again

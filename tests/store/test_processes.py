@@ -19,8 +19,8 @@ EACH = 15
 
 WRITER = """
     import json, sys
-    from holdall.store.directory import DirectoryStore
-    from holdall.values.facts import Origin
+    from holdall.store.directory.store import DirectoryStore
+    from holdall.values.outputs import Origin
 
     home, name = sys.argv[1:]
     store = DirectoryStore(home)
@@ -81,9 +81,9 @@ def test_several_processes_keep_outputs_in_one_session_and_none_is_lost(home: Pa
 
 STREAM = """
     import os, sys
-    from holdall.store.directory import DirectoryStore
+    from holdall.store.directory.store import DirectoryStore
     from holdall.store.sources import Source
-    from holdall.values.facts import Origin
+    from holdall.values.outputs import Origin
 
     def peak():
         # Not from `resource`: its maximum begins with that of the process that started this one.

@@ -296,9 +296,9 @@ async def test_with_auto_the_newer_era_is_preferred_and_the_older_one_found() ->
 
 def test_without_its_package_the_room_says_how_to_install_it(tmp_path: Path) -> None:
     script = (
-        "import sys\nsys.modules['mcp'] = None\nimport holdall.upstream.config\n"
+        "import sys\nsys.modules['mcp'] = None\nimport holdall.mcp.client.spec\n"
         "from holdall.values.errors import MissingExtra\n"
-        "try:\n    import holdall.upstream.servers\nexcept MissingExtra as problem:\n    print(problem)\n"
+        "try:\n    import holdall.mcp.client.connection\nexcept MissingExtra as problem:\n    print(problem)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == (

@@ -90,8 +90,8 @@ async def test_who_gives_up_waiting_for_a_start_does_not_end_it_for_the_others()
 
 SCRIPT = """
 import asyncio, sys
-from holdall.upstream.connection import Connection
-from holdall.upstream.spec import StdioServer
+from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.spec import StdioServer
 
 async def main():
     one = Connection(StdioServer("bad", sys.executable, (sys.argv[1], "ignores the end", sys.argv[2])))

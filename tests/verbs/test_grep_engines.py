@@ -170,7 +170,7 @@ def test_where_ripgrep_goes_wrong_by_itself_both_engines_are_right(pattern: str,
     ],
 )
 def test_ripgrep_keeps_its_shortcuts_where_they_are_known_to_be_right(pattern: str, trusted: bool) -> None:
-    assert translate(pattern).engine.endswith(r"|\z.)") is not trusted
+    assert translate(pattern).ripgrep.endswith(r"|\z.)") is not trusted
 
 
 # ── Choosing ────────────────────────────────────────────────────────────────────────────────────────────────

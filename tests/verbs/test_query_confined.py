@@ -124,7 +124,7 @@ def test_the_process_that_runs_sql_cannot_write_a_file_whatever_it_is_told(tmp_p
     kept.write_bytes(DATA)
     script = f"""
 import os, socket
-from holdall.verbs.sql_guard import guard
+from holdall.sql.child import guard
 ours, theirs = socket.socketpair()
 guard(theirs.fileno())
 def tried(act):

@@ -218,8 +218,8 @@ def test_a_damaged_block_is_never_searched_as_good() -> None:
 def test_memory_stays_flat_on_a_large_document(tmp_path: Path) -> None:
     script = """
 import resource, sys
-from holdall.text.json_path import parse_path
-from holdall.text.json_scan import Scan
+from holdall.text.json.path import parse_path
+from holdall.text.json.find import Scan
 unit = b'{"id": 1, "tags": ["a", "b"], "deep": {"er": [1, 2, {"x": null}]}},' * 1000
 times = 1500
 head, tail = b'{"skip": [', b'0], "name": "found"}'

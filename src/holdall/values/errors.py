@@ -1,4 +1,50 @@
-"""Faults of what is outside: language models and MCP servers. Each says who failed, and what it said."""
+"""Every error that Holdall raises, for three readers: the caller, the model, the operator.
+
+    HoldallError
+    ├── WrongUse                the request cannot be carried out as it was written   (exit code 2)
+    │   ├── UnknownHandle       nothing is kept under that handle in this session
+    │   ├── AmbiguousCallId     several outputs share that call id
+    │   ├── BadRange            a range that is not one
+    │   ├── BadPattern          a pattern that no engine here can run in linear time
+    │   ├── BadQuery            SQL or a path that does not fit the data
+    │   ├── BadSetting          a setting of the wrong name, type or size
+    │   ├── SessionClosed       a bag was used after its end
+    │   ├── NotReady            the tool still runs, and what was asked needs all of its output
+    │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
+    │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
+    │   ├── QueryMissing        an extraction without a question
+    │   ├── NoModel             an extraction, and no model is configured for it
+    │   ├── SessionHeld         another agent runs in this session
+    │   ├── NoSuchModel         a model's name that says nothing, or whose file is not there
+    │   ├── TooCostly           a question would take more calls, tokens or money than it may
+    │   ├── RealCallsOff        a real model was to be called where that is switched off
+    │   ├── BadReference        an argument that names a kept output which cannot be put in its place
+    │   ├── BadServer           the configuration of an MCP server that cannot be one
+    │   ├── SessionExists       a bundle would be restored under a name that is taken
+    │   └── MissingExtra        an optional package is not installed
+    ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
+    │   └── AnchorNotFound      the text to slice around does not occur
+    └── StoreFault              the disk, or something upstream, refused               (exit code 3)
+        ├── StoreUnsafe         a folder that others could write to, or a link
+        ├── StoreGone           the folder of the store went away
+        ├── StoreFull           no space left
+        ├── QuotaReached        a limit that the user set
+        ├── NeverStored         outputs of this tool, or of this dialect, are not to be stored
+        ├── OutputExpired       retention removed the bytes; the record says when
+        ├── OutputDamaged       the stored bytes are not the bytes that came
+        ├── OutputMissing       the file of an output was removed by hand
+        ├── BundleRefused       a bundle that is damaged, cut short, or not what it says
+        ├── WorkerFault         a helper process died, or ran out of time or memory
+        ├── ModelFault          a language model did not answer
+        │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
+        │   └── ModelOverflow   the request is longer than the model can take
+        │       └── TooLongForModel  and could not be made shorter
+        └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is no answer
+            ├── UpstreamOverdue it has not answered in time
+            └── UpstreamRefused it answered with an error of the protocol
+
+A message says what happened and what to do next. It never holds the content of an output.
+"""
 
 from collections.abc import Sequence
 
@@ -17,54 +63,6 @@ def short(value: object) -> str:
     except ValueError:  # Python writes no number of more than 4,300 digits
         text = "a number that is too long to show"
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-# Every error that Holdall raises, for three readers: the caller, the model, the operator.
-#
-#     HoldallError
-#     ├── WrongUse                the request cannot be carried out as it was written   (exit code 2)
-#     │   ├── UnknownHandle       nothing is kept under that handle in this session
-#     │   ├── AmbiguousCallId     several outputs share that call id
-#     │   ├── BadRange            a range that is not one
-#     │   ├── BadPattern          a pattern that no engine here can run in linear time
-#     │   ├── BadQuery            SQL or a path that does not fit the data
-#     │   ├── BadSetting          a setting of the wrong name, type or size
-#     │   ├── SessionClosed       a bag was used after its end
-#     │   ├── NotReady            the tool still runs, and what was asked needs all of its output
-#     │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
-#     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
-#     │   ├── QueryMissing        an extraction without a question
-#     │   ├── NoModel             an extraction, and no model is configured for it
-#     │   ├── SessionHeld         another agent runs in this session
-#     │   ├── NoSuchModel         a model's name that says nothing, or whose file is not there
-#     │   ├── TooCostly           a question would take more calls, tokens or money than it may
-#     │   ├── RealCallsOff        a real model was to be called where that is switched off
-#     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
-#     │   ├── BadServer           the configuration of an MCP server that cannot be one
-#     │   ├── SessionExists       a bundle would be restored under a name that is taken
-#     │   └── MissingExtra        an optional package is not installed
-#     ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
-#     │   └── AnchorNotFound      the text to slice around does not occur
-#     └── StoreFault              the disk, or something upstream, refused               (exit code 3)
-#         ├── StoreUnsafe         a folder that others could write to, or a link
-#         ├── StoreGone           the folder of the store went away
-#         ├── StoreFull           no space left
-#         ├── QuotaReached        a limit that the user set
-#         ├── NeverStored         outputs of this tool, or of this dialect, are not to be stored
-#         ├── OutputExpired       retention removed the bytes; the record says when
-#         ├── OutputDamaged       the stored bytes are not the bytes that came
-#         ├── OutputMissing       the file of an output was removed by hand
-#         ├── BundleRefused       a bundle that is damaged, cut short, or not what it says
-#         ├── WorkerFault         a helper process died, or ran out of time or memory
-#         ├── ModelFault          a language model did not answer
-#         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
-#         │   └── ModelOverflow   the request is longer than the model can take
-#         │       └── TooLongForModel  and could not be made shorter
-#         └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is no answer
-#             ├── UpstreamOverdue it has not answered in time
-#             └── UpstreamRefused it answered with an error of the protocol
-#
-# A message says what happened and what to do next. It never holds the content of an output.
 
 
 class HoldallError(Exception):
