@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from holdall.bag.fetch import Fetching
+from holdall.bag.core import Core
+from holdall.bag.fetch import Fetch
 from holdall.extract.asking import Document, Looked, Policy, Watch
 from holdall.extract.full_chunked import NO_NOTES, Notes
 from holdall.extract.run import Plan, Question
@@ -30,39 +31,44 @@ from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.prompts import GREP, READ, READ_GREP, Source, go_on, no_such_file
 from holdall.wire.tool import Ask, Verb
 
-# What an agent's runtime keeps in its session beside outputs: the transcript, the operation tree, a lease.
 
+class Records:
+    """What an agent's runtime keeps in its session beside outputs: the transcript, the operation tree, a lease."""
 
-class Agents(Fetching):
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
     def lease(self, holder: str) -> AbstractContextManager[None]:
         """Hold the session's transcript while the block runs. Raises SessionHeld where another agent does."""
-        return self.store.lease(self.session, holder)
+        return self._core.store.lease(self._core.session, holder)
 
     def append_transcript(self, lines: bytes) -> None:
         """Whole lines; they survive the process."""
-        self.store.append_transcript(self.session, lines)
+        self._core.store.append_transcript(self._core.session, lines)
 
     def transcript(self) -> bytes:
         """The conversation so far: one JSON object a line."""
-        return self.store.transcript(self.session)
+        return self._core.store.transcript(self._core.session)
 
     def history(self) -> list[Event]:
         """Every event of the session so far, by whichever process."""
-        return self.journal.history()
+        return self._core.journal.history()
 
     def seen(self) -> dict[str, float]:
         """Of each output that can be fetched, the share that was shown to the model."""
-        kept = dict(self.kept)
-        found = self.journal.coverages(kept)
+        kept = dict(self._core.kept)
+        found = self._core.journal.coverages(kept)
         return {handle: found[handle].share(facts.measure.bytes) for handle, facts in kept.items()}
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
-        return Tree.of(self.session.name, self.history())
+        return Tree.of(self._core.session.name, self.history())
 
     def save_tree(self) -> None:
         """Write a snapshot of the operation tree: one file, never half."""
-        self.store.save_tree(self.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii"))
+        self._core.store.save_tree(
+            self._core.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii")
+        )
 
 
 # Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so far.
@@ -77,7 +83,8 @@ _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data
 class Looking:
     """The tools over one output, as they are called."""
 
-    bag: Fetching
+    core: Core
+    fetch: Fetch
     facts: Facts
     handle: str  # as the dialect writes it
     most_tokens: int
@@ -97,12 +104,12 @@ class Looking:
             return Looked(no_such_file(str(given["filename"]), self.handle), is_error=True)
         verb: Verb = "read" if tool is READ else "grep"
         bounds = Bounds(
-            max(256, self.bag.settings.answer_max_bytes - _FRAME_BYTES),
-            max(64, min(self.bag.settings.answer_max_tokens, self.most_tokens) - _FRAME_TOKENS),
-            self.bag.tokenizer,
+            max(256, self.core.settings.answer_max_bytes - _FRAME_BYTES),
+            max(64, min(self.core.settings.answer_max_tokens, self.most_tokens) - _FRAME_TOKENS),
+            self.core.tokenizer,
         )
         try:
-            found = await self.bag.fetch(Ask(verb, self.facts.handle, asked), bounds)
+            found = await self.fetch.fetch(Ask(verb, self.facts.handle, asked), bounds)
         except HoldallError as error:
             return Looked(str(error), is_error=True)
         return self._worded(found, asked) if isinstance(found, Passage | Found) else Looked("", is_error=True)
@@ -128,7 +135,11 @@ _MOST_QUOTES = 100
 _MODES = ("auto", "full-chunked", "read-grep", "truncate")
 
 
-class Extracting(Agents):
+class Questions:
+    def __init__(self, core: Core, fetch: Fetch) -> None:
+        self._core = core
+        self._fetch = fetch
+
     async def extract(
         self,
         handle: str,
@@ -153,7 +164,7 @@ class Extracting(Agents):
         except TooCostly as problem:
             raise TooCostly(str(problem), tool=facts.origin.tool) from None
         spent = found.spent
-        self.journal.record(
+        self._core.journal.record(
             "extracted", handle=facts.handle, tool=facts.origin.tool, seconds=spent.seconds, strategy=found.strategy,
             reason=found.reason, found=found.found, chunks_searched=found.chunks_searched,
             chunks_total=found.chunks_total, searched=[span.as_list() for span in found.searched],
@@ -181,19 +192,19 @@ class Extracting(Agents):
             raise BadRange(f"{mode!r} is no mode of extraction: it is one of {', '.join(_MODES)}.")
         if not question.strip():
             raise QueryMissing
-        facts = await self.show(handle)
+        facts = await self._fetch.show(handle)
         if facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
-        asked = self.models.named(model, tool=facts.origin.tool, asked=mode != "truncate")
+        asked = self._core.models.named(model, tool=facts.origin.tool, asked=mode != "truncate")
         price = price_of(asked)
-        shown = self.handle_of(facts)
+        shown = self._core.handle_of(facts)
         source = Source(facts.origin.tool, facts.origin.arguments, shown, facts.measure)
-        looking = Looking(self, facts, shown, max(256, asked.window // 8))
+        looking = Looking(self._core, self._fetch, facts, shown, max(256, asked.window // 8))
 
         async def on(look: Callable[[OutputReader], Result]) -> Result:
-            return await self.on(facts.handle, look)
+            return await self._core.on(facts.handle, look)
 
-        document = Document(source, on, self.tokenizer, READ_GREP, looking.look)
+        document = Document(source, on, self._core.tokenizer, READ_GREP, looking.look)
         return facts, Question(
             document, question, self._policy(mode, ceiling, asked), asked, self._notes(facts),
             lambda record: self._record(facts, record, op),
@@ -201,7 +212,7 @@ class Extracting(Agents):
         )  # fmt: skip
 
     def _policy(self, mode: Mode, ceiling: Ceiling | None, model: Model) -> Policy:
-        settings, dialect = self.settings, self.dialect
+        settings, dialect = self._core.settings, self._core.dialect
         overlap = settings.chunk_overlap_percent
         seconds = settings.extraction_seconds
         most = Ceiling(settings.extraction_max_calls, settings.extraction_max_tokens, settings.extraction_max_cost)
@@ -215,22 +226,22 @@ class Extracting(Agents):
 
     def _notes(self, facts: Facts) -> Notes:
         """Answers about the same content: of this session, or where the settings say so of the whole store."""
-        scope, content = self.settings.extraction_cache, facts.measure.sha256
+        scope, content = self._core.settings.extraction_cache, facts.measure.sha256
         if scope == "off" or not content:
             return NO_NOTES
 
         def recall(key: str) -> bytes | None:
-            found = self.store.recall(self.session, content, key)
+            found = self._core.store.recall(self._core.session, content, key)
             if found is None and scope == "store":
-                others = (one for one in self.store.sessions() if one.id != self.session.id)
-                found = next((note for one in others if (note := self.store.recall(one, content, key))), None)
+                others = (one for one in self._core.store.sessions() if one.id != self._core.session.id)
+                found = next((note for one in others if (note := self._core.store.recall(one, content, key))), None)
             return found
 
-        return Notes(recall, lambda key, data: self.store.remember(self.session, content, key, data))
+        return Notes(recall, lambda key, data: self._core.store.remember(self._core.session, content, key, data))
 
     def _record(self, facts: Facts, call: CallRecord, op: str) -> None:
         usage = call.usage
-        self.journal.record(
+        self._core.journal.record(
             "asked", handle=facts.handle, tool=facts.origin.tool, seconds=call.seconds, purpose=call.purpose,
             model=call.model, chunk=call.chunk, messages=call.messages, request_bytes=call.request_bytes,
             reply_bytes=call.reply_bytes, preview=call.preview, input_tokens=usage.input_tokens,

@@ -123,26 +123,25 @@ class Core:
         self.models = Models(parts.settings, parts.model)
         self.sql = SqlWorker()
         self._readers = Readers(parts.store, parts.session)
-        self._closed = False
+        self.is_closed = False
         self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
-    async def on(self, handle: str, verb: Callable[[OutputReader], Answer]) -> Answer:
+    async def on(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """Run `verb` on an open output, in a thread."""
-
-        return await asyncio.to_thread(self.at, handle, verb)
+        return await asyncio.to_thread(self.at, handle, verb, facts)
 
     def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
-        """The same in this thread. `facts` are those of an output that was kept a moment ago."""
+        """The same in this thread. `facts` are those of an output that was looked up a moment ago."""
         self.check_open()
         with self._readers.lease(handle, facts) as reader:
             return verb(reader)
 
     def check_open(self) -> None:
         """Raises SessionClosed after the end: else it would be the fault of some file that is closed."""
-        if self._closed:
+        if self.is_closed:
             raise SessionClosed
 
     def policy_of(self, tool: str) -> ToolPolicy:
@@ -172,8 +171,8 @@ class Core:
 
     async def close(self) -> None:
         """End the session: its retention rule is carried out, everything open is closed."""
-        if not self._closed:
-            self._closed = True
+        if not self.is_closed:
+            self.is_closed = True
             await self.models.close()
             await asyncio.to_thread(self._close)
 

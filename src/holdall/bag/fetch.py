@@ -27,8 +27,11 @@ from holdall.wire.tool import Ask
 Fetched = Passage | Found | Table | Nodes
 
 
-class Fetching(Core):
+class Fetch:
     """Safe to use from many tasks at once."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     async def read(
         self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None, bounded: bool = True
@@ -94,32 +97,35 @@ class Fetching(Core):
         options = {"sql": sql, "path": path, "at": at, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
 
-    async def fetch(self, ask: Ask, bounds: Bounds) -> Fetched:
-        """Carry out one verb within these bounds. It leaves no trace: whoever shows the answer records it."""
-        return await self.on(ask.handle, self._work(ask, bounds))
+    async def fetch(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
+        """Carry out one verb within these bounds. It leaves no trace: the caller that shows the answer records it.
+
+        `facts` are those of `ask.handle` where the caller has just looked them up.
+        """
+        return await self._core.on(ask.handle, self._work(ask, bounds), facts)
 
     # What is there
 
     async def show(self, handle: str) -> Facts:
         """What is known of an output: its tool, measures, state."""
-        return await asyncio.to_thread(self.store.resolve, self.session, handle)
+        return await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
 
     async def outputs(self) -> Sequence[Facts]:
         """Everything that the session has kept, tombstones too, oldest first."""
-        return await asyncio.to_thread(self.store.outputs, self.session)
+        return await asyncio.to_thread(self._core.store.outputs, self._core.session)
 
     async def unreadable(self) -> Mapping[str, StoreFault]:
         """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
-        return await asyncio.to_thread(self.store.unreadable, self.session)
+        return await asyncio.to_thread(self._core.store.unreadable, self._core.session)
 
     async def coverage(self, handle: str) -> Coverage:
         """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
         facts = await self.show(handle)
-        return await asyncio.to_thread(self.journal.coverage, facts.handle)
+        return await asyncio.to_thread(self._core.journal.coverage, facts.handle)
 
     async def counters(self) -> Counters:
         """What this session has done so far, by every process that works in it."""
-        return await asyncio.to_thread(self.journal.counters)
+        return await asyncio.to_thread(self._core.journal.counters)
 
     async def find(self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None) -> Passage:
         """Where a range lies, without its bytes: `stream` then gives them, however many they are."""
@@ -128,14 +134,14 @@ class Fetching(Core):
             target = locate(reader, lines=lines, bytes=bytes, chars=chars)
             return passage(reader, target.span, b"", past_end=target.past_end)
 
-        return await self.on(handle, verb)
+        return await self._core.on(handle, verb)
 
     async def stream(self, handle: str, span: Span | None = None) -> AsyncIterator[bytes]:
         """The exact bytes, checked, in chunks; all of them where no span is given."""
         at = span.start if span else 0
         while True:
             end = at + CHUNK if span is None else min(at + CHUNK, span.end)
-            chunk = await self.on(handle, lambda reader, at=at, end=end: reader.read(at, end))
+            chunk = await self._core.on(handle, lambda reader, at=at, end=end: reader.read(at, end))
             if not chunk:
                 return
             yield chunk
@@ -161,20 +167,20 @@ class Fetching(Core):
 
     async def watch(self, handle: str) -> FileWatch:
         """Tells when the output is written to, by whichever process. Close it."""
-        return await self.on(handle, lambda reader: FileWatch(reader.fileno()))
+        return await self._core.on(handle, lambda reader: FileWatch(reader.fileno()))
 
     # Inside
 
     async def _verb(self, verb: Any, handle: str, bounded: bool, **options: Any) -> Fetched:
-        found = await self.fetch(Ask(verb, handle, options), self.bounds(bounded=bounded))
+        found = await self.fetch(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
         if bounded:
             shown = [span.as_list() for span in shown_by(found)]
             scanned = [span.as_list() for span in scanned_by(found)]
-            self.journal.record("retrieved", handle=found.handle, verb=verb, shown=shown, scanned=scanned)
+            self._core.journal.record("retrieved", handle=found.handle, verb=verb, shown=shown, scanned=scanned)
         return found
 
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
-        options, settings = dict(ask.options), self.settings
+        options, settings = dict(ask.options), self._core.settings
         match ask.verb:
             case "read":
                 return functools.partial(read, bounds=bounds, **options)
@@ -191,12 +197,13 @@ class Fetching(Core):
                 raise WrongUse(f"{ask.verb} is not a verb that fetches.")
 
     def _query(self, options: dict[str, Any], bounds: Bounds) -> Callable[[OutputReader], Fetched]:
-        rows = options.get("limit") or self.settings.query_max_rows
+        rows = options.get("limit") or self._core.settings.query_max_rows
         if options.get("path") is not None:
             by_path = functools.partial(query_path, path=options["path"], limit=rows, skip=options.get("skip") or 0)
             return lambda reader: by_path(reader, max_bytes=bounds.share(reader.facts.measure))
         by_sql = functools.partial(
             query_sql, sql=options.get("sql") or "", at=options.get("at"), max_rows=rows,
-            seconds=self.settings.query_seconds, memory_bytes=self.settings.query_memory_bytes, worker=self.sql,
+            seconds=self._core.settings.query_seconds, memory_bytes=self._core.settings.query_memory_bytes,
+            worker=self._core.sql,
         )  # fmt: skip
         return lambda reader: by_sql(reader, max_bytes=bounds.share(reader.facts.measure))

@@ -8,17 +8,22 @@ The edges come in here and nowhere else: above it nothing touches a store, a ver
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
+from holdall.bag.ask import Questions, Records
 from holdall.bag.care import Care
-from holdall.bag.core import Parts, opened
+from holdall.bag.core import Core, Parts, opened
+from holdall.bag.fetch import Fetch
+from holdall.bag.run import Dispatch
 from holdall.bag.take import keep, prepare, quickly, settle, show_kept, view_of, work_of
+from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
-from holdall.bag.waits import Waiting
+from holdall.bag.waits import Background
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.store.directory.disk import default_home
@@ -38,13 +43,41 @@ from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
 Message = TypeVar("Message")
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 
-class Holdall(Waiting):
-    """One session of one store. Made by `open`; safe to use from many tasks at once."""
+def _part(
+    name: str, method: Callable[Concatenate[Any, Given], Result]
+) -> Callable[Concatenate["Holdall", Given], Result]:
+    """A method of one of the parts as a method of the bag, with its signature and its docstring."""
+
+    @functools.wraps(method)
+    def delegated(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        return method(getattr(self, name), *args, **kwargs)
+
+    return delegated
+
+
+class Holdall:
+    """One session of one store. Made by `open`; safe to use from many tasks at once.
+
+    It is put together from parts that do not know it: each has one subject and a module of its own.
+    """
 
     def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
+        self.core = core = Core(parts)
+        self.store, self.session, self.settings = core.store, core.session, core.settings
+        self.dialect, self.tokenizer = core.dialect, core.tokenizer
+        self.journal, self.models = core.journal, core.models
+        self.kept = core.kept
+        self._fetch = Fetch(core)
+        self._records = Records(core)
+        self._questions = Questions(core, self._fetch)
+        self._dispatch = Dispatch(core)
+        self._background = Background(core, self._fetch, self._dispatch)
+        self._tools = ToolCalls(core, self._fetch, self._questions, self._background)
+        self.jobs, self.background = self._dispatch.jobs, self._dispatch.background
         self.care = Care(parts.store, parts.session)
 
     @classmethod
@@ -98,9 +131,11 @@ class Holdall(Waiting):
         Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
         """
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        if tokens_left is None and (quick := quickly(self, output, origin)) is not None:
+        if tokens_left is None and (quick := quickly(self.core, output, origin)) is not None:
             return quick
-        return await settle(self, await prepare(self, output, origin), room=tokens_left, notice_room=tokens_left)
+        return await settle(
+            self.core, await prepare(self.core, output, origin), room=tokens_left, notice_room=tokens_left
+        )
 
     async def run(
         self,
@@ -124,24 +159,26 @@ class Holdall(Waiting):
         says that it waits for a person, it does not go to the background.
         """
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        ended = await self.raced(self.dispatch(call, origin, schema, background=background, waits=waits))
+        ended = await self._dispatch.raced(
+            self._dispatch.dispatch(call, origin, schema, background=background, waits=waits)
+        )
         if isinstance(ended, Running):
             return ended
         if isinstance(ended, str):
-            quick = quickly(self, ended, origin) if tokens_left is None else None
+            quick = quickly(self.core, ended, origin) if tokens_left is None else None
             if quick is not None:
                 return quick
-            ended = await prepare(self, ended, origin)
-        return await settle(self, ended, room=tokens_left, notice_room=tokens_left)
+            ended = await prepare(self.core, ended, origin)
+        return await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
 
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
         """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
         room = room_of_turn(window, tokens_used) if tokens_left is None and window is not None else tokens_left
-        return Turn(self, room)
+        return Turn(self.core, self._dispatch, self._tools, room)
 
     async def update(self, partial: object, *, tool: str = "") -> object:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
-        limits = self.limits_for(tool)
+        limits = self.core.limits_for(tool)
         return clamp_result(partial, limits, tag=new_tag())
 
     async def guard(self, messages: Sequence[Message]) -> list[Message]:
@@ -171,7 +208,7 @@ class Holdall(Waiting):
     ) -> Facts:
         """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        return await keep(self, output, origin, progress=progress)
+        return await keep(self.core, output, origin, progress=progress)
 
     async def begin(
         self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False, process: int = 0
@@ -187,14 +224,14 @@ class Holdall(Waiting):
 
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
         """Whether `text` fits as it is, by the session's limits."""
-        return decide(text, limits=self.limits, tokenizer=self.tokenizer, tokens_left=tokens_left)
+        return decide(text, limits=self.core.limits, tokenizer=self.tokenizer, tokens_left=tokens_left)
 
     # What the model is told
 
     def tools(self, *, final_turn: bool = False) -> tuple[ToolSpec, ...]:
         """The dialect's tools: once something is kept, or always; in the final turn never."""
         listed = bool(self.kept) or self.settings.tools_listed == "always"
-        if not listed or final_turn or self.is_stopping:
+        if not listed or final_turn or self._background.is_stopping:
             return ()
         waits = bool(self.background) or not self.dialect.waits_later
         asks = self.models.configured or not self.dialect.extracts_with_model
@@ -222,23 +259,76 @@ class Holdall(Waiting):
         `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
         """
         return system_notice(
-            work_of(self, self.still_running(), self.background, listed=kept), names=self.dialect.name, turn=turn,
+            work_of(self.core, self.still_running(), self.background, listed=kept), names=self.dialect.name, turn=turn,
             max_turns=max_turns, tokens_used=tokens_used, window=window,
         )  # fmt: skip
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
-        return self.dialect.notice(await view_of(self, await self.show(handle)))
+        return self.dialect.notice(await view_of(self.core, await self.show(handle)))
 
     async def shown(self, handle: str) -> Taken:
         """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
-        return await show_kept(self, await self.show(handle))
+        return await show_kept(self.core, await self.show(handle))
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""
         facts = await self.show(handle)
-        limits = self.limits_for(facts.origin.tool)
-        return await self.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
+        limits = self.core.limits_for(facts.origin.tool)
+        return await self.core.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
+
+    # Out: the verbs as methods, and as the dialect's tools
+
+    read = _part("_fetch", Fetch.read)
+    tail = _part("_fetch", Fetch.tail)
+    slice = _part("_fetch", Fetch.slice)
+    grep = _part("_fetch", Fetch.grep)
+    query = _part("_fetch", Fetch.query)
+    extract = _part("_questions", Questions.extract)
+    forecast = _part("_questions", Questions.forecast)
+    call = _part("_tools", ToolCalls.call)
+    passed_by_reference = _part("_dispatch", Dispatch.passed_by_reference)
+
+    # What is there
+
+    show = _part("_fetch", Fetch.show)
+    outputs = _part("_fetch", Fetch.outputs)
+    unreadable = _part("_fetch", Fetch.unreadable)
+    coverage = _part("_fetch", Fetch.coverage)
+    counters = _part("_fetch", Fetch.counters)
+    find = _part("_fetch", Fetch.find)
+    stream = _part("_fetch", Fetch.stream)
+    follow = _part("_fetch", Fetch.follow)
+    watch = _part("_fetch", Fetch.watch)
+    fetch = _part("_fetch", Fetch.fetch)
+
+    # What goes on in the background, and the end
+
+    wait = _part("_background", Background.wait)
+    still_running = _part("_background", Background.still_running)
+    events = _part("_background", Background.events)
+    stop = _part("_background", Background.stop)
+    abort = _part("_background", Background.abort)
+    close = _part("_background", Background.close)
+
+    # For an agent's runtime
+
+    lease = _part("_records", Records.lease)
+    append_transcript = _part("_records", Records.append_transcript)
+    transcript = _part("_records", Records.transcript)
+    history = _part("_records", Records.history)
+    seen = _part("_records", Records.seen)
+    tree = _part("_records", Records.tree)
+    save_tree = _part("_records", Records.save_tree)
+
+    # For what is built on the bag
+
+    on = _part("core", Core.on)
+    count = _part("core", Core.count)
+    bounds = _part("core", Core.bounds)
+    handle_of = _part("core", Core.handle_of)
+    policy_of = _part("core", Core.policy_of)
+    limits_for = _part("core", Core.limits_for)
 
 
 # A session opened by somebody who only looks at it: nothing that is done with such a bag leaves a trace in the store.

@@ -22,10 +22,9 @@ from typing import Any, cast
 
 from holdall.background import Job, Jobs, Overdue
 from holdall.bag import streams
-from holdall.bag.core import Core, Parts
+from holdall.bag.core import Core
 from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, prepare, stored, text_beside
-from holdall.bag.tools import Calling
 from holdall.policy.lifecycle import Step, after
 from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import Source
@@ -554,10 +553,10 @@ class Dispatched:
     waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins anew
 
 
-class Dispatching(Calling):
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
-        self.jobs = Jobs(parts.settings.max_background_calls, clock=time.monotonic, at_end=self._ended)
+class Dispatch:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.jobs = Jobs(core.settings.max_background_calls, clock=time.monotonic, at_end=self._ended)
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
 
     def dispatch(
@@ -572,18 +571,18 @@ class Dispatching(Calling):
         """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
-        stores = self.policy_of(origin.tool).store != "never" and self.dialect.stores
-        sink = Sink(self, origin, self.limits_for(origin.tool).bytes or _MOST_HELD, stores=stores)
+        stores = self._core.policy_of(origin.tool).store != "never" and self._core.dialect.stores
+        sink = Sink(self._core, origin, self._core.limits_for(origin.tool).bytes or _MOST_HELD, stores=stores)
 
         async def resolved() -> object:
-            arguments = await resolve(self, origin.arguments, origin.tool, schema)
+            arguments = await resolve(self._core, origin.arguments, origin.tool, schema)
             return await called(call, arguments, sink)
 
         def plain() -> Coroutine[Any, Any, object]:
             return called(call, origin.arguments, sink)
 
-        work = resolved if is_on(self, origin.tool) else plain
-        job = self.jobs.start(origin.tool or "call", work, timeout=self.settings.tool_timeout_seconds)
+        work = resolved if is_on(self._core, origin.tool) else plain
+        job = self.jobs.start(origin.tool or "call", work, timeout=self._core.settings.tool_timeout_seconds)
         return Dispatched(origin, sink, job, background=background, waits=waits)
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
@@ -605,16 +604,16 @@ class Dispatching(Calling):
             await self.jobs.race(one.job, None)
             return await self._prepared(one)
         self.background[one.handle] = one
-        facts = one.sink.facts or await self.show(one.handle)
-        self.kept[one.handle] = facts
-        self.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
+        facts = one.sink.facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
+        self._core.kept[one.handle] = facts
+        self._core.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
         state: State = "queued" if one.job.state == "queued" else "running"
-        view = View(replace(facts, state=state), b"", b"", "", long_handle=self.dialect.long_handles)
-        return Running(self.dialect.running(view), one.handle)
+        view = View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles)
+        return Running(self._core.dialect.running(view), one.handle)
 
     async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[Passed, ...]:
         """For whoever approves a call: handle, size and hash of what its references would bring in."""
-        return await preview(self, arguments, tool)
+        return await preview(self._core, arguments, tool)
 
     # Inside
 
@@ -624,8 +623,8 @@ class Dispatching(Calling):
             return None  # of what may not be kept, nobody could fetch anything later
         if one.background:
             return 0.0
-        never = self.policy_of(one.origin.tool).never_async or not self.settings.async_enabled
-        return None if never or not self.dialect.races else self.settings.slow_after_seconds
+        never = self._core.policy_of(one.origin.tool).never_async or not self._core.settings.async_enabled
+        return None if never or not self._core.dialect.races else self._core.settings.slow_after_seconds
 
     async def _prepared(self, one: Dispatched) -> Prepared:
         """Of a call that has ended before the clock."""
@@ -637,18 +636,18 @@ class Dispatching(Calling):
             state = after("running", "raised" if one.error else _step_of(outcome))
             facts = await asyncio.to_thread(self._finished, one, state)
             if facts is not None:
-                return stored(self, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
+                return stored(self._core, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
         if sink.fault is not None and not sink.is_empty:
-            return replace(await prepare(self, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
+            return replace(await prepare(self._core, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
         if isinstance(outcome, Poured):
-            return await prepare(self, sink.joined(), one.origin)
+            return await prepare(self._core, sink.joined(), one.origin)
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
             said = after_written(sink.joined(), f"\n[{_reason(outcome)}]")
-            return await prepare(self, said, replace(one.origin, is_error=True))
+            return await prepare(self._core, said, replace(one.origin, is_error=True))
         if not sink.is_empty:
-            return await prepare(self, after_written(sink.joined(), outcome), one.origin)
-        return await prepare(self, outcome, one.origin)
+            return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
+        return await prepare(self._core, outcome, one.origin)
 
     async def _ended(self, one: Dispatched, step: Step) -> None:
         """A call in the background has ended: its output is made whole under its handle, and everybody is told."""
@@ -661,10 +660,10 @@ class Dispatching(Calling):
         facts = await asyncio.to_thread(self._finished, one, after("running", step))
         one.last = None
         one.job.forget()
-        one.facts = facts or await self.show(one.handle)
-        self.kept[one.handle] = one.facts
+        one.facts = facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
+        self._core.kept[one.handle] = one.facts
         measure = one.facts.measure
-        self.journal.record(
+        self._core.journal.record(
             "ended", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=one.facts.state,
             seconds=self.jobs.age(one.job), bytes=measure.bytes, tokens=measure.tokens, why=one.facts.error,
         )  # fmt: skip
@@ -677,7 +676,7 @@ class Dispatching(Calling):
         try:
             parts = take_apart(outcome)
             if parts is not None:
-                one.last = await flattened(self, parts, one.origin)
+                one.last = await flattened(self._core, parts, one.origin)
                 one.error = SAID_SO if parts.is_error else ""
         except Exception as problem:  # an object of the tool's own may do anything; its call must end all the same
             one.last = unreadable(one.job.outcome, problem)

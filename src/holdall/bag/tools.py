@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from holdall.bag.ask import Extracting
-from holdall.bag.fetch import Fetched
+from holdall.bag.ask import Questions
+from holdall.bag.core import Core
+from holdall.bag.fetch import Fetch, Fetched
+from holdall.bag.waits import Background
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
@@ -21,7 +23,6 @@ from holdall.verbs.glimpse import whole_text
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import (
     NOT_AN_OBJECT,
-    NOTHING_RUNS,
     Frame,
     Seen,
     found_answer,
@@ -41,14 +42,20 @@ _LEAST_TOKENS = 64
 _TRIES = 8
 
 
-class Calling(Extracting):
+class ToolCalls:
+    def __init__(self, core: Core, fetch: Fetch, questions: Questions, background: Background) -> None:
+        self._core = core
+        self._fetch = fetch
+        self._questions = questions
+        self._background = background
+
     async def call(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> Answer:
         """Run one of the dialect's tools. `arguments` are a mapping, or the JSON text of one."""
         started = time.perf_counter()
-        tool = self.dialect.tool(name)
+        tool = self._core.dialect.tool(name)
         if tool is None:
-            asks = self.models.configured or not self.dialect.extracts_with_model
-            known = [tool.name for tool in self.dialect.tools if asks or tool.verb != "extract"]
+            asks = self._core.models.configured or not self._core.dialect.extracts_with_model
+            known = [tool.name for tool in self._core.dialect.tools if asks or tool.verb != "extract"]
             return self._refused(name, "", no_such_tool(name, known), started)
         problem, given = _checked(tool, arguments)
         if problem:
@@ -57,7 +64,7 @@ class Calling(Extracting):
         try:
             return await self._answered(name, ask, given, tokens_left, started)
         except HoldallError as error:
-            return self._refused(name, ask.verb, self.dialect.refuse(error, ask), started)
+            return self._refused(name, ask.verb, self._core.dialect.refuse(error, ask), started)
 
     async def _answered(
         self, name: str, ask: Ask, given: Mapping[str, Any], tokens_left: int | None, started: float
@@ -65,8 +72,8 @@ class Calling(Extracting):
         if ask.verb == "list":
             return Answer(await self._listing(tokens_left))
         if ask.verb == "wait":
-            return await self._waited(ask)
-        facts = await self.show(ask.handle)
+            return await self._background.answer(ask)
+        facts = await self._fetch.show(ask.handle)
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
         if ask.verb == "extract":
@@ -75,11 +82,11 @@ class Calling(Extracting):
             text, found = await self._raw(facts), None
             spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
         else:
-            text, found = await self._bounded(ask, given, tokens_left)
+            text, found = await self._bounded(facts, ask, given, tokens_left)
             spans = shown_by(found)
-        self.journal.record(
+        self._core.journal.record(
             "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
-            verb=ask.verb, tokens=self.count(text), shown=[span.as_list() for span in spans],
+            verb=ask.verb, tokens=self._core.count(text), shown=[span.as_list() for span in spans],
             scanned=[span.as_list() for span in scanned_by(found)] if found is not None else [],
         )  # fmt: skip
         return Answer(text, handle=facts.handle, spans=spans)
@@ -87,38 +94,36 @@ class Calling(Extracting):
     async def _extracted(self, name: str, facts: Facts, ask: Ask, tokens_left: int | None, started: float) -> Answer:
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
-        extraction = await self.extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
-        most_tokens = max(_LEAST_TOKENS, min(self.settings.answer_max_tokens, tokens_left or 1 << 60))
+        extraction = await self._questions.extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
+        most_tokens = max(_LEAST_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
 
         def fits(text: str) -> bool:
             size = len(text.encode("utf-8", "replace"))
-            return size <= self.settings.answer_max_bytes and self.count(text) <= most_tokens
+            return size <= self._core.settings.answer_max_bytes and self._core.count(text) <= most_tokens
 
         said = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
-        frame = Frame(self.handle_of(facts), tag_for("\n".join(said), new_tag), self.dialect.go_on)
-        text = self.dialect.extracted(extraction, frame, facts.origin.tool, fits)
+        frame = Frame(self._core.handle_of(facts), tag_for("\n".join(said), new_tag), self._core.dialect.go_on)
+        text = self._core.dialect.extracted(extraction, frame, facts.origin.tool, fits)
         # Only what was proved and is in the text counts as shown.
         shown = tuple(one.span for one in extraction.snippets if one.verified and one.text in text)
-        self.journal.record(
+        self._core.journal.record(
             "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
-            verb="extract", tokens=self.count(text), shown=[span.as_list() for span in shown],
+            verb="extract", tokens=self._core.count(text), shown=[span.as_list() for span in shown],
         )  # fmt: skip
         return Answer(text, handle=facts.handle, spans=shown)
 
-    async def _waited(self, _ask: Ask) -> Answer:
-        """Whoever knows what runs answers this; here nothing does."""
-        return Answer(NOTHING_RUNS)
-
-    async def _bounded(self, ask: Ask, given: Mapping[str, Any], tokens_left: int | None) -> tuple[str, Fetched]:
+    async def _bounded(
+        self, facts: Facts, ask: Ask, given: Mapping[str, Any], tokens_left: int | None
+    ) -> tuple[str, Fetched]:
         """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""
-        most_bytes = self.settings.answer_max_bytes
-        most_tokens = max(_LEAST_TOKENS, min(self.settings.answer_max_tokens, tokens_left or 1 << 60))
+        most_bytes = self._core.settings.answer_max_bytes
+        most_tokens = max(_LEAST_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
         size, tokens = float(max(256, most_bytes - _FRAME_BYTES)), float(max(32, most_tokens - _FRAME_TOKENS))
         tries = 0
         while True:
-            found = await self.fetch(ask, Bounds(int(size), int(tokens), self.tokenizer))
-            text = await self._worded(ask, found, given)
-            over = max(len(text.encode("utf-8", "replace")) / most_bytes, self.count(text) / most_tokens)
+            found = await self._fetch.fetch(ask, Bounds(int(size), int(tokens), self._core.tokenizer), facts)
+            text = self._worded(facts, ask, found, given)
+            over = max(len(text.encode("utf-8", "replace")) / most_bytes, self._core.count(text) / most_tokens)
             tries += 1
             if over <= 1:
                 return text, found
@@ -128,15 +133,14 @@ class Calling(Extracting):
             if items := _items(found):  # of matches, rows and values the number is what can be made smaller
                 ask = replace(ask, options={**ask.options, "limit": max(1, int(items / over * 0.9))})
 
-    async def _worded(self, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
-        facts = await self.show(found.handle)
-        coverage = await self.coverage(found.handle)
+    def _worded(self, facts: Facts, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
+        coverage = self._core.journal.coverage(facts.handle)
         spans = shown_by(found)
         total = _total(found)
         again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
         seen = Seen(coverage.share(total, plus=spans), again=again)
         shown = repr(found)
-        frame = Frame(self.handle_of(facts), tag_for(shown, new_tag), self.dialect.go_on)
+        frame = Frame(self._core.handle_of(facts), tag_for(shown, new_tag), self._core.dialect.go_on)
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
         match found:
             case Passage():
@@ -149,26 +153,26 @@ class Calling(Extracting):
                 return nodes_answer(found, frame, seen, asked=asked)
 
     async def _raw(self, facts: Facts) -> str:
-        limits = self.limits_for(facts.origin.tool)
-        text = await self.on(facts.handle, lambda reader: whole_text(reader, limits, self.tokenizer))
+        limits = self._core.limits_for(facts.origin.tool)
+        text = await self._core.on(facts.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
         if text is None:
             raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
         return text
 
     async def _listing(self, tokens_left: int | None) -> str:
-        outputs = [facts for facts in await self.outputs() if facts.state != "expired"]
-        most = min(self.settings.answer_max_tokens, tokens_left or 1 << 60)
-        shares = [(facts, (self.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
+        outputs = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
+        most = min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60)
+        shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
         number = 100
         while True:
-            text = listing(shares, handle_of=self.handle_of, most=number)
-            if number <= 1 or self.count(text) <= most:
+            text = listing(shares, handle_of=self._core.handle_of, most=number)
+            if number <= 1 or self._core.count(text) <= most:
                 return text
             number //= 2
 
     def _refused(self, name: str, verb: str, why: str, started: float) -> Answer:
         seconds = time.perf_counter() - started
-        self.journal.record("refused", seconds=seconds, name=name[:100], verb=verb, why=why[:500])
+        self._core.journal.record("refused", seconds=seconds, name=name[:100], verb=verb, why=why[:500])
         return Answer(why, is_error=True)
 
 

@@ -12,8 +12,10 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from holdall.bag.run import Dispatched, Dispatching
+from holdall.bag.core import Core
+from holdall.bag.run import Dispatch, Dispatched
 from holdall.bag.take import Prepared, prepare, settle, tokens_of
+from holdall.bag.tools import ToolCalls
 from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
@@ -56,8 +58,10 @@ class Pending:
 class Turn:
     """Made by `Holdall.turn`."""
 
-    def __init__(self, bag: Dispatching, room: int | None) -> None:
-        self._bag = bag
+    def __init__(self, core: Core, dispatch: Dispatch, tools: ToolCalls, room: int | None) -> None:
+        self._core = core
+        self._dispatch = dispatch
+        self._tools = tools
         self._room = room
         self._pending: list[Pending] = []
         self._calls: dict[int, tuple[str, object]] = {}  # of our own tools, to be asked again for less
@@ -78,8 +82,8 @@ class Turn:
     ) -> Pending:
         """Start it now; it goes on beside the others, and with `background` beyond the turn."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        one = self._bag.dispatch(call, origin, schema, background=background)
-        self._bag.jobs.watch(one.job)
+        one = self._dispatch.dispatch(call, origin, schema, background=background)
+        self._dispatch.jobs.watch(one.job)
         return self._start(tool or "run", self._measured(one))
 
     def take(
@@ -87,12 +91,12 @@ class Turn:
     ) -> Pending:
         """An output that is there already, to share the room with the others."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        return self._start(tool or "take", prepare(self._bag, output, origin))
+        return self._start(tool or "take", prepare(self._core, output, origin))
 
     def call(self, name: str, arguments: object = None) -> Pending:
         """One of our own tools."""
         self._calls[len(self._pending)] = (name, arguments)
-        return self._start(name, self._bag.call(name, arguments, tokens_left=self._room))
+        return self._start(name, self._tools.call(name, arguments, tokens_left=self._room))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -113,8 +117,8 @@ class Turn:
         await self._settle(done)
 
     async def _measured(self, one: Dispatched) -> Prepared | Running:
-        ended = await self._bag.raced(one)
-        return await prepare(self._bag, ended, one.origin) if isinstance(ended, str) else ended
+        ended = await self._dispatch.raced(one)
+        return await prepare(self._core, ended, one.origin) if isinstance(ended, str) else ended
 
     def _start(self, name: str, work: Any) -> Pending:
         pending = Pending(name, asyncio.ensure_future(work))
@@ -132,23 +136,23 @@ class Turn:
     async def _settled(self, at: int, one: Prepared | Answer | Running, room: int | None) -> Taken | Answer:
         if isinstance(one, Prepared):
             notice = None if room is None else max(room, _SHORT_NOTICE)
-            return await settle(self._bag, one, room=room, notice_room=notice)
-        if isinstance(one, Running) or room is None or at not in self._calls or self._bag.count(one.text) <= room:
+            return await settle(self._core, one, room=room, notice_room=notice)
+        if isinstance(one, Running) or room is None or at not in self._calls or self._core.count(one.text) <= room:
             return one
         name, arguments = self._calls[at]
-        return await self._bag.call(name, arguments, tokens_left=room)
+        return await self._tools.call(name, arguments, tokens_left=room)
 
     def _want(self, one: Prepared | Answer | Running) -> Want:
         """What a call asks of the room: all of it, or what would stand in its place."""
         if isinstance(one, Running):
-            size = self._bag.count(one.content)
+            size = self._core.count(one.content)
             return Want(size, size)
         if isinstance(one, Answer):
-            size = self._bag.count(one.text)
+            size = self._core.count(one.text)
             return Want(size, min(size, _LEAST_ANSWER), divisible=True)
-        least = self._bag.settings.notice_max_tokens if self._bag.dialect.outlined else _SHORT_NOTICE
+        least = self._core.settings.notice_max_tokens if self._core.dialect.outlined else _SHORT_NOTICE
         if isinstance(one.decision, Fits):
-            return Want(tokens_of(self._bag, one), least)
+            return Want(tokens_of(self._core, one), least)
         return Want(least, least)
 
 

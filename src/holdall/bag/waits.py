@@ -6,8 +6,9 @@ Every wait is for something that somebody sets: the end of a call, a write, an e
 import asyncio
 from collections.abc import AsyncIterator
 
-from holdall.bag.core import Parts
-from holdall.bag.run import Dispatched, Dispatching
+from holdall.bag.core import Core
+from holdall.bag.fetch import Fetch
+from holdall.bag.run import Dispatch, Dispatched
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.events import Event
@@ -16,13 +17,16 @@ from holdall.wire.answers import StillRunning, Waited
 from holdall.wire.tool import Ask
 
 
-class Waiting(Dispatching):
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts)
+class Background:
+    def __init__(self, core: Core, fetch: Fetch, dispatch: Dispatch) -> None:
+        self._core = core
+        self._fetch = fetch
+        self.jobs = dispatch.jobs
+        self.calls = dispatch.background
         self.is_stopping = False
         self._streams: set[asyncio.Queue[Event | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.journal.watchers[self._tell] = lambda: not self._streams
+        self._core.journal.watchers[self._tell] = lambda: not self._streams
 
     async def wait(
         self,
@@ -36,13 +40,13 @@ class Waiting(Dispatching):
 
         At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait.
         """
-        most = self.settings.wait_max_seconds
+        most = self._core.settings.wait_max_seconds
         seconds = most if timeout is None else max(0.0, min(timeout, most))
         if pattern and not handle:
             raise WrongUse("a pattern is waited for in one output: give its handle.")
         if handle and (await self._one(handle)) is None:
             return await self._wait_for_others(handle, pattern, seconds)
-        chosen = [await self._one(handle)] if handle else list(self.background.values())
+        chosen = [await self._one(handle)] if handle else list(self.calls.values())
         running = [one for one in chosen if one is not None and not one.job.ended.done()]
         matched = ""
         if pattern and handle:
@@ -57,7 +61,7 @@ class Waiting(Dispatching):
 
     def still_running(self) -> tuple[StillRunning, ...]:
         """What goes on in the background now, and what is queued, oldest first."""
-        return tuple(self._running(one) for one in self.background.values() if not one.job.ended.done())
+        return tuple(self._running(one) for one in self.calls.values() if not one.job.ended.done())
 
     async def events(self) -> AsyncIterator[Event]:
         """Everything that happens from now on, each event once, until the session is closed."""
@@ -65,7 +69,7 @@ class Waiting(Dispatching):
         self._loop = asyncio.get_running_loop()
         self._streams.add(queue)
         try:
-            while not self._closed and (event := await queue.get()) is not None:
+            while not self._core.is_closed and (event := await queue.get()) is not None:
                 yield event
         finally:
             self._streams.discard(queue)
@@ -83,27 +87,30 @@ class Waiting(Dispatching):
 
     async def close(self) -> None:
         """End the session: calls in the background have their grace, then they are cancelled; what there is is kept."""
-        if not self._closed:
+        if not self._core.is_closed:
             self.is_stopping = True
             jobs = self.jobs.unfinished
-            await self.jobs.wait(jobs, seconds=self.settings.grace_seconds, all_of_them=True)
+            await self.jobs.wait(jobs, seconds=self._core.settings.grace_seconds, all_of_them=True)
             if self.jobs.unfinished:
                 await self.abort()
             await self.jobs.settled()
-        await super().close()
+        await self._core.close()
         for queue in self._streams:
             queue.put_nowait(None)
 
-    # Inside
+    async def answer(self, ask: Ask) -> Answer:
+        """What a model reads that asked to wait."""
+        waited = await self.wait(ask.handle, **ask.options)
+        self._core.journal.record(
+            "retrieved", verb="wait", name="wait_for_tool_output"
+        )  # of nothing: it is no retrieval
+        return Answer(self._core.dialect.wait(waited), handle=ask.handle)
 
-    async def _waited(self, _ask: Ask) -> Answer:
-        waited = await self.wait(_ask.handle, **_ask.options)
-        self.journal.record("retrieved", verb="wait", name="wait_for_tool_output")  # of nothing: it is no retrieval
-        return Answer(self.dialect.wait(waited), handle=_ask.handle)
+    # Inside
 
     async def _one(self, handle: str) -> Dispatched | None:
         """None for an output that no call of ours writes."""
-        return self.background.get((await self.show(handle)).handle)
+        return self.calls.get((await self._fetch.show(handle)).handle)
 
     def _untold(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
         return [one for one in chosen if one is not None and one.job.ended.done() and not one.told]
@@ -114,19 +121,19 @@ class Waiting(Dispatching):
     async def _wait_for_others(self, handle: str, pattern: str, seconds: float) -> Waited:
         """The same for an output that another process writes: the system tells when there is something new."""
         lookout = Lookout(pattern) if pattern else None
-        watch = await self.watch(handle)
+        watch = await self._fetch.watch(handle)
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    facts = await self.show(handle)
-                    if lookout is not None and await self.on(handle, lookout.found):
+                    facts = await self._fetch.show(handle)
+                    if lookout is not None and await self._core.on(handle, lookout.found):
                         return Waited(matched=facts.handle)
                     if facts.state != "running":
                         return Waited((facts,))
                     await watch.changed()
         except TimeoutError:
-            facts = await self.show(handle)
-            age = max(0.0, self.journal.now() - facts.created)
+            facts = await self._fetch.show(handle)
+            age = max(0.0, self._core.journal.now() - facts.created)
             return Waited(running=(StillRunning(facts.origin.tool, facts.handle, age),), timed_out=True)
         finally:
             watch.close()
@@ -147,7 +154,7 @@ class Waiting(Dispatching):
                 while True:
                     written.clear()
                     ended = all(one.job.ended.done() for one in running)
-                    if await self.on(handle, lookout.found):
+                    if await self._core.on(handle, lookout.found):
                         return handle
                     if ended:
                         return ""

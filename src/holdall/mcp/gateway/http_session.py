@@ -71,7 +71,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
             break
         what, data = _carried(result[_STRUCTURED] if at < 0 else blocks[at], is_block=at >= 0)
         try:
-            facts = await keep(bag, data, origin, notes=(part_note(what),))
+            facts = await keep(bag.core, data, origin, notes=(part_note(what),))
         except (StoreFault, OSError):  # then it goes as it is, and many clients can read it
             return result
         links.append(facts)
