@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdall import Returned, Said, System, User
-from holdall.policy.decide import BY_DIALECT
 from holdall.values.chat import Message
 from holdall.wire.clamp import clamp_messages
+from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
 
@@ -39,7 +39,7 @@ async def test_the_librarys_own_messages_are_guarded_like_those_of_the_providers
 
 
 def test_the_clamp_of_messages_knows_them_too() -> None:
-    [new] = clamp_messages([Returned("c1", "f", "x" * 60_000)], BY_DIALECT["clamp"])
+    [new] = clamp_messages([Returned("c1", "f", "x" * 60_000)], DIALECTS["clamp"].limits)
     assert len(new.text) == 50 * 1024
 
 

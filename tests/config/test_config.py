@@ -11,6 +11,7 @@ from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import Retention, retention_of
 from holdall.values.errors import BadSetting, WrongUse
 from holdall.values.settings import Settings
+from holdall.wire.dialects import DIALECTS
 from tests.config.conftest import Load
 from tests.requirements import requirement
 
@@ -79,8 +80,10 @@ def test_async_tool_ttl_is_in_seconds_wherever_it_is_written(load: Load) -> None
     "settings:max-inline-lines", "settings:answer-max-bytes", "settings:answer-max-tokens", "settings:retention"
 )
 def test_the_defaults_are_those_of_the_dialect_and_of_the_spec() -> None:
-    assert limits_of(Settings()) == Limits(bytes=50 * 1024, lines=2000, tokens=10_000)
-    assert limits_of(Settings(max_inline_lines=7, dialect="refs")) == Limits(bytes=16 * 1024, chars=4000, lines=7)
+    assert limits_of(Settings(), DIALECTS["holdall"].limits) == Limits(bytes=50 * 1024, lines=2000, tokens=10_000)
+    assert limits_of(Settings(max_inline_lines=7), DIALECTS["refs"].limits) == Limits(
+        bytes=16 * 1024, chars=4000, lines=7
+    )
     assert (Settings().answer_max_bytes, Settings().answer_max_tokens) == (16384, 4000)
     assert retention_of(Settings()) == Retention(days=30.0)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.policy.decide import BY_DIALECT, LONGEST_TOKEN, Fits, Keep, Limits, Reason, decide
+from holdall.policy.decide import LONGEST_TOKEN, Fits, Keep, Limits, Reason, decide
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 
 
@@ -114,7 +115,7 @@ def test_a_final_newline_does_not_start_another_line(text: str, fits: bool) -> N
     # CLAMP-003
     expected = Fits() if fits else Keep("lines")
     assert decided(text, Limits(lines=2000)) == expected
-    assert decided(text, BY_DIALECT["clamp"]) == expected
+    assert decided(text, DIALECTS["clamp"].limits) == expected
 
 
 def test_what_is_over_the_room_of_the_turn_is_kept() -> None:

@@ -5,8 +5,10 @@ from dataclasses import fields, replace
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import BY_DIALECT, Fits, Keep, Limits, decide, limits_of
+from holdall.policy.decide import Fits, Keep, Limits, decide, limits_of
 from holdall.values.settings import DIALECTS, Settings, by_name
+from holdall.wire import dialects
+from holdall.wire.dialects import dialect_of
 from tests.requirements import requirement
 
 
@@ -18,14 +20,14 @@ class Words:
 
 
 def decided(text: str, settings: Settings) -> Fits | Keep:
-    return decide(text, limits=limits_of(settings), tokenizer=Words())
+    return decide(text, limits=limits_of(settings, dialect_of(settings).limits), tokenizer=Words())
 
 
 def test_every_dialect_has_the_limits_of_the_specification() -> None:
-    assert tuple(BY_DIALECT) == DIALECTS
+    assert tuple(dialects.DIALECTS) == DIALECTS
     assert {
-        name: {one.name: getattr(limits, one.name) for one in fields(limits) if getattr(limits, one.name)}
-        for name, limits in BY_DIALECT.items()
+        name: {one.name: value for one in fields(dialect.limits) if (value := getattr(dialect.limits, one.name))}
+        for name, dialect in dialects.DIALECTS.items()
     } == snapshot(
         {
             "holdall": {"bytes": 51200, "lines": 2000, "tokens": 10000},
@@ -82,13 +84,15 @@ def test_a_dialect_without_a_limit_does_not_keep_for_it() -> None:
 def test_a_limit_is_the_dialects_unless_it_is_set(name: str, limit: str, aliases: list[str]) -> None:
     for dialect in DIALECTS:
         settings = Settings(dialect=dialect)  # pyright: ignore[reportArgumentType]
-        assert limits_of(settings) == BY_DIALECT[dialect]
-        changed = limits_of(replace(settings, **{name: 7}))
-        assert changed == replace(BY_DIALECT[dialect], **{limit: 7})
+        base = dialect_of(settings).limits
+        assert limits_of(settings, base) == base
+        assert limits_of(replace(settings, **{name: 7}), base) == replace(base, **{limit: 7})
     assert [alias for alias, one in by_name().items() if one.name == name and alias != name] == aliases
 
 
 def test_a_limit_that_is_set_decides() -> None:
     assert decided("12345", Settings(max_inline_chars=5)) == Fits()
     assert decided("123456", Settings(max_inline_chars=5)) == Keep("chars")
-    assert limits_of(Settings(max_inline_bytes=1)) == Limits(bytes=1, lines=2000, tokens=10_000)
+    assert limits_of(Settings(max_inline_bytes=1), dialect_of(Settings()).limits) == Limits(
+        bytes=1, lines=2000, tokens=10_000
+    )

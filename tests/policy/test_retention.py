@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 from holdall.policy.retention import DAY, Retention, parse, retention_of
 from holdall.values.errors import BadSetting
 from holdall.values.settings import Settings, by_name
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 
 rules = st.one_of(
@@ -80,7 +81,7 @@ def test_only_a_number_of_days_ever_expires(rule: Retention, created: float) -> 
 def test_outputs_are_kept_for_30_days_unless_set_or_for_their_session_in_two_dialects() -> None:
     assert retention_of(Settings()) == Retention() == Retention(days=30.0)
     assert retention_of(Settings(retention="7 days")) == Retention(days=7.0)
-    for dialect in ("extract", "async"):
-        assert retention_of(Settings(dialect=dialect)) == Retention(days=None, session=True)
-        assert retention_of(Settings(dialect=dialect, retention="keep")) == Retention(days=None)
+    assert {name for name, dialect in DIALECTS.items() if dialect.keeps_for_session} == {"extract", "async"}
+    assert retention_of(Settings(), session=True) == Retention(days=None, session=True)
+    assert retention_of(Settings(retention="keep"), session=True) == Retention(days=None)
     assert by_name()["asyncToolTTL"].name == "retention"

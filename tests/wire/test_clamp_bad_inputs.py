@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.decide import BY_DIALECT
 from holdall.text.tokens import Estimate, last_resort
 from holdall.wire.clamp import SUFFIX, clamp_result, clamp_text, structured_content_of
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 from tests.wire.texts import size
 
-LIMITS = BY_DIALECT["clamp"]
+LIMITS = DIALECTS["clamp"].limits
 
 
 @requirement("clamp:under-limits-same-object")

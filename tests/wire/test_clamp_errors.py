@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
-from holdall.policy.decide import BY_DIALECT, Limits
+from holdall.policy.decide import Limits
 from holdall.wire.clamp import SUFFIX, clamp_error, traceback_of
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 from tests.wire.texts import lines, size
 
-LIMITS = BY_DIALECT["clamp"]
+LIMITS = DIALECTS["clamp"].limits
 
 
 def nested(error: Exception, levels: int) -> Exception:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from holdall.policy.decide import BY_DIALECT
 from holdall.wire.clamp import SUFFIX, clamp_messages
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 
-LIMITS = BY_DIALECT["clamp"]
+LIMITS = DIALECTS["clamp"].limits
 LONG = "x" * 60_000
 CUT = "x" * (51_200 - len(SUFFIX)) + SUFFIX
 

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import BY_DIALECT, Limits
+from holdall.policy.decide import Limits
 from holdall.wire.clamp import SUFFIX, clamp_result, structured_content_of, suffix_for, with_structured_content
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 from tests.wire.texts import lines, size, texts
 
-LIMITS = BY_DIALECT["clamp"]
+LIMITS = DIALECTS["clamp"].limits
 SMALL = Limits(bytes=400, lines=10)
 IMAGE = {"type": "image", "data": "A" * 100_000, "mimeType": "image/png"}
 LINK = {"type": "resource_link", "uri": "file:///a", "text": "x" * 100_000}

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import BY_DIALECT
 from holdall.wire.clamp import MAX_BYTES, MAX_LINES, SUFFIX, Clamped, clamp_text, suffix_for
+from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 from tests.wire.texts import FAMILY, borders, broken_texts, lines, size, texts
 
@@ -15,7 +15,7 @@ ROOM = MAX_BYTES - len(SUFFIX)
 
 @requirement("dialect:clamp-suffix")
 def test_the_suffix_is_that_of_s4_to_the_letter() -> None:
-    limits = BY_DIALECT["clamp"]
+    limits = DIALECTS["clamp"].limits
     assert suffix_for(limits.bytes, limits.lines) == SUFFIX
     assert (
         SUFFIX

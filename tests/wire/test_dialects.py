@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import BY_DIALECT, Limits
+from holdall.policy.decide import Limits
 from holdall.text.tokens import Estimate
 from holdall.values.errors import NoModel, UnknownHandle
 from holdall.values.outputs import Facts, Measure, Origin
@@ -45,7 +45,7 @@ def view_of(dialect: str, text: str = "") -> View:
     "dialect:clamp-lines", "dialect:legacy-bytes",
 )  # fmt: skip
 def test_the_limits_of_every_dialect() -> None:
-    assert {name: dialect.limits for name, dialect in DIALECTS.items()} == BY_DIALECT == {
+    assert {name: dialect.limits for name, dialect in DIALECTS.items()} == {
         "holdall": Limits(bytes=51_200, lines=2000, tokens=10_000),
         "extract": Limits(bytes=12_288),
         "refs": Limits(bytes=16_384, chars=4000),

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.policy.decide import BY_DIALECT
+from holdall.wire.dialects import DIALECTS
 from holdall.wire.legacy import Members, parse, parse_deep, truncate
 from tests.requirements import requirement
 from tests.wire.texts import broken_texts, lines, size, texts
 
-LIMIT = BY_DIALECT["legacy"].bytes or 0
+LIMIT = DIALECTS["legacy"].limits.bytes or 0
 
 
 def shortened(value: Any, limit: int = LIMIT) -> str:

@@ -2,6 +2,7 @@
 
 from inline_snapshot import snapshot
 
+from holdall.wire.dialects.async_dialect import ASYNC
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work, system_notice
 from tests.requirements import requirement
 
@@ -17,7 +18,9 @@ READY = (
 )
 def test_the_whole_notice_of_the_async_dialect() -> None:
     work = Work(running=RUNNING, ready=READY)
-    assert system_notice(work, names="async", turn=3, max_turns=10, tokens_used=57_600, window=128_000) == snapshot("""\
+    assert system_notice(
+        work, words=ASYNC.status_words, turn=3, max_turns=10, tokens_used=57_600, window=128_000
+    ) == snapshot("""\
 # System Notice
 
 This is turn 3 of 10.
@@ -47,7 +50,7 @@ Use wait_for_tool_output() to block until a running tool completes.\
 
 @requirement("notice:system-only-running", "notice:system-nothing-async")
 def test_only_running_and_nothing_at_all() -> None:
-    assert system_notice(Work(running=RUNNING[:1]), names="async", turn=1) == snapshot("""\
+    assert system_notice(Work(running=RUNNING[:1]), words=ASYNC.status_words, turn=1) == snapshot("""\
 # System Notice
 
 This is turn 1.
@@ -66,7 +69,7 @@ You now need to decide your next move:
 
 Use wait_for_tool_output() to block until a running tool completes.\
 """)
-    assert system_notice(Work(), names="async", turn=1, max_turns=2, tokens_used=0, window=1000) == snapshot("""\
+    assert system_notice(Work(), words=ASYNC.status_words, turn=1, max_turns=2, tokens_used=0, window=1000) == snapshot("""\
 # System Notice
 
 This is turn 1 of 2.
@@ -83,7 +86,9 @@ You now need to decide your next move:
 @requirement("notice:system-failed")
 def test_failed_calls_stand_with_their_reason() -> None:
     work = Work(failed=[FailedTool("crawl", "x1", "timed out after 600s")])
-    assert "### Failed (1)\n- crawl (id: x1, timed out after 600s)\n" in system_notice(work, names="async", turn=1)
+    assert "### Failed (1)\n- crawl (id: x1, timed out after 600s)\n" in system_notice(
+        work, words=ASYNC.status_words, turn=1
+    )
 
 
 @requirement("notice:system-holdall")

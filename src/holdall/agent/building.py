@@ -19,7 +19,7 @@ from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.values.errors import UpstreamFault, WrongUse
 from holdall.values.settings import Settings
-from holdall.wire.dialects import DIALECTS
+from holdall.wire.dialects import dialect_of
 from holdall.wire.tool import ToolSpec
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _refuse_our_names(file: AgentFile, tools: list[AgentTool], settings: Setting
     """A tool that has the name of one of ours could never be called."""
     for tool in tools:
         name = tool.spec.name
-        if name in _OURS or DIALECTS[settings.dialect].tool(name) is not None:
+        if name in _OURS or dialect_of(settings).tool(name) is not None:
             where = f' of the server "{tool.server}"' if tool.server else ""
             raise WrongUse(f"{file.path}: the tool {name}{where} has the name of one of Holdall's own. Rename it.")
 

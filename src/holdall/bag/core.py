@@ -32,7 +32,7 @@ from holdall.values.outputs import Facts
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect
-from holdall.wire.dialects import DIALECTS
+from holdall.wire.dialects import dialect_of
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
@@ -202,7 +202,8 @@ def opened(
     parent: str,
 ) -> Parts:
     tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
-    retention = retention_of(settings)
+    dialect = dialect or dialect_of(settings)
+    retention = retention_of(settings, session=dialect.keeps_for_session)
     if store is None:
         store = DirectoryStore(
             home or settings.store_dir or default_home(),
@@ -220,13 +221,7 @@ def opened(
         info = store.open_session(session or new_uuid(), retention=given, parent=parent)
     journal = Journal(store, info, clock=clock)
     journal.watchers |= watchers()
-    return Parts(store, info, settings, tokenizer, dialect or _dialect(settings), journal)
-
-
-def _dialect(settings: Settings) -> Dialect:
-    """S3's dialect is about what goes on in the background: where nothing may, it is as if it were switched off."""
-    off = settings.dialect == "async" and not settings.async_enabled
-    return DIALECTS["legacy" if off else settings.dialect]
+    return Parts(store, info, settings, tokenizer, dialect, journal)
 
 
 @contextlib.contextmanager

@@ -259,8 +259,8 @@ class Holdall:
         `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
         """
         return system_notice(
-            work_of(self.core, self.still_running(), self.background, listed=kept), names=self.dialect.name, turn=turn,
-            max_turns=max_turns, tokens_used=tokens_used, window=window,
+            work_of(self.core, self.still_running(), self.background, listed=kept), words=self.dialect.status_words,
+            turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
         )  # fmt: skip
 
     async def notice(self, handle: str) -> str:

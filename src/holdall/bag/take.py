@@ -122,13 +122,13 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
 
 
 def work_of(core: Core, running: Sequence[StillRunning], went_on: Collection[str], *, listed: bool) -> Work:
-    """In the dialect of S3 all that is kept is ready to be retrieved; in ours what went to the background is.
+    """What went to the background is ready to be retrieved once it has ended; in some dialects all that is kept is.
 
     `listed` lists what is kept, too.
     """
     newest = list(core.kept.values())[-_MOST_LISTED:]
     ended = [one for one in newest if one.state not in ("running", "queued")]
-    told = ended if core.dialect.name == "async" else [one for one in ended if one.handle in went_on]
+    told = ended if core.dialect.all_kept_is_ready else [one for one in ended if one.handle in went_on]
     return Work(
         running=[RunningTool(one.tool, one.handle, one.seconds) for one in running if not one.queued],
         queued=[RunningTool(one.tool, one.handle, one.seconds) for one in running if one.queued],

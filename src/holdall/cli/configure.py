@@ -12,6 +12,7 @@ from holdall.policy.decide import limits_of
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse
 from holdall.values.settings import Settings, ToolPolicy
+from holdall.wire.dialects import dialect_of
 
 _DEFAULT = "default"
 
@@ -60,7 +61,7 @@ def _exists(file: str) -> bool:
 
 def _rows(settings: Settings, sources: Mapping[str, str]) -> list[Row]:
     """Every setting as it is in use: a limit that nobody set is the dialect's."""
-    limits = limits_of(settings)
+    limits = limits_of(settings, dialect_of(settings).limits)
     by_dialect = {f"max_inline_{unit}": getattr(limits, unit) for unit in ("bytes", "chars", "lines", "tokens")}
     rows: list[Row] = []
     for one in fields(Settings):

@@ -1,4 +1,4 @@
-"""Does an output fit, or must it be kept? The limits by dialect, the room of a turn shared by its calls, and the
+"""Does an output fit, or must it be kept? Limits, the room of a turn shared by its calls, and the
 cheapest exact order of tests. The reason is a value; nothing here stores or shows anything.
 """
 
@@ -12,8 +12,6 @@ import stringzilla
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.values.settings import Settings, ToolPolicy
 
-# How much of an output may stand in the context as it is. All numbers have one home: here, by dialect.
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,19 +23,8 @@ class Limits:
     tokens: int | None = None
 
 
-BY_DIALECT: dict[str, Limits] = {
-    "holdall": Limits(bytes=50 * 1024, lines=2000, tokens=10_000),
-    "extract": Limits(bytes=12 * 1024),
-    "refs": Limits(bytes=16 * 1024, chars=4000),
-    "async": Limits(tokens=10_000),
-    "clamp": Limits(bytes=50 * 1024, lines=2000),
-    "legacy": Limits(bytes=12 * 1024),
-}
-
-
-def limits_of(settings: Settings, base: Limits | None = None, policy: ToolPolicy | None = None) -> Limits:
-    """The dialect's limits, each replaced by the setting that names another, and that by the tool's own."""
-    base = base or BY_DIALECT[settings.dialect]
+def limits_of(settings: Settings, base: Limits, policy: ToolPolicy | None = None) -> Limits:
+    """The limits of a dialect, each replaced by the setting that names another, and that by the tool's own."""
     own = policy or ToolPolicy()
     return Limits(
         bytes=own.max_inline_bytes or settings.max_inline_bytes or base.bytes,

@@ -27,14 +27,9 @@ class Retention:
         return math.inf if self.session or self.days is None else created + self.days * DAY
 
 
-_OF_ITS_SESSION = ("extract", "async")  # S0 and S3: artifacts go with the session that made them
-
-
-def retention_of(settings: Settings) -> Retention:
-    """What the setting says, else what is usual in the dialect."""
-    if settings.retention is not None:
-        return parse(settings.retention)
-    return parse("session") if settings.dialect in _OF_ITS_SESSION else Retention()
+def retention_of(settings: Settings, *, session: bool = False) -> Retention:
+    """What the setting says; without one 30 days, or with `session` as long as the session (a dialect's choice)."""
+    return parse(settings.retention) if settings.retention is not None else parse("session") if session else Retention()
 
 
 def parse(value: object, *, key: str = "retention", where: str = "") -> Retention:

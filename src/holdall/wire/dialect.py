@@ -15,6 +15,7 @@ from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
+from holdall.wire.system_notice import OUR_WORDS, StatusWords
 from holdall.wire.tool import Ask, Tool, ToolSpec
 
 # Everything that a notice may tell of one output, gathered before a word of it is written.
@@ -130,6 +131,10 @@ class Dialect:
     chunk_share: float | None = None  # the part of the model's window that a chunk may take, where it is fixed
     chunk_overlap_percent: float = 10.0
     with_model: str = ""  # what the instructions say besides where there is a model
+    status_words: StatusWords = OUR_WORDS  # in the system notice
+    all_kept_is_ready: bool = False  # whether the system notice lists all that is kept as ready to be retrieved
+    keeps_for_session: bool = False  # whether outputs go with their session where no setting says otherwise
+    without_background: "Dialect | None" = None  # what stands in for it where no call may go to the background
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
     _listed: dict[tuple[bool, bool], tuple[ToolSpec, ...]] = field(

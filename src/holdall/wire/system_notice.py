@@ -1,6 +1,6 @@
 """The ephemeral text at the end of a request: the turn, the context, what runs, what is ready, what to do next.
 
-In the dialect `async` it is S3's, to the letter. In ours it has the same shape with our tools. It is never kept.
+Its shape is S3's, to the letter; a dialect has its own words for its tools. It is never kept.
 """
 
 from collections.abc import Sequence
@@ -44,38 +44,31 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    retrieve: str
-    wait: str
-    use_retrieve: str
-    use_wait: str
+class StatusWords:
+    """How a dialect says which of its tools fetch what is ready."""
+
+    retrieve: str = (
+        "Read async tool outputs using context_read(handle), context_grep(handle, pattern) or wait_for_tool_output()"
+    )
+    use_retrieve: str = (
+        "Use context_grep, context_query, context_read or context_tail with the handle (the id) to retrieve."
+    )
+    wait: str = "Wait for running tools using wait_for_tool_output()"
+    use_wait: str = "Use wait_for_tool_output() to block until a running tool completes."
 
 
-_S3 = _Words(
-    retrieve="Retrieve/examine async tool outputs using get_tool_output(id, mode) or wait_for_tool_output()",
-    wait="Wait for running tools using wait_for_tool_output()",
-    use_retrieve='Use get_tool_output(id, "raw"|"extract"|"slice") to retrieve.',
-    use_wait="Use wait_for_tool_output() to block until a running tool completes.",
-)
-_OURS = _Words(
-    retrieve="Read async tool outputs using context_read(handle), context_grep(handle, pattern) or "
-    "wait_for_tool_output()",
-    wait="Wait for running tools using wait_for_tool_output()",
-    use_retrieve="Use context_grep, context_query, context_read or context_tail with the handle (the id) to retrieve.",
-    use_wait="Use wait_for_tool_output() to block until a running tool completes.",
-)
+OUR_WORDS = StatusWords()
 
 
 def system_notice(
     work: Work,
     *,
-    names: str = "holdall",
+    words: StatusWords = OUR_WORDS,
     turn: int,
     max_turns: int | None = None,
     tokens_used: int | None = None,
     window: int | None = None,
 ) -> str:
-    words = _S3 if names == "async" else _OURS
     lines = ["# System Notice", "", f"This is turn {turn} of {max_turns}." if max_turns else f"This is turn {turn}."]
     if tokens_used is not None and window:
         lines.append(f"Your context window is {round(100 * tokens_used / window)}% full.")

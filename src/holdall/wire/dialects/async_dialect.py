@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdall.policy.decide import BY_DIALECT
+from holdall.policy.decide import Limits
 from holdall.values.extraction import Extraction
 from holdall.wire.answers import Frame, s3_refusal, s3_wait
 from holdall.wire.dialect import Dialect, View
+from holdall.wire.dialects.cutting import LEGACY
 from holdall.wire.extraction import Fits, s3_answer
+from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool
 
 
@@ -107,7 +109,7 @@ WAIT = Tool(
 
 ASYNC = Dialect(
     name="async",
-    limits=BY_DIALECT["async"],
+    limits=Limits(tokens=10_000),
     notice=_notice,
     running=_running,
     tools=(GET_TOOL_OUTPUT, WAIT),
@@ -123,4 +125,11 @@ ASYNC = Dialect(
     always_chunked=True,
     chunk_share=0.5,
     chunk_overlap_percent=5.0,
+    keeps_for_session=True,
+    all_kept_is_ready=True,
+    status_words=StatusWords(
+        retrieve="Retrieve/examine async tool outputs using get_tool_output(id, mode) or wait_for_tool_output()",
+        use_retrieve='Use get_tool_output(id, "raw"|"extract"|"slice") to retrieve.',
+    ),
+    without_background=LEGACY,
 )

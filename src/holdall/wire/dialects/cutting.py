@@ -4,7 +4,7 @@
 nothing, and its marker counts what is gone.
 """
 
-from holdall.policy.decide import BY_DIALECT
+from holdall.policy.decide import Limits
 from holdall.text.excerpt import byte_count
 from holdall.wire.clamp import clamp_result, suffix_for
 from holdall.wire.dialect import Cut, Dialect, View, no_call
@@ -38,7 +38,7 @@ def _nothing(view: View) -> str:
 
 CLAMP = Dialect(
     name="clamp",
-    limits=BY_DIALECT["clamp"],
+    limits=Limits(bytes=50 * 1024, lines=2000),
     notice=_nothing,
     running=_nothing,
     shorten=clamped,
@@ -48,7 +48,7 @@ CLAMP = Dialect(
 
 LEGACY = Dialect(
     name="legacy",
-    limits=BY_DIALECT["legacy"],
+    limits=Limits(bytes=12 * 1024),
     notice=_nothing,
     running=_nothing,
     shorten=_truncated,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.policy.decide import BY_DIALECT
+from holdall.policy.decide import Limits
 from holdall.values.extraction import Extraction
 from holdall.wire.answers import Frame, s0_refusal
 from holdall.wire.dialect import Dialect, View, no_call
@@ -72,13 +72,14 @@ TOOL_OUTPUT = Tool(
 
 EXTRACT = Dialect(
     name="extract",
-    limits=BY_DIALECT["extract"],
+    limits=Limits(bytes=12 * 1024),
     notice=_notice,
     running=_running,
     tools=(TOOL_OUTPUT,),
     instructions="A tool output that is too large is stored, and you get a handle in its place. To get what you need "
     "from it, call tool_output with that handle and say precisely what to extract.",
     long_handles=True,
+    keeps_for_session=True,
     go_on=no_call,
     refuse=s0_refusal,
     extracted=_extracted,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.policy.decide import BY_DIALECT
+from holdall.policy.decide import Limits
 from holdall.wire.answers import own_refusal
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects.extract_dialect import TOOL_OUTPUT
@@ -123,7 +123,7 @@ WAIT = Tool(
 
 HOLDALL = Dialect(
     name="holdall",
-    limits=BY_DIALECT["holdall"],
+    limits=Limits(bytes=50 * 1024, lines=2000, tokens=10_000),
     notice=notice,
     running=running_notice,
     shows=shown_by_notice,

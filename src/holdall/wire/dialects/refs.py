@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.policy.decide import BY_DIALECT
+from holdall.policy.decide import Limits
 from holdall.text.excerpt import beginning, ending
 from holdall.values.spans import Span
 from holdall.wire.dialect import Dialect, View, as_a_call
@@ -101,7 +101,7 @@ _REF = {"type": "string", "minLength": 1, "description": "The id of a ContextRef
 
 REFS = Dialect(
     name="refs",
-    limits=BY_DIALECT["refs"],
+    limits=Limits(bytes=16 * 1024, chars=4000),
     notice=_notice,
     running=_running,
     shows=_shows,
