@@ -5,10 +5,11 @@ import json
 import pytest
 from hypothesis import given
 
-from holdall.formats.kinds import delimiter_of, json_complaint, kind_of
+from holdall.formats.kinds import delimiter_of, json_complaint
+from holdall.formats.registry import KINDS, kind_of
 from holdall.policy.measure import Measurer
 from holdall.text.tokens import Estimate
-from holdall.values.outputs import KINDS, Measure
+from holdall.values.outputs import Measure
 from tests.requirements import requirement
 from tests.text.strategies import messy_bytes
 

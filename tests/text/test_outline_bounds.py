@@ -2,18 +2,19 @@
 
 import json
 import time
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.formats import Outline, Room, outline
+from holdall.formats.registry import KINDS
 from holdall.values.outputs import Kind, Measure
 from tests.text.outline_tools import measured, outlined
 from tests.text.strategies import messy_bytes
 
-_KINDS = st.sampled_from(get_args(Kind))
+_KINDS = st.sampled_from(KINDS)
 _MIB = 1024 * 1024
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -110,7 +111,7 @@ def test_what_is_read_and_how_long_it_takes_does_not_grow_with_the_output(name: 
     assert spent < 1.0  # a tenth of it on a quiet machine; what is quadratic takes minutes
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "line", [b"2026-01-01 00:00:00 INFO a row of many\n", b'{"a": 1, "b": "words"},', b"a,b,c\n", b"<p>words</p>"]
 )

@@ -1,16 +1,16 @@
-"""What kind of thing an output is, told from its beginning and its end.
+"""How kinds of outputs are recognised, from their beginning and their end.
 
-A guess from a sample, made once; the whole output is never read for it. The names are those of `values.facts.Kind`.
+A guess from a sample, made once; the whole output is never read for it. `formats.registry` says in which order these
+are asked, and what else belongs to a kind.
 """
 
 import csv
 import json
 import re
 from collections import Counter
+from functools import cached_property
 
 import stringzilla
-
-from holdall.values.outputs import Kind
 
 SAMPLE = 64 * 1024  # bytes of the beginning that are looked at
 TAIL = 1024  # bytes of the end that are looked at
@@ -37,45 +37,95 @@ _FIRST_ELEMENT = re.compile(
 _DELIMITERS = (",", "\t", ";", "|")
 
 
-def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> Kind:
-    """`head` and `tail` may overlap; `whole` says that `head` is all there is; `valid` that all of it is UTF-8."""
-    if _looks_binary(head, valid):
-        return "binary"
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
-    start = text.lstrip()
-    if not start:
-        return "text"
-    *lines, last = text.split("\n")
-    lines = list(filter(str.strip, lines))
-    if last.strip() and (whole or not lines):  # cut off in the middle it is better than nothing, and no more
-        lines.append(last)
-    if start[0] in "{[":
-        if _is_ndjson(lines, whole):
-            return "ndjson"
-        if tail.rstrip()[-1:] == (b"}" if start[0] == "{" else b"]") and begins_json(start):
-            return "json"
-    if "<" in start[:4096] and _HTML.search(start[:4096]):
-        return "html"
-    if _is_diff(head, text, lines):
-        return "diff"
-    sample = lines[:200]
-    stamped = sum(map(bool, map(_STAMP.match, sample))) * 3 >= len(sample)
-    # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
-    if not (stamped and _STAMP.match(lines[0])) and delimiter_of(lines) is not None:
-        return "csv"
-    if stamped:
-        return "log"
-    if len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample):
-        return "log"
-    if _HEADING.search(text) and len(_MARKDOWN.findall(text)) * 8 >= len(lines):
-        return "markdown"
-    return "text"
+class Ends:
+    """The two ends of an output, as the recognisers look at them. What several of them need is made once."""
+
+    def __init__(self, head: bytes, tail: bytes, *, whole: bool, valid: bool) -> None:
+        """`head` and `tail` may overlap; `whole`: `head` is all there is; `valid`: all of the output is UTF-8."""
+        self.head, self.tail, self.whole, self.valid = head, tail, whole, valid
+
+    @cached_property
+    def text(self) -> str:
+        return self.head.decode("utf-8", "replace").removeprefix("\ufeff")
+
+    @cached_property
+    def start(self) -> str:
+        return self.text.lstrip()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Those that are not blank. A last line that is cut off is left out where there is another."""
+        *lines, last = self.text.split("\n")
+        lines = list(filter(str.strip, lines))
+        return [*lines, last] if last.strip() and (self.whole or not lines) else lines
+
+    @cached_property
+    def stamped(self) -> bool:
+        """Whether a third of the lines begin with a time."""
+        sample = self.lines[:200]
+        return sum(map(bool, map(_STAMP.match, sample))) * 3 >= len(sample)
 
 
-def _is_diff(head: bytes, text: str, lines: list[str]) -> bool:
-    if not any(stringzilla.find(head, mark) >= 0 for mark in _DIFF_MARKS):
+def is_binary(ends: Ends) -> bool:
+    head = ends.head
+    if not head:
         return False
-    return bool(_DIFF.search(text)) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines)
+    if b"\x00" in head[:8192]:
+        return True
+    if ends.valid:
+        return False
+    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary.
+    sample = head[:8192]
+    stray = sample.decode("utf-8", "replace").count("\ufffd") + sum(byte < 9 or 13 < byte < 27 for byte in sample)
+    return stray * 10 > len(sample)
+
+
+def is_blank(ends: Ends) -> bool:
+    return not ends.start
+
+
+def is_ndjson(ends: Ends) -> bool:
+    lines = ends.lines
+    if ends.start[0] not in "{[" or len(lines) < 2:  # one line says nothing of the rest
+        return False
+    for line in lines[:20]:  # the first of them is an array or object, the others may be any value
+        try:
+            json.loads(line, parse_int=str)  # as text: Python refuses to read very long numbers
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def is_json(ends: Ends) -> bool:
+    start = ends.start
+    closing = {"{": b"}", "[": b"]"}.get(start[0])
+    return closing is not None and ends.tail.rstrip()[-1:] == closing and begins_json(start)
+
+
+def is_html(ends: Ends) -> bool:
+    return "<" in ends.start[:4096] and _HTML.search(ends.start[:4096]) is not None
+
+
+def is_diff(ends: Ends) -> bool:
+    if not any(stringzilla.find(ends.head, mark) >= 0 for mark in _DIFF_MARKS):
+        return False
+    lines = ends.lines
+    return bool(_DIFF.search(ends.text)) and sum(line[:1] in "+-@" for line in lines) * 5 > len(lines)
+
+
+def is_csv(ends: Ends) -> bool:
+    # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
+    return not (ends.stamped and _STAMP.match(ends.lines[0])) and delimiter_of(ends.lines) is not None
+
+
+def is_log(ends: Ends) -> bool:
+    sample = ends.lines[:200]
+    leveled = len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample)
+    return ends.stamped or leveled
+
+
+def is_markdown(ends: Ends) -> bool:
+    return bool(_HEADING.search(ends.text)) and len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines)
 
 
 def delimiter_of(lines: list[str]) -> str | None:
@@ -123,30 +173,3 @@ class _NotStrictError(Exception):
 
 def _refuse_constant(name: str) -> float:
     raise _NotStrictError(name)
-
-
-def _looks_binary(head: bytes, valid: bool) -> bool:
-    if not head:
-        return False
-    if b"\x00" in head[:8192]:
-        return True
-    if valid:
-        return False
-    # Text in another encoding, or with a few stray bytes, is still text: only a flood of them makes it binary.
-    sample = head[:8192]
-    stray = sample.decode("utf-8", "replace").count("\ufffd") + sum(byte < 9 or 13 < byte < 27 for byte in sample)
-    return stray * 10 > len(sample)
-
-
-def _is_ndjson(lines: list[str], whole: bool) -> bool:
-    if len(lines) < 2:
-        # One line says nothing of the rest, unless the rest is known to start anew.
-        return False
-    for line in lines[:20]:  # the first of them is an array or object, the others may be any value
-        try:
-            json.loads(line, parse_int=str)  # as text: Python refuses to read very long numbers
-        except RecursionError:
-            return False
-        except ValueError:
-            return False
-    return whole or len(lines) > 1

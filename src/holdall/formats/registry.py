@@ -1,9 +1,15 @@
-"""Which outline fits an output: by its kind, and more precisely by what it begins with and what stands in it."""
+"""Every kind of output, declared once: how it is recognised, outlined and read as a table, its media type and ending.
+
+To add a kind, add one `Format` to FORMATS; a recogniser goes into `kinds`, an outline into a module of its own or of
+its family. Kinds are asked in this order, and the first that says yes has it: so the narrow ones come first.
+"""
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
+from holdall.formats import kinds
 from holdall.formats.binary import binary_outline
 from holdall.formats.diff import diff_outline
 from holdall.formats.json_outline import json_outline, ndjson_outline
@@ -23,6 +29,54 @@ _Maker = Callable[[Sample, Room], Outline | None]
 _ROOM = Room(1400)
 
 
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One kind of output. `outlines` are tried in order; without one, `plain_makers` looks at what it begins with."""
+
+    kind: str
+    recognise: Callable[[kinds.Ends], bool]
+    outlines: tuple[_Maker, ...] = ()
+    media_type: str = "text/plain"
+    ending: str = "txt"  # of a file that it is saved as
+    table: str = ""  # how SQL reads it: "ndjson", "json" or "csv"; else as lines of text
+    has_tree: bool = False  # whether it is JSON throughout
+
+
+FORMATS = (
+    Format("binary", kinds.is_binary, (binary_outline,), "application/octet-stream", "bin"),
+    Format("text", kinds.is_blank),
+    Format(
+        "ndjson",
+        kinds.is_ndjson,
+        (ndjson_outline, json_outline),
+        "application/x-ndjson",
+        "ndjson",
+        "ndjson",
+        has_tree=True,
+    ),
+    Format("json", kinds.is_json, (json_outline,), "application/json", "json", "json", has_tree=True),
+    Format("html", kinds.is_html, (html_outline,), "text/html"),
+    Format("diff", kinds.is_diff, (diff_outline,), "text/x-diff", "diff"),
+    Format("csv", kinds.is_csv, (table_outline,), "text/csv", "csv", "csv"),
+    Format("log", kinds.is_log, ending="log"),
+    Format("markdown", kinds.is_markdown, (report_outline, markdown_outline), "text/markdown", "md"),
+)
+_BY_KIND = {format.kind: format for format in FORMATS}
+KINDS = tuple(_BY_KIND)
+TEXT = _BY_KIND["text"]
+
+
+def kind_of(head: bytes, tail: bytes, *, whole: bool, valid: bool) -> str:
+    """`head` and `tail` may overlap; `whole` says that `head` is all there is; `valid` that all of it is UTF-8."""
+    ends = kinds.Ends(head, tail, whole=whole, valid=valid)
+    return next((format.kind for format in FORMATS if format.recognise(ends)), TEXT.kind)
+
+
+def format_of(kind: str) -> Format:
+    """What belongs to a kind; one that only a later version knows is read as text."""
+    return _BY_KIND.get(kind, TEXT)
+
+
 def outline(
     read: Read, measure: Measure, *, tool: str = "", room: Room = _ROOM, line_at: LineAt | None = None
 ) -> Outline:
@@ -32,38 +86,23 @@ def outline(
     output is looked at, whatever its size, and all of an output up to about four. `tool` may tell what cannot be seen.
     """
     sample = take(read, measure.bytes, measure.lines, line_at)
-    for make in _makers(sample, measure, tool):
+    for make in format_of(measure.kind).outlines or _plain_makers(sample, measure, tool):
         found = make(sample, room)
         if found is not None:
             return found
     return text_outline(sample, room, kind=measure.kind)
 
 
-def _makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
-    if measure.kind == "binary":
-        return [binary_outline]
-    first: list[_Maker] = []
-    match measure.kind:
-        case "json":
-            first = [json_outline]
-        case "ndjson":
-            first = [ndjson_outline, json_outline]
-        case "csv":
-            first = [table_outline]
-        case "html":
-            first = [html_outline]
-        case "diff":
-            first = [diff_outline]
-        case "markdown":
-            first = [report_outline, markdown_outline]
-        case _:
-            head = sample.head[:_HEADS]
-            if _JSON.match(head):
-                first.append(json_outline)
-            if _XML.match(head):
-                first.append(xml_outline)
-            # A log may speak of what passed and failed without being the report of it.
-            first.append(partial(report_outline, only_known=measure.kind == "log"))
-            if "diff" in tool.lower():
-                first.append(diff_outline)
-    return first
+def _plain_makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
+    """For text of no particular kind, and for logs."""
+    makers: list[_Maker] = []
+    head = sample.head[:_HEADS]
+    if _JSON.match(head):
+        makers.append(json_outline)
+    if _XML.match(head):
+        makers.append(xml_outline)
+    # A log may speak of what passed and failed without being the report of it.
+    makers.append(partial(report_outline, only_known=measure.kind == "log"))
+    if "diff" in tool.lower():
+        makers.append(diff_outline)
+    return makers

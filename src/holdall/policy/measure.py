@@ -12,7 +12,8 @@ from dataclasses import replace
 import stringzilla
 import xxhash
 
-from holdall.formats.kinds import SAMPLE, TAIL, json_complaint, kind_of
+from holdall.formats.kinds import SAMPLE, TAIL, json_complaint
+from holdall.formats.registry import kind_of
 from holdall.text.tokens import Tokenizer, TokenMeter
 from holdall.text.utf8 import CharCounter
 from holdall.values.outputs import Kind, Measure

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from holdall.formats.json_layout import find
-from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of, kind_of
+from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of
+from holdall.formats.registry import format_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
 from holdall.text.json.find import Hit, Scan, SeveralValues, why_nothing
@@ -220,13 +221,15 @@ def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool 
         raise BadQuery("the output is binary data, not a table; `read` shows its bytes, `grep` searches them.")
     if at is not None:
         return _source_at(reader, at, check, mend)
-    if kind == "ndjson":
-        return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check, mend)
-    if kind == "json":
-        return _records(reader, _json_shape(reader), check, mend)
-    if kind == "csv":
-        return _records(reader, {"form": "csv", "delimiter": _delimiter(reader)}, check)
-    return lines_of(reader, check)
+    match format_of(kind).table:
+        case "ndjson":
+            return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check, mend)
+        case "json":
+            return _records(reader, _json_shape(reader), check, mend)
+        case "csv":
+            return _records(reader, {"form": "csv", "delimiter": _delimiter(reader)}, check)
+        case _:
+            return lines_of(reader, check)
 
 
 def lines_of(reader: OutputReader, check: Check) -> Source:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from holdall.formats.kinds import begins_json
+from holdall.formats.registry import format_of
 from holdall.sql.results import is_mendable
 from holdall.sql.source import LastSource, kind_so_far, lines_of, source_of
 from holdall.store.protocol import OutputReader
@@ -250,7 +251,7 @@ class Asked:
         if kind == "text" and self._begins_as_json():
             answer["message"] = f"{answer.get('message', '').rstrip('.')}. {_NOT_WHOLE}"
             return answer, [*notes, _NOT_WHOLE]
-        if kind not in ("ndjson", "csv", "json"):
+        if not format_of(kind).table:
             return answer, notes
         if answer.get("missing") in ("line_no", "text"):
             why = "The SQL names the lines of the output, so t has those, as line_no, text."

@@ -3,6 +3,7 @@ large to be read into objects. Frozen data; nothing here measures or decides.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast, get_args
@@ -60,10 +61,10 @@ class AsCame(dict[str, Any]):
 # These are the words of the record on disk. `to_json` and `from_json` are its only spelling.
 
 
-Kind = Literal["json", "ndjson", "csv", "html", "markdown", "log", "diff", "text", "binary"]
+Kind = str  # one of `formats.registry.FORMATS`; a record of a later version may have one that is not known here
 State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
-KINDS: tuple[str, ...] = get_args(Kind)
 STATES: tuple[str, ...] = get_args(State)
+_KIND = re.compile(r"[a-z][a-z0-9 _-]{0,39}")
 _LATER = ("is_error", "traceback", "process")
 
 
@@ -138,7 +139,7 @@ class Facts:
     @staticmethod
     def from_json(flat: dict[str, Any]) -> "Facts":
         """Raises KeyError, TypeError or ValueError where `flat` is not what `to_json` wrote."""
-        if flat["kind"] not in KINDS or flat["state"] not in STATES:
+        if not _KIND.fullmatch(flat["kind"]) or flat["state"] not in STATES:
             raise ValueError("unknown kind or state")
         # Records from before there were such fields have none of them.
         origin = Origin(**{f.name: flat[f.name] for f in fields(Origin) if f.name in flat or f.name not in _LATER})

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag import Holdall
+from holdall.formats.registry import format_of
 from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Found, Match, Nodes, Table
 from holdall.values.errors import HoldallError
@@ -118,12 +119,12 @@ async def views(bag: Holdall, facts: Facts) -> list[str]:
     def look(reader: Reader) -> bool:
         return reader.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
-    kind = facts.measure.kind
+    format = format_of(facts.measure.kind)
     try:
-        has_tree = kind in ("json", "ndjson") or await bag.on(facts.handle, look)
+        has_tree = format.has_tree or await bag.on(facts.handle, look)
     except HoldallError:
         return []
-    return ["tree"] * has_tree + ["table"] * (kind == "csv") + ["sql"]
+    return ["tree"] * has_tree + ["table"] * (format.table == "csv") + ["sql"]
 
 
 async def seen(bag: Holdall, handle: str) -> dict[str, Any]:

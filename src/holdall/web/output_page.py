@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from holdall.bag import Holdall
+from holdall.formats.registry import format_of
 from holdall.text.ranges import whole_number
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
@@ -184,15 +185,6 @@ def _number(value: object) -> int:
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes
 _TREE_SECONDS, _MORE_SECONDS = 2.0, 30.0
-_ENDINGS = {
-    "json": "json",
-    "ndjson": "ndjson",
-    "csv": "csv",
-    "log": "log",
-    "markdown": "md",
-    "diff": "diff",
-    "binary": "bin",
-}
 _ADDRESS = "/s/{session}/o/{handle}"
 _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
@@ -228,7 +220,7 @@ async def raw(request: Request) -> Response:
     async with house_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
         size = (await asking.so_far(bag, facts.handle)).bytes
-    name = f"{facts.handle}.{_ENDINGS.get(facts.measure.kind, 'txt')}"
+    name = f"{facts.handle}.{format_of(facts.measure.kind).ending}"
     headers = {"content-disposition": f'attachment; filename="{name}"', "accept-ranges": "bytes"}
     try:
         asked = _range_of(request.headers.get("range", ""), size)

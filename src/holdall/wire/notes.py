@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from holdall.formats.registry import format_of
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
 from holdall.values.outputs import Facts
@@ -81,8 +82,6 @@ def unreadable(value: object, problem: Exception) -> str:
 
 SCHEME = "holdall"
 _HOISTED = ("$defs", "definitions")
-_MEDIA = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv", "html": "text/html",
-          "markdown": "text/markdown", "diff": "text/x-diff", "binary": "application/octet-stream"}  # fmt: skip
 
 HANDLE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -147,7 +146,7 @@ def uri_of(facts: Facts) -> str:
 
 def media_type_of(facts: Facts) -> str:
     """What its tool said that it is, else what it looks like."""
-    return media_type_in(facts.measure.notes) or _MEDIA.get(facts.measure.kind, "text/plain")
+    return media_type_in(facts.measure.notes) or format_of(facts.measure.kind).media_type
 
 
 def link(facts: Facts) -> dict[str, Any]:
