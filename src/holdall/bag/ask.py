@@ -1,10 +1,9 @@
-"""Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took; and
-what an agent's runtime keeps in its session.
+"""Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took.
+
+Imported with the first question: most sessions ask none.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -15,14 +14,13 @@ from holdall.extract.full_chunked import NO_NOTES, Notes
 from holdall.extract.run import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of
-from holdall.policy.folds import Coverage, Tree
+from holdall.policy.folds import Coverage
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Passage, shown_by
 from holdall.values.chat import ToolCall
 from holdall.values.errors import BadRange, HoldallError, NotReady, QueryMissing, TooCostly
-from holdall.values.events import Event
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.outputs import Facts
 from holdall.verbs.read import Bounds
@@ -30,46 +28,6 @@ from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passa
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.prompts import GREP, READ, READ_GREP, Source, go_on, no_such_file
 from holdall.wire.tool import Ask, Verb
-
-
-class Records:
-    """What an agent's runtime keeps in its session beside outputs: the transcript, the operation tree, a lease."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def lease(self, holder: str) -> AbstractContextManager[None]:
-        """Hold the session's transcript while the block runs. Raises SessionHeld where another agent does."""
-        return self._core.store.lease(self._core.session, holder)
-
-    def append_transcript(self, lines: bytes) -> None:
-        """Whole lines; they survive the process."""
-        self._core.store.append_transcript(self._core.session, lines)
-
-    def transcript(self) -> bytes:
-        """The conversation so far: one JSON object a line."""
-        return self._core.store.transcript(self._core.session)
-
-    def history(self) -> list[Event]:
-        """Every event of the session so far, by whichever process."""
-        return self._core.journal.history()
-
-    def seen(self) -> dict[str, float]:
-        """Of each output that can be fetched, the share that was shown to the model."""
-        kept = dict(self._core.kept)
-        found = self._core.journal.coverages(kept)
-        return {handle: found[handle].share(facts.measure.bytes) for handle, facts in kept.items()}
-
-    def tree(self) -> Tree:
-        """The operation tree as the events tell it now."""
-        return Tree.of(self._core.session.name, self.history())
-
-    def save_tree(self) -> None:
-        """Write a snapshot of the operation tree: one file, never half."""
-        self._core.store.save_tree(
-            self._core.session, json.dumps(self.tree().to_json(), ensure_ascii=True).encode("ascii")
-        )
-
 
 # Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so far.
 #

@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from holdall.bag.core import nothing_kept, store_as_it_is
 from holdall.bag.journal import events_in
 from holdall.policy.folds import Counters
-from holdall.search.engine import ripgrep_path
 from holdall.store import memory
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
@@ -104,6 +103,8 @@ class Care:
     @staticmethod
     def ripgrep() -> str | None:
         """Where the ripgrep is that `grep` runs on; None where it runs on RE2."""
+        from holdall.search.engine import ripgrep_path  # noqa: PLC0415 - asked by `doctor` alone
+
         return ripgrep_path()
 
 

@@ -8,14 +8,12 @@ import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdall.bag.journal import Journal, watchers
-from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model, Request
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
-from holdall.sql.worker import SqlWorker
 from holdall.store.directory import upkeep
 from holdall.store.directory.disk import default_home
 from holdall.store.directory.placement import Quota
@@ -33,6 +31,9 @@ from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects import dialect_of
+
+if TYPE_CHECKING:
+    from holdall.sql.worker import SqlWorker
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
@@ -81,6 +82,8 @@ class Models:
         if not isinstance(wanted, str):
             return wanted
         if wanted not in self._made:
+            from holdall.llm.naming import model_named  # noqa: PLC0415 - most sessions name no model
+
             self._made[wanted] = model_named(wanted)
         return self._made[wanted]
 
@@ -121,7 +124,7 @@ class Core:
         self.tokenizer = parts.tokenizer
         self.journal = parts.journal
         self.models = Models(parts.settings, parts.model)
-        self.sql = SqlWorker()
+        self._sql: SqlWorker | None = None
         self._readers = Readers(parts.store, parts.session)
         self.is_closed = False
         self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
@@ -143,6 +146,15 @@ class Core:
         """Raises SessionClosed after the end: else it would be the fault of some file that is closed."""
         if self.is_closed:
             raise SessionClosed
+
+    @property
+    def sql(self) -> "SqlWorker":
+        """Made when the first SQL is asked."""
+        if self._sql is None:
+            from holdall.sql.worker import SqlWorker  # noqa: PLC0415 - most sessions ask no SQL
+
+            self._sql = SqlWorker()
+        return self._sql
 
     def policy_of(self, tool: str) -> ToolPolicy:
         return self.settings.tools.get(tool, _NO_POLICY)
@@ -178,7 +190,8 @@ class Core:
 
     def _close(self) -> None:
         self._readers.close()
-        self.sql.close()
+        if self._sql is not None:
+            self._sql.close()
         self.journal.flush()
         with contextlib.suppress(Exception):
             self.store.end_session(self.session)

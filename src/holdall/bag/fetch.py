@@ -18,8 +18,6 @@ from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, sho
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.verbs.grep import grep
-from holdall.verbs.query import query_path, query_sql
 from holdall.verbs.read import DEFAULT_LINES, DEFAULT_WINDOW, Bounds, locate, passage, read, tail
 from holdall.verbs.read import slice as cut
 from holdall.wire.tool import Ask
@@ -189,6 +187,8 @@ class Fetch:
             case "slice":
                 return functools.partial(cut, bounds=bounds, **options)
             case "grep":
+                from holdall.verbs.grep import grep  # noqa: PLC0415 - the engines are imported when they are needed
+
                 seek = functools.partial(grep, seconds=settings.grep_seconds, **options)
                 return lambda reader: seek(reader, max_bytes=bounds.share(reader.facts.measure))
             case "query":
@@ -197,6 +197,8 @@ class Fetch:
                 raise WrongUse(f"{ask.verb} is not a verb that fetches.")
 
     def _query(self, options: dict[str, Any], bounds: Bounds) -> Callable[[OutputReader], Fetched]:
+        from holdall.verbs.query import query_path, query_sql  # noqa: PLC0415 - as above
+
         rows = options.get("limit") or self._core.settings.query_max_rows
         if options.get("path") is not None:
             by_path = functools.partial(query_path, path=options["path"], limit=rows, skip=options.get("skip") or 0)

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from holdall.bag.ask import Questions, Records
 from holdall.bag.care import Care
 from holdall.bag.core import Core, Parts, opened
 from holdall.bag.fetch import Fetch
+from holdall.bag.records import Records
 from holdall.bag.run import Dispatch
 from holdall.bag.take import keep, prepare, quickly, settle, show_kept, view_of, work_of
 from holdall.bag.tools import ToolCalls
@@ -26,12 +26,14 @@ from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide, room_of_turn
+from holdall.policy.route import Ceiling
 from holdall.store.directory.disk import default_home
 from holdall.store.directory.store import ReadOnlyStore
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import NothingFound
+from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
@@ -41,6 +43,11 @@ from holdall.wire.dialect import Dialect
 from holdall.wire.results import results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
+
+if TYPE_CHECKING:
+    from holdall.bag.ask import Questions
+    from holdall.extract.asking import Watch
+    from holdall.extract.run import Plan
 
 Message = TypeVar("Message")
 Result = TypeVar("Result")
@@ -73,10 +80,9 @@ class Holdall:
         self.kept = core.kept
         self._fetch = Fetch(core)
         self._records = Records(core)
-        self._questions = Questions(core, self._fetch)
         self._dispatch = Dispatch(core)
         self._background = Background(core, self._fetch, self._dispatch)
-        self._tools = ToolCalls(core, self._fetch, self._questions, self._background)
+        self._tools = ToolCalls(core, self._fetch, lambda: self._questions, self._background)
         self.jobs, self.background = self._dispatch.jobs, self._dispatch.background
         self.care = Care(parts.store, parts.session)
 
@@ -284,10 +290,37 @@ class Holdall:
     slice = _part("_fetch", Fetch.slice)
     grep = _part("_fetch", Fetch.grep)
     query = _part("_fetch", Fetch.query)
-    extract = _part("_questions", Questions.extract)
-    forecast = _part("_questions", Questions.forecast)
     call = _part("_tools", ToolCalls.call)
     passed_by_reference = _part("_dispatch", Dispatch.passed_by_reference)
+
+    async def extract(
+        self,
+        handle: str,
+        question: str,
+        *,
+        mode: Mode = "auto",
+        model: Model | str | None = None,
+        ceiling: Ceiling | None = None,
+        watch: "Watch | None" = None,
+    ) -> Extraction:
+        """Ask a model about an output. Its quotes are looked for in the stored bytes, and marked where they are not.
+
+        Raises TooCostly, before the first call, where the ceiling (the settings' by default) would be passed. `watch`
+        is told how far it is.
+        """
+        return await self._questions.extract(handle, question, mode=mode, model=model, ceiling=ceiling, watch=watch)
+
+    async def forecast(
+        self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
+    ) -> "Plan":
+        """How a question would be answered and what that would take, without a call."""
+        return await self._questions.forecast(handle, question, mode=mode, model=model)
+
+    @functools.cached_property
+    def _questions(self) -> "Questions":
+        from holdall.bag.ask import Questions  # noqa: PLC0415 - most sessions ask no model
+
+        return Questions(self.core, self._fetch)
 
     # What is there
 

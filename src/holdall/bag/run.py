@@ -33,7 +33,6 @@ from holdall.values.answers import Passage
 from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault
 from holdall.values.outputs import Facts, Origin, Running, State
 from holdall.values.spans import Span
-from holdall.verbs.query import query_path
 from holdall.verbs.read import locate, passage
 from holdall.wire.clamp import traceback_of
 from holdall.wire.dialect import View
@@ -303,6 +302,8 @@ def _range(reader: OutputReader, named: Named) -> Passage:
 
 
 def _pointed(reader: OutputReader, named: Named, pointer: str, most: int) -> tuple[Any, Span]:
+    from holdall.verbs.query import query_path  # noqa: PLC0415 - few calls name a part of an output
+
     nodes = query_path(reader, path=pointer, limit=1, skip=0, max_bytes=None) if pointer else None
     if nodes is None:  # the whole document
         _check_size(named, reader.totals.bytes, most)

@@ -6,11 +6,10 @@ background, and its answer never needs a handle of its own.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from holdall.bag.ask import Questions
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, Fetched
 from holdall.bag.waits import Background
@@ -37,13 +36,16 @@ from holdall.wire.answers import (
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.tool import Ask, Tool
 
+if TYPE_CHECKING:
+    from holdall.bag.ask import Questions
+
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data, at most; a longer one costs another try
 _LEAST_TOKENS = 64
 _TRIES = 8
 
 
 class ToolCalls:
-    def __init__(self, core: Core, fetch: Fetch, questions: Questions, background: Background) -> None:
+    def __init__(self, core: Core, fetch: Fetch, questions: "Callable[[], Questions]", background: Background) -> None:
         self._core = core
         self._fetch = fetch
         self._questions = questions
@@ -94,7 +96,7 @@ class ToolCalls:
     async def _extracted(self, name: str, facts: Facts, ask: Ask, tokens_left: int | None, started: float) -> Answer:
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
-        extraction = await self._questions.extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
+        extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
         most_tokens = max(_LEAST_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
 
         def fits(text: str) -> bool:

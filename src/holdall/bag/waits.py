@@ -5,6 +5,7 @@ Every wait is for something that somebody sets: the end of a call, a write, an e
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
@@ -12,9 +13,11 @@ from holdall.bag.run import Dispatch, Dispatched
 from holdall.values.answers import Answer
 from holdall.values.errors import WrongUse
 from holdall.values.events import Event
-from holdall.verbs.grep import Lookout
 from holdall.wire.answers import StillRunning, Waited
 from holdall.wire.tool import Ask
+
+if TYPE_CHECKING:
+    from holdall.verbs.grep import Lookout
 
 
 class Background:
@@ -120,7 +123,7 @@ class Background:
 
     async def _wait_for_others(self, handle: str, pattern: str, seconds: float) -> Waited:
         """The same for an output that another process writes: the system tells when there is something new."""
-        lookout = Lookout(pattern) if pattern else None
+        lookout = _lookout(pattern) if pattern else None
         watch = await self._fetch.watch(handle)
         try:
             async with asyncio.timeout(seconds):
@@ -142,7 +145,7 @@ class Background:
         """The handle once its output holds the pattern; empty where it ended, or the time did, without it."""
         loop = asyncio.get_running_loop()
         written = asyncio.Event()
-        lookout = Lookout(pattern)
+        lookout = _lookout(pattern)
 
         def heard() -> None:
             loop.call_soon_threadsafe(written.set)
@@ -172,3 +175,9 @@ class Background:
             return
         for queue in list(self._streams):
             self._loop.call_soon_threadsafe(queue.put_nowait, event)
+
+
+def _lookout(pattern: str) -> "Lookout":
+    from holdall.verbs.grep import Lookout  # noqa: PLC0415 - few waits have a pattern
+
+    return Lookout(pattern)

@@ -4,20 +4,14 @@ To add a kind, add one `Format` to FORMATS; a recogniser goes into `kinds`, an o
 its family. Kinds are asked in this order, and the first that says yes has it: so the narrow ones come first.
 """
 
+import functools
+import importlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from holdall.formats import kinds
-from holdall.formats.binary import binary_outline
-from holdall.formats.diff import diff_outline
-from holdall.formats.json_outline import json_outline, ndjson_outline
-from holdall.formats.logs import text_outline
-from holdall.formats.markup import html_outline, markdown_outline, xml_outline
 from holdall.formats.outline import LineAt, Outline, Read, Room, Sample, take
-from holdall.formats.reports import report_outline
-from holdall.formats.table import table_outline
 from holdall.values.outputs import Measure
 
 _JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
@@ -31,11 +25,15 @@ _ROOM = Room(1400)
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of output. `outlines` are tried in order; without one, `plain_makers` looks at what it begins with."""
+    """One kind of output.
+
+    `outlines` are named as module:function and imported when an output is outlined: a session that keeps no such output
+    does not pay for them. They are tried in order; without one, `_plain_makers` looks at what the output begins with.
+    """
 
     kind: str
     recognise: Callable[[kinds.Ends], bool]
-    outlines: tuple[_Maker, ...] = ()
+    outlines: tuple[str, ...] = ()
     media_type: str = "text/plain"
     ending: str = "txt"  # of a file that it is saved as
     table: str = ""  # how SQL reads it: "ndjson", "json" or "csv"; else as lines of text
@@ -43,23 +41,23 @@ class Format:
 
 
 FORMATS = (
-    Format("binary", kinds.is_binary, (binary_outline,), "application/octet-stream", "bin"),
+    Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin"),
     Format("text", kinds.is_blank),
     Format(
         "ndjson",
         kinds.is_ndjson,
-        (ndjson_outline, json_outline),
+        ("json_outline:ndjson_outline", "json_outline:json_outline"),
         "application/x-ndjson",
         "ndjson",
         "ndjson",
         has_tree=True,
     ),
-    Format("json", kinds.is_json, (json_outline,), "application/json", "json", "json", has_tree=True),
-    Format("html", kinds.is_html, (html_outline,), "text/html"),
-    Format("diff", kinds.is_diff, (diff_outline,), "text/x-diff", "diff"),
-    Format("csv", kinds.is_csv, (table_outline,), "text/csv", "csv", "csv"),
+    Format("json", kinds.is_json, ("json_outline:json_outline",), "application/json", "json", "json", has_tree=True),
+    Format("html", kinds.is_html, ("markup:html_outline",), "text/html"),
+    Format("diff", kinds.is_diff, ("diff:diff_outline",), "text/x-diff", "diff"),
+    Format("csv", kinds.is_csv, ("table:table_outline",), "text/csv", "csv", "csv"),
     Format("log", kinds.is_log, ending="log"),
-    Format("markdown", kinds.is_markdown, (report_outline, markdown_outline), "text/markdown", "md"),
+    Format("markdown", kinds.is_markdown, ("reports:report_outline", "markup:markdown_outline"), "text/markdown", "md"),
 )
 _BY_KIND = {format.kind: format for format in FORMATS}
 KINDS = tuple(_BY_KIND)
@@ -86,11 +84,20 @@ def outline(
     output is looked at, whatever its size, and all of an output up to about four. `tool` may tell what cannot be seen.
     """
     sample = take(read, measure.bytes, measure.lines, line_at)
-    for make in format_of(measure.kind).outlines or _plain_makers(sample, measure, tool):
+    named = format_of(measure.kind).outlines
+    for make in map(_maker, named) if named else _plain_makers(sample, measure, tool):
         found = make(sample, room)
         if found is not None:
             return found
+    from holdall.formats.logs import text_outline  # noqa: PLC0415 - as the others, when it is needed
+
     return text_outline(sample, room, kind=measure.kind)
+
+
+@functools.cache
+def _maker(name: str) -> _Maker:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(f"holdall.formats.{module}"), function)
 
 
 def _plain_makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
@@ -98,11 +105,11 @@ def _plain_makers(sample: Sample, measure: Measure, tool: str) -> list[_Maker]:
     makers: list[_Maker] = []
     head = sample.head[:_HEADS]
     if _JSON.match(head):
-        makers.append(json_outline)
+        makers.append(_maker("json_outline:json_outline"))
     if _XML.match(head):
-        makers.append(xml_outline)
+        makers.append(_maker("markup:xml_outline"))
     # A log may speak of what passed and failed without being the report of it.
-    makers.append(partial(report_outline, only_known=measure.kind == "log"))
+    makers.append(functools.partial(_maker("reports:report_outline"), only_known=measure.kind == "log"))
     if "diff" in tool.lower():
-        makers.append(diff_outline)
+        makers.append(_maker("diff:diff_outline"))
     return makers
