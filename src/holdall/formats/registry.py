@@ -95,7 +95,7 @@ def outline(
 
 
 @functools.cache
-def _maker(name: str) -> _Maker:
+def _maker(name: str) -> Callable[..., Outline | None]:
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(f"holdall.formats.{module}"), function)
 
