@@ -13,15 +13,21 @@ TYPER = (sys.executable, "-c", "import typer")  # what a command line made with 
 HOLDALL = (sys.executable, "-c", "from holdall import Holdall")
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """Compiled modules are kept in `folder`; Holdall has no settings but its defaults."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
+    ours.pop("PYTHONDONTWRITEBYTECODE", None)
+    return {**ours, "PYTHONPYCACHEPREFIX": str(folder)}
+
+
 @contextlib.contextmanager
 def processes(folder: Path) -> Generator[Cpu]:
-    """Compiled modules are kept in `folder`, so the first process of a kind compiles and does not count."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(folder)
+    """The first process of a kind compiles its modules into `folder`, and does not count."""
+    around = environment(folder)
 
     def cpu(command: Sequence[str]) -> float:
         with open(os.devnull, "wb") as nothing:
-            process = subprocess.Popen(command, env=environment, stdout=nothing, cwd=folder)
+            process = subprocess.Popen(command, env=around, stdout=nothing, stderr=nothing, cwd=folder)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:

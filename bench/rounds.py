@@ -44,6 +44,10 @@ class Compared:
     def median(self, name: str) -> float:
         return statistics.median(turn.seconds for turn in self.used(name))
 
+    def least(self, name: str) -> float:
+        """For processor time, to which others only add."""
+        return min(turn.seconds for turn in self.turns[name])
+
     @property
     def others(self) -> float | None:
         """Of the contestant that was disturbed most."""
