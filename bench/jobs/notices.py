@@ -23,7 +23,7 @@ from bench.result import Gate, Measured, Row
 from holdall.formats.outline import Lines
 from holdall.formats.shapes import head_of, mine
 
-_GATE = Gate(1.45)
+_GATE = Gate(1.55)
 _DRAIN = Library("drain3", "", {}, "0.9.11")
 _CHILD = Path(__file__).with_name("drain_child.py")
 _POOL = 2000  # different parts of which an output is made
