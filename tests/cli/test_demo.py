@@ -14,7 +14,18 @@ from holdall.wire.agent_texts import FINAL_REPORT
 from tests.cli.program import Program
 from tests.requirements import requirement
 
-EXTRAS = ("yaml", "mcp", "rs_bpe", "jsonschema", "pydantic_ai", "genai_prices", "openai", "opentelemetry", "xllamacpp")
+EXTRAS = (
+    "yaml",
+    "mcp",
+    "rs_bpe",
+    "bpe_openai",
+    "jsonschema",
+    "pydantic_ai",
+    "genai_prices",
+    "openai",
+    "opentelemetry",
+    "xllamacpp",
+)
 
 
 @requirement("cli:demo", "read:every-byte-reachable")

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 
 from holdall.sql.source import json_mended
 from holdall.values.answers import Table
-from holdall.values.errors import BadQuery, OutputDamaged
+from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Measure
 from holdall.verbs.query import SqlWorker, query_sql
 from holdall.verbs.read import read
@@ -21,6 +22,7 @@ from tests.support import reader_of
 from tests.text.strategies import messy_bytes
 
 ARTIFACTS = Path(__file__).parents[2].parent / "shared" / "bench" / "artifacts"
+DUCKDB_2 = not metadata.version("duckdb").startswith("1.")
 UNCHECKED = "scanned without checking checksums"
 
 
@@ -115,9 +117,20 @@ def test_names_that_differ_only_in_case_become_two_columns(ask: Ask) -> None:
 
 
 def test_json_deeper_than_types_can_be_is_still_a_table(ask: Ask) -> None:
-    deep = b"[" * 100_000 + b"]" * 100_000
+    levels = 100_000 if DUCKDB_2 else 5_000  # DuckDB 1 dies of some 20,000: the next test
+    deep = b"[" * levels + b"]" * levels
     table = ask(b"[" + deep + b"]", "select length(value) from t")
-    assert rows(table) == [[200_000]]
+    assert rows(table) == [[2 * levels]]
+
+
+def test_json_that_kills_the_engine_is_an_error_and_the_next_query_is_answered(ask: Ask) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    if DUCKDB_2:
+        assert rows(ask(deep, "select 1 from t limit 1")) == [[1]]
+    else:
+        with pytest.raises(WorkerFault, match="the next query gets a new process"):
+            ask(deep, "select 1 from t limit 1")
+    assert rows(ask(b'{"a": 1}\n', "select a from t")) == [[1]]
 
 
 def test_a_type_of_absurd_size_becomes_json_and_the_other_columns_stay_typed(ask: Ask) -> None:
@@ -425,7 +438,7 @@ def test_a_line_of_ten_megabytes_is_a_row(ask: Ask) -> None:
         ("map {1: timestamptz '2026-01-01 00:00:00+00'}", {"1": "2026-01-01 00:00:00+00"}, "MAP(INTEGER, TIMESTAMP WITH TIME ZONE)"),
         ("'{\"a\": 1e400}'::json", '{"a": 1e400}', "JSON"),
         ("true", True, "BOOLEAN"),
-        ("null", None, '"NULL"'),
+        ("null", None, '"NULL"' if DUCKDB_2 else "INTEGER"),
         ("[1, 2]::integer[2]", [1, 2], "INTEGER[2]"),
     ],
 )  # fmt: skip

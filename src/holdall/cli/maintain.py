@@ -18,6 +18,7 @@ from holdall.cli.options import FAULT, common, configuration, look_bag, session_
 from holdall.cli.show import progress
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
+from holdall.text.tokens import TOKENS_PACKAGE
 from holdall.values.errors import HoldallError, StoreFault
 
 
@@ -196,6 +197,6 @@ def _ripgrep() -> str:
 
 def _tokens() -> str:
     try:
-        return f"rs-bpe {metadata.version('rs-bpe')}: exact counts (o200k)"
+        return f"{TOKENS_PACKAGE} {metadata.version(TOKENS_PACKAGE)}: exact counts (o200k)"
     except metadata.PackageNotFoundError:
         return "estimated; for exact counts: pip install 'holdall[tokens]'"

@@ -110,7 +110,7 @@ class Rows:
 
 def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | None) -> Rows:
     """Run the statement, and fetch from its beginning."""
-    described = duck.execute(f"describe {statement}").fetchall()
+    described = _described(duck, statement)
     found = Rows([row[0] for row in described], [_shown_type(row[1]) for row in described])
     duck.execute(_castable(duck, statement, [row[1] for row in described]))
     room = math.inf if max_bytes is None else max(_LEAST_ROOM, max_bytes - _size(found.columns))
@@ -147,6 +147,17 @@ def fair_cap(sizes: Sequence[int], room: int) -> int:
         room -= size
         left -= 1
     return max(sizes, default=0)
+
+
+def _described(duck: Any, statement: str) -> list[tuple[Any, ...]]:
+    """Name and type of each column."""
+    try:
+        return duck.execute(f"describe {statement}").fetchall()
+    except Exception as fault:
+        if type(fault).__name__ != "ParserException":
+            raise
+        # DuckDB 1 has no DESCRIBE of a DESCRIBE or a SUMMARIZE. Only then inside a FROM, which renames equal columns.
+        return duck.execute(f"describe from (\n{statement}\n)").fetchall()
 
 
 def _shown_type(kind: str) -> str:

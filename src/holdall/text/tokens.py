@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
@@ -158,10 +159,14 @@ class TokenMeter:
 # Which tokenizer a session gets: the one that its settings name, else the most exact that is there.
 
 
+TOKENS_PACKAGE = "rs-bpe" if sys.version_info < (3, 14) else "bpe-openai"
+"""What the extra `tokens` brings."""
+
+
 @functools.cache
 def tokenizer_named(name: str) -> Tokenizer:
     """`o200k` needs the extra `tokens` and says so; `auto` takes it where it is installed."""
-    if name == "estimate" or (name == "auto" and importlib.util.find_spec("rs_bpe") is None):
+    if name == "estimate" or (name == "auto" and importlib.util.find_spec(TOKENS_PACKAGE.replace("-", "_")) is None):
         return Estimate()
     tokenizer: Tokenizer = importlib.import_module("holdall.text.o200k").O200k()
     return tokenizer

@@ -6,6 +6,7 @@ answer. There is no deadline: a request may take as long as its caller allows. A
 """
 
 import asyncio
+import inspect
 import json
 import math
 import re
@@ -144,6 +145,9 @@ _TELL_SECONDS = 5.0  # a notification, or an answer of ours to the server
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _SESSION = "mcp-session-id"
+# Answers of any size. Before 2.3 the SDK has no limit, and no parameter to lift it.
+_KNOWN = inspect.signature(streamable_http_client).parameters
+_UNLIMITED: dict[str, Any] = {"max_sse_event_size": None} if "max_sse_event_size" in _KNOWN else {}
 # The body of a message that is not a request, by the order in which the SDK writes its keys. Of these only the one
 # that opens the session has to be there before what follows it.
 _INITIALIZED = b'"notifications/initialized"'
@@ -174,7 +178,7 @@ class HttpChannel:
     async def __aenter__(self) -> "HttpChannel":
         try:
             client = await self._stack.enter_async_context(self._client)
-            transport = streamable_http_client(self._spec.url, http_client=client, max_sse_event_size=None)
+            transport = streamable_http_client(self._spec.url, http_client=client, **_UNLIMITED)
             self.read, self.write = await self._stack.enter_async_context(transport)
         except BaseException:
             await self._stack.aclose()
