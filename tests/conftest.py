@@ -9,6 +9,8 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.summary import Summary, is_whole, note_requirements
+
 _HYPOTHESIS = Path(__file__).parents[1] / ".dev" / "hypothesis"
 set_hypothesis_home_dir(_HYPOTHESIS)
 
@@ -30,6 +32,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Here and not in a fixture, so that every process that a test starts has it too.
 os.environ["HOLDALL_REAL_MODELS"] = "off"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # with several workers, their reports arrive here
+        config.pluginmanager.register(Summary(whole=is_whole(config)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        note_requirements(item)
 
 
 @pytest.fixture

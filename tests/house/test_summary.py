@@ -1,0 +1,55 @@
+"""The summary of a whole run: a requirement counts only where a test that names it ran and passed."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.requirements import load
+from tests.summary import Summary
+
+IDS = [entry.id for entry in load().values() if entry.gap is None]
+
+
+def report(ids: list[str], *, when: str = "call", outcome: str = "passed") -> pytest.TestReport:
+    properties = [("requirements", one) for one in ids]
+    shown: Any = SimpleNamespace(
+        nodeid="tests/bag/test_x.py::test_y", duration=0.5, when=when, user_properties=properties,
+        passed=outcome == "passed", skipped=outcome == "skipped",
+    )  # fmt: skip
+    return cast("pytest.TestReport", shown)
+
+
+def ended(summary: Summary) -> int:
+    session: Any = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
+    summary.pytest_sessionfinish(session)
+    return int(session.exitstatus)
+
+
+def test_a_whole_run_in_which_all_are_proved_passes() -> None:
+    summary = Summary(whole=True)
+    summary.pytest_runtest_logreport(report(IDS))
+    assert ended(summary) == 0
+    assert summary.seconds == {"bag": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("when", "outcome"), [("call", "failed"), ("setup", "passed")], ids=["its test failed", "its test never ran"]
+)
+def test_a_requirement_that_no_test_proved_fails_a_whole_run(when: str, outcome: str) -> None:
+    summary = Summary(whole=True)
+    summary.pytest_runtest_logreport(report(IDS[1:]))
+    summary.pytest_runtest_logreport(report(IDS[:1], when=when, outcome=outcome))
+    assert summary.unproved() == IDS[:1]
+    assert ended(summary) == 1
+
+
+def test_where_its_tests_were_skipped_for_something_absent_it_is_only_listed() -> None:
+    summary = Summary(whole=True)
+    summary.pytest_runtest_logreport(report(IDS[1:]))
+    summary.pytest_runtest_logreport(report(IDS[:1], when="setup", outcome="skipped"))
+    assert ended(summary) == 0
+
+
+def test_part_of_a_run_judges_nothing() -> None:
+    assert ended(Summary(whole=False)) == 0

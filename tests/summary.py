@@ -1,0 +1,75 @@
+"""What a whole run of the tests came to: which requirements its tests proved, and how long each suite took.
+
+A requirement counts when a test that names it ran and passed. One whose tests were all skipped is listed: the outside
+thing that they need is absent here. One whose tests did not run at all makes a whole run fail. Part of a run proves
+nothing about the rest, so nothing is judged there.
+"""
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from tests.requirements import load
+
+# Seconds of one worker on a quiet machine with two cores; two workers share them, and the whole stays under 10 minutes.
+BUDGETS = {
+    "agent": 45, "bag": 120, "bench": 90, "cli": 150, "config": 10, "docs": 60, "extract": 60, "faults": 120,
+    "gateway": 240, "golden": 45, "guard": 10, "house": 90, "llm": 30, "model": 60, "policy": 20, "store": 60,
+    "text": 60, "upstream": 60, "values": 10, "verbs": 60, "web": 90, "wire": 40,
+}  # fmt: skip
+_IDS = "requirements"
+
+
+class Summary:
+    """A plugin. It lives where the reports arrive: in the only process, or in the one that the workers report to."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self.whole = whole
+        self.passed: Counter[str] = Counter()
+        self.skipped: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        folder = report.nodeid.removeprefix("tests/").partition("/")[0]
+        self.seconds[folder if not folder.startswith("test_") else "others"] += report.duration
+        ids = [str(value) for name, value in report.user_properties if name == _IDS]
+        if report.when == "call" and report.passed:
+            self.passed.update(ids)
+        elif report.skipped:
+            self.skipped.update(ids)
+
+    def unproved(self) -> list[str]:
+        """Requirements without a gap that no test which ran has proved, though nothing that is absent prevented it."""
+        wanted = [entry.id for entry in load().values() if entry.gap is None]
+        return [one for one in wanted if one not in self.passed and one not in self.skipped]
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.whole and session.exitstatus == pytest.ExitCode.OK and self.unproved():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.whole:
+            return
+        tell = terminalreporter.write_line
+        terminalreporter.section("suites")
+        for suite, seconds in sorted(self.seconds.items()):
+            budget = BUDGETS.get(suite)
+            over = "  over its budget" if budget is not None and seconds > budget else ""
+            tell(f"{suite:10} {seconds:7.1f} s of {budget or '-':>4}{over}")
+        only_skipped = [one for one in self.skipped if one not in self.passed]
+        tell(f"requirements: {len(self.passed)} proved by tests that ran, {len(only_skipped)} not run here")
+        for one in only_skipped:
+            tell(f"  not run here: {one}")
+        for one in self.unproved():
+            tell(f"  not proved: {one}", red=True)
+
+
+def note_requirements(item: pytest.Item) -> None:
+    """The ids that a test names, as properties of its reports: these reach the process that sums up."""
+    for mark in item.iter_markers("requirement"):
+        item.user_properties.extend((_IDS, one) for one in mark.args)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    chosen = config.getoption("keyword") or config.getoption("markexpr") or config.getoption("deselect")
+    return not chosen and config.args == config.getini("testpaths") and not config.getoption("collectonly")
