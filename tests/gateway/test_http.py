@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +197,7 @@ async def test_a_client_of_the_newer_era_that_hangs_up_cancels_its_call(tmp_path
         assert text_of(await client.call_tool("echo", {"text": "on"})) == "on"
 
 
-async def test_it_ends_within_five_seconds_with_streams_open(tmp_path: Path) -> None:
+async def test_it_ends_on_a_signal_with_streams_open(tmp_path: Path) -> None:
     words = gateway(tmp_path, "--http", "127.0.0.1:0", server=plain())
     async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, process, _):
         good = {"Authorization": f"Bearer {TOKEN}", **ACCEPT}
@@ -207,8 +206,6 @@ async def test_it_ends_within_five_seconds_with_streams_open(tmp_path: Path) -> 
             own = good | {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
             async with http.stream("GET", url, headers=own) as standing:
                 assert standing.status_code == 200
-                began = time.monotonic()
                 process.send_signal(signal.SIGTERM)
-                async with asyncio.timeout(SOON):
+                async with asyncio.timeout(SOON):  # the stream alone would stay open for ever
                     assert await process.wait() == 0
-                assert time.monotonic() - began < 5

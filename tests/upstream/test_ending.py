@@ -22,14 +22,13 @@ pytestmark = pytest.mark.anyio
 MANNERS = ("-", "ignores the end", "has a child", "never greets")
 
 
-async def test_closing_ends_all_processes_in_a_few_seconds_also_those_that_do_not_want_to(tmp_path: Path) -> None:
+async def test_closing_ends_all_processes_also_those_that_do_not_want_to(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     servers = Servers([bad(manner, str(pids), name=manner) for manner in MANNERS], means=Means())
     starts = [asyncio.create_task(one.start()) for one in servers]
     await until(lambda: len(lines_of(pids)) == 5 and sum(start.done() for start in starts) == 3)
-    begun = time.monotonic()
-    await servers.aclose()
-    assert time.monotonic() - begun < 5
+    async with asyncio.timeout(SOON):  # one of them would never end
+        await servers.aclose()
     assert not [pid for pid in lines_of(pids) if lives(int(pid))]
     with pytest.raises(UpstreamFault, match="was closed before it was ready"):
         await starts[-1]
