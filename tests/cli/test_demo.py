@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdall.cli import demo, demo_world
+from holdall.cli.options import Options
 from holdall.llm.protocol import Request
 from holdall.values.chat import Returned, Said, User
 from holdall.wire.agent_texts import FINAL_REPORT
@@ -99,7 +100,7 @@ def test_a_byte_that_is_not_as_it_was_is_found(
     monkeypatch.setattr(demo_world.Tools, "_noted", wrong)
     monkeypatch.setattr(demo_world, "_LOG_BYTES", 300_000)
     monkeypatch.setattr(demo_world, "_ORDERS", 2000)
-    assert asyncio.run(demo.demo(str(tmp_path / "home"), None, False, None)) == 3
+    assert asyncio.run(demo.demo(Options(home=str(tmp_path / "home")))) == 3
     assert "NOT as the tools returned it" in capsys.readouterr().out
 
 

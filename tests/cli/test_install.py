@@ -1,5 +1,6 @@
 """`holdall install` and `uninstall` with the real program."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdall.cli.servers import run
+from holdall.cli.options import Options
+from holdall.cli.servers import install
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
@@ -88,5 +90,5 @@ def test_where_there_is_no_program_the_interpreter_is_written(
     monkeypatch.setattr(sys, "argv", ["/x/holdall/__main__.py"])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run(None, str(file), str(holdall.home), dry_run=False, as_json=False) == 0
+    assert asyncio.run(install(Options(home=str(holdall.home)), file=str(file))) == 0
     assert f'"command": "{tmp_path}/python", "args": ["-m", "holdall", "gateway", "--", "uvx"' in file.read_text()

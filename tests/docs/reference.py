@@ -11,8 +11,8 @@ import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import click
 import typer
+from typer.core import TyperGroup
 
 import holdall
 from holdall.blocking import Holdall as BlockingHoldall
@@ -40,19 +40,20 @@ def commands() -> str:
         "error. Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store or of a server.",
         "",
     ]
-    root = typing.cast("click.Group", typer.main.get_command(app))
+    root = typing.cast("TyperGroup", typer.main.get_command(app))
     for words in _commands(root, ()):
         lines += [f"## holdall {' '.join(words)}", "", "```text", _help(words), "```", ""]
     return "\n".join(lines)
 
 
-def _commands(group: click.Group, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for name in group.list_commands(click.Context(group)):
-        command = group.commands[name]
-        if command.hidden:
+def _commands(group: TyperGroup, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
             continue
         yield (*before, name)
-        if isinstance(command, click.Group):
+        if isinstance(command, TyperGroup):
             yield from _commands(command, (*before, name))
 
 

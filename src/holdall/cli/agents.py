@@ -1,11 +1,12 @@
 """`run` and `show --tree`: an agent from its file to its report, how far it is, and what it did."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json
 import logging
 import os
-import secrets
 import shlex
 import shutil
 import signal
@@ -14,28 +15,38 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, cast
 
-from holdall.agent.building import built
-from holdall.agent.files import AgentFile, load_agent
-from holdall.agent.loop import run_session
-from holdall.agent.session import AgentSession
-from holdall.agent.toolbox import Family, Report
-from holdall.agent.transcript import messages_in
-from holdall.bag import Holdall
-from holdall.bag.core import store_as_it_is
+import typer
+
 from holdall.cli import show as screen
 from holdall.cli.ask import money
-from holdall.cli.options import FAULT, FOUND_NOTHING, Known, common, complain, configuration, session_named, sessions_at
-from holdall.cli.show import is_terminal
+from holdall.cli.options import (
+    FAULT,
+    FOUND_NOTHING,
+    Known,
+    Options,
+    command,
+    print_error,
+    session_named,
+    sessions_at,
+)
 from holdall.cli.streams import NotPrinted, not_printed
-from holdall.config import SESSION_VARIABLE, Configuration
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, size
-from holdall.values.chat import Said, Usage
 from holdall.values.errors import NothingFound, StoreFault, WrongUse
-from holdall.values.events import Event
-from holdall.values.settings import Settings
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from holdall.agent.files import AgentFile
+    from holdall.agent.session import AgentSession
+    from holdall.agent.toolbox import Report
+    from holdall.bag import Holdall
+    from holdall.config import Configuration
+    from holdall.values.events import Event
+
+app = typer.Typer(rich_markup_mode=None)
 
 # `show --tree`: what an agent did in a session, from the session's log. Sub-agents' own trees stand inside of it.
 
@@ -46,20 +57,22 @@ _MOST_DEEP = 8
 Node = Mapping[str, Any]
 
 
-async def show(wanted: str | None, home: str | None, session: str | None, as_json: bool) -> int:
-    wanted = wanted or session or common.session or os.environ.get(SESSION_VARIABLE)
-    found = configuration(home)
+async def show_tree(options: Options, wanted: str | None) -> int:
+    from holdall.config import SESSION_VARIABLE
+
+    wanted = wanted or options.session or os.environ.get(SESSION_VARIABLE)
+    found = options.configuration()
     chosen = session_named(found, wanted) if wanted else _newest_run(found)
     known = {one.id: one for one in sessions_at(found)}
-    tree = await _tree(chosen, known, home) if chosen is not None else None
+    tree = await _tree(options, chosen, known) if chosen is not None else None
     if chosen is None or not tree or not tree.get("children"):
         name = f' in session "{one_line(chosen.name, 100)}"' if chosen is not None else ""
         told = f"no agent has run{name} yet: holdall run AGENT.md"
-        if as_json:
+        if options.as_json:
             raise NothingFound(told)
         screen.about(told)
         return FOUND_NOTHING
-    if as_json:
+    if options.as_json:
         screen.as_json(tree | {"session": chosen.id, "session_name": chosen.name})
         return 0
     width = shutil.get_terminal_size((_WIDEST, 0)).columns if screen.is_terminal(sys.stdout) else _WIDEST
@@ -70,6 +83,8 @@ async def show(wanted: str | None, home: str | None, session: str | None, as_jso
 
 def _newest_run(found: Configuration) -> Known | None:
     """Only a session that an agent ran in has a snapshot of its tree."""
+    from holdall.bag.core import store_as_it_is
+
     with store_as_it_is(found.home, found.settings) as store:
         for one in store.sessions() if store is not None else ():
             if not one.parent and store is not None and store.tree(one) is not None:
@@ -77,9 +92,11 @@ def _newest_run(found: Configuration) -> Known | None:
     return None
 
 
-async def _tree(chosen: Known, known: Mapping[str, Known], home: str | None, depth: int = 0) -> dict[str, Any]:
+async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], depth: int = 0) -> dict[str, Any]:
     """From the log, which a killed run leaves complete; where that is gone, the newest snapshot."""
-    found = configuration(home)
+    from holdall.bag import Holdall
+
+    found = options.configuration()
     async with Holdall.open(home=found.home, session=chosen.folder, settings=found.settings) as bag:
         tree = await asyncio.to_thread(lambda: bag.tree().to_json())
         saved = None if tree.get("children") else await asyncio.to_thread(bag.store.tree, bag.session)
@@ -88,7 +105,7 @@ async def _tree(chosen: Known, known: Mapping[str, Known], home: str | None, dep
     for agent in _agents(tree):
         child = known.get(str(agent.get("session")))
         if child is not None and depth < _MOST_DEEP:
-            agent["children"] = (await _tree(child, known, home, depth + 1)).get("children", [])
+            agent["children"] = (await _tree(options, child, known, depth + 1)).get("children", [])
     return tree
 
 
@@ -185,9 +202,6 @@ def _why(node: Node) -> str:
 # How far an agent is, drawn on standard error where a person looks: its turn, its cost, what runs, what it says.
 
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 _MOST_TOOLS = 6
 _PER_SECOND = 8
 
@@ -196,11 +210,15 @@ class Board:
     """`heard` is told every event of the session; what runs is asked of it when the board is drawn."""
 
     def __init__(self, session: AgentSession) -> None:
+        from holdall.values.chat import Usage
+
         self._session = session
         self._began = time.monotonic()
         self._spent = Usage()
 
     def heard(self, event: Event) -> None:
+        from holdall.values.chat import Usage
+
         if event.kind in ("asked", "joined"):
             data = event.data
             self._spent += Usage(int(data["input_tokens"]), int(data["output_tokens"]), cost=data["cost"])
@@ -227,7 +245,7 @@ class Board:
             told.append(f"  running: {' · '.join([*names, *more])}")
         return told
 
-    def drawn(self) -> "RenderableType":
+    def drawn(self) -> RenderableType:
         from rich.text import Text
 
         return Text("\n".join(self.lines()), no_wrap=True, overflow="ellipsis")
@@ -245,7 +263,7 @@ def running_in(session: AgentSession, inside: str = "") -> list[tuple[str, float
 @contextlib.contextmanager
 def drawn_progress(session: AgentSession) -> Generator[None]:
     """The board while the block runs; nothing where standard error is no terminal."""
-    if not is_terminal(sys.stderr):
+    if not screen.is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
@@ -399,46 +417,97 @@ class RunAsk(NamedTuple):
         told = [f"{name}={value}" for name, value in given.items() if value is not None]
         return told if self.background is None else [*told, f"async_enabled={str(self.background).lower()}"]
 
-    def again(self, home: str | None, session: str) -> str:
+    def again(self, options: Options, session: str) -> str:
         """The command that goes on in this session."""
         words = ["holdall", "run", self.file, "--resume", session]
-        for option, value in (("--home", home or common.home), ("--model", self.model)):
+        for option, value in (("--home", options.home), ("--model", self.model)):
             words += [option, value] if value else []
         return shlex.join(words)
 
 
-async def run(ask: RunAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    if ask.resume is not None and session is not None:
+@command(
+    app,
+    session=Annotated[
+        str | None, typer.Option("--session", "-s", help="Name of the session (default: a new one, named after it).")
+    ],
+    as_json=Annotated[
+        bool, typer.Option("--json", help="Print each event as one line of JSON; the last line is the report.")
+    ],
+)
+async def run(
+    options: Options,
+    agent: Annotated[str, typer.Argument(metavar="AGENT.md", help="The agent's file.")],
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="[PROMPT]", help="What it should do; - or a pipe for standard input.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="provider:name, openai:NAME@URL or gguf:PATH.")
+    ] = None,
+    background: Annotated[
+        bool | None, typer.Option("--async/--no-async", help="Whether slow tools may go on in the background.")
+    ] = None,
+    max_turns: Annotated[
+        int | None, typer.Option("--max-turns", metavar="N", min=1, help="In the last one it must report.")
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="SESSION", help="Go on where that session stopped.")
+    ] = None,
+) -> int:
+    """Run an agent, a Markdown file with YAML front matter, until it reports.
+
+    The report goes to standard output, everything about it to standard error. Tool outputs that are too large are kept
+    whole and the agent's model gets handles; slow tools go on in the background; nothing is lost when it is killed.
+
+    What the command line says holds for every agent of the run, and goes before their files, the environment and the
+    configuration file. Ctrl-C once: it is told to report now. Twice: it ends at once.
+
+    Exit codes: 0 it reported, 1 it reported a failure or could not be made to report, 2 wrong use, 3 a fault of its
+    model, its MCP servers or the store; then --resume goes on.
+
+    \b
+    Example:  holdall run finder.md "Which disk failed?"
+              holdall run finder.md --resume finder-3fa9c1
+    """
+    from holdall.agent.building import built
+    from holdall.agent.files import load_agent
+    from holdall.agent.loop import run_session
+    from holdall.agent.session import AgentSession
+    from holdall.agent.toolbox import Family
+
+    ask = RunAsk(agent, prompt, model, background, max_turns, resume)
+    if resume is not None and options.session is not None:
         raise WrongUse("--resume names the session that goes on: leave --session out.")
     file = load_agent(ask.file)
-    found = _configuration(file, ask.flags(), home, session)
+    found = _configuration(options, file, ask.flags())
     prompt = _prompt(ask)
     name = _session(ask, file, found)
     with reserved() as out, _logged():
         building = built(
             file, home=found.home, warn=screen.about,
-            settings_of=lambda one: _configuration(one, ask.flags(), home, session).settings,
+            settings_of=lambda one: _configuration(options, one, ask.flags()).settings,
         )  # fmt: skip
-        async with building as agent, agent.open_bag(name, "", agent.model) as bag:
+        async with building as built_agent, built_agent.open_bag(name, "", built_agent.model) as bag:
             _check_conversation(bag, ask, prompt)
-            running = AgentSession(agent, bag, drive=run_session, family=_family(found.settings))
-            return await _Run(running, out, as_json).until_reported(prompt, ask, home)
+            family = Family(found.settings.max_agents, found.settings.max_agent_depth)
+            running = AgentSession(built_agent, bag, drive=run_session, family=family)
+            return await _Run(running, out, options).until_reported(prompt, ask)
 
 
 class _Run:
     """One run, and the person in front of it."""
 
-    def __init__(self, session: AgentSession, out: BinaryIO, as_json: bool) -> None:
+    def __init__(self, session: AgentSession, out: BinaryIO, options: Options) -> None:
         self._session = session
         self._bag = session.bag
         self._out = out
-        self._as_json = as_json
+        self._options = options
+        self._as_json = options.as_json
         self._lines = Lines(out)
         self._ended_by = 0  # the signal that ended it
         self._stopping: asyncio.Task[None] | None = None
 
-    async def until_reported(self, prompt: str, ask: RunAsk, home: str | None) -> int:
-        began, again = time.monotonic(), ask.again(home, self._bag.session.name)
+    async def until_reported(self, prompt: str, ask: RunAsk) -> int:
+        began, again = time.monotonic(), ask.again(self._options, self._bag.session.name)
         if self._as_json:
             self._bag.journal.watchers[self._lines.heard] = lambda: False
         else:
@@ -447,7 +516,7 @@ class _Run:
             with contextlib.nullcontext() if self._as_json else drawn_progress(self._session):
                 report = await self._driven(prompt, resume=ask.resume is not None)
         except StoreFault as problem:
-            complain(problem, as_json=self._as_json)
+            print_error(problem, as_json=self._as_json)
             self._say_how_to_go_on(again)
             return FAULT
         self._check_read()
@@ -469,6 +538,8 @@ class _Run:
 
     async def _driven(self, prompt: str, *, resume: bool) -> Report | None:
         """None where a person ended it."""
+        from holdall.agent.loop import run_session
+
         loop = asyncio.get_running_loop()
         work = loop.create_task(run_session(self._session, prompt, resume=resume))
 
@@ -509,16 +580,12 @@ async def _abort(session: AgentSession) -> None:
     await asyncio.gather(session.bag.abort(), *(_abort(child) for child in list(session.children.values())))
 
 
-def _configuration(file: AgentFile, flags: Sequence[str], home: str | None, session: str | None) -> Configuration:
-    found = configuration(home, session, flags=flags, front_matter=file.settings, places=file.sources)
+def _configuration(options: Options, file: AgentFile, flags: Sequence[str]) -> Configuration:
+    found = options.configuration(flags=flags, front_matter=file.settings, places=file.sources)
     if "by_reference" in found.sources:
         return found
     # Here the one who calls tools is also the one who has the handles: passing them on is on unless somebody said no.
     return replace(found, settings=replace(found.settings, by_reference=True))
-
-
-def _family(settings: Settings) -> Family:
-    return Family(settings.max_agents, settings.max_agent_depth)
 
 
 def _prompt(ask: RunAsk) -> str:
@@ -546,12 +613,17 @@ def _read_stdin() -> str:
 def _session(ask: RunAsk, file: AgentFile, found: Configuration) -> str:
     if ask.resume is not None:
         return session_named(found, ask.resume).name
+    import secrets
+
     named = found.sources["session"] != "default"
     return found.session if named else f"{file.name}-{secrets.token_hex(3)}"
 
 
 def _check_conversation(bag: Holdall, ask: RunAsk, prompt: str) -> None:
     """A session holds one conversation: it is begun once, and then goes on."""
+    from holdall.agent.transcript import messages_in
+    from holdall.values.chat import Said
+
     before, name = messages_in(bag.transcript()), one_line(bag.session.name, 100)
     if ask.resume is None and before:
         raise WrongUse(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')

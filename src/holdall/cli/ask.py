@@ -4,6 +4,8 @@ What it would take is said before the first call; where that is more than the se
 answer goes to standard output, everything about it to standard error.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import logging
@@ -12,22 +14,27 @@ import os
 import re
 import sys
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
-from holdall.bag import Holdall
+import typer
+
 from holdall.cli import show as screen
-from holdall.cli.options import FAULT, FOUND_NOTHING, look_bag
+from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command
 from holdall.cli.show import is_terminal
-from holdall.policy.route import Ceiling, Forecast, Route
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
-from holdall.values.chat import Usage
 from holdall.values.errors import HoldallError, NoModel, TooCostly, WrongUse
-from holdall.values.events import Event
-from holdall.values.extraction import Check, Extraction, Mode, Snippet, Spent
-from holdall.values.settings import Settings
-from holdall.values.spans import Span
-from holdall.wire.extraction import coverage, not_searched
+
+if TYPE_CHECKING:
+    from holdall.bag import Holdall
+    from holdall.policy.route import Ceiling, Forecast, Route
+    from holdall.values.events import Event
+    from holdall.values.extraction import Check, Extraction, Mode, Snippet, Spent
+    from holdall.values.settings import Settings
+    from holdall.values.spans import Span
+
+app = typer.Typer(rich_markup_mode=None)
 
 # How an answer looks: the model's words, then each quote with its place and whether it was proved.
 #
@@ -133,6 +140,8 @@ def _quote(snippet: Snippet, lines: Span | None) -> str:
 
 def about(found: Extraction) -> None:
     """On standard error: what was searched, what is wrong with it, what it took."""
+    from holdall.wire.extraction import coverage
+
     for line in _warnings(found):
         screen.about(line)
     parts = [coverage(found)]
@@ -147,6 +156,8 @@ def about(found: Extraction) -> None:
 
 
 def _warnings(found: Extraction) -> list[str]:
+    from holdall.wire.extraction import not_searched
+
     told: list[str] = []
     if found.warning and found.reason != "fallback":  # that one is logged
         told.append(found.warning)
@@ -166,6 +177,8 @@ class Underway:
     """`redraw` is called whenever something has changed."""
 
     def __init__(self) -> None:
+        from holdall.values.extraction import Spent
+
         self.spent = Spent()
         self.done = 0
         self.total = 0  # chunks; 0 where none are read one by one
@@ -174,11 +187,15 @@ class Underway:
 
     def heard(self, event: Event) -> None:
         """An event of the session: only calls of a model count here."""
+        from holdall.values.chat import Usage
+
         if event.kind != "asked":
             return
         data, before = event.data, self.spent
         usage = Usage(int(data["input_tokens"]), int(data["output_tokens"]), cost=data["cost"])
-        self.spent = Spent(before.calls + 1, usage=before.usage + usage, seconds=before.seconds + event.seconds)
+        self.spent = replace(
+            before, calls=before.calls + 1, usage=before.usage + usage, seconds=before.seconds + event.seconds
+        )
         self.redraw()
 
     def read(self, done: int, total: int, found: int) -> None:
@@ -232,6 +249,8 @@ class ExtractAsk(NamedTuple):
 
     def allowed(self, settings: Settings) -> Ceiling:
         """Without asking anybody: what the settings say, and in its place what the command line says."""
+        from holdall.policy.route import Ceiling
+
         return Ceiling(
             calls=settings.extraction_max_calls if self.max_calls is None else self.max_calls,
             tokens=settings.extraction_max_tokens,
@@ -239,16 +258,58 @@ class ExtractAsk(NamedTuple):
         )
 
 
-async def extract(handle: str, ask: ExtractAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    if ask.max_cost is not None and not math.isfinite(ask.max_cost):
-        raise WrongUse(f"--max-cost is {ask.max_cost:g}; it must be a number of dollars.")
-    async with look_bag(home, session) as bag:
+@command(app)
+async def extract(
+    options: Options,
+    handle: Handle,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know, in your own words.")],
+    mode: Annotated[
+        str, typer.Option("--mode", metavar="MODE", help="auto, full-chunked, read-grep or truncate.")
+    ] = "auto",
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="provider:name or gguf:PATH (default: extraction_model)."),
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", metavar="DOLLARS", min=0, help="It must not cost more than this.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option("--max-calls", metavar="N", min=1, help="No more calls of the model than this.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Proceed over the limits of the settings.")] = False,
+) -> int:
+    """Ask a model about an output, and prove what it quotes.
+
+    Prints the answer, then each quote with its byte range in the output and whether it really stands there. A model of
+    a provider needs its key in the environment; gguf:PATH runs a file on this machine and needs none.
+
+    \b
+    full-chunked  every byte is read, chunk by chunk, side by side, and the findings are summed up
+    read-grep     the model searches the output itself, with two tools
+    truncate      no model: the beginning and the end
+    auto          full-chunked for what fits one chunk or has long lines, else read-grep
+
+    What it would take is said before the first call. Where that is more than the settings allow, it asks; where nobody
+    can be asked, it wants --yes. --max-cost and --max-calls hold in any case.
+
+    Exit codes: 0 answered, 1 searched and nothing found, 2 wrong use or too costly, 3 a fault: no answer could be had,
+    or nothing was found and not all could be read.
+
+    \b
+    Example:  holdall extract k3f9 "which account was attacked most?" --model gguf:qwen.gguf --max-calls 50
+    """
+    if max_cost is not None and not math.isfinite(max_cost):
+        raise WrongUse(f"--max-cost is {max_cost:g}; it must be a number of dollars.")
+    ask = ExtractAsk(question, mode, model, max_cost, max_calls, yes)
+    async with options.read_bag() as bag:
         with _logged():
-            found = await _ask(bag, handle, ask, as_json)
+            found = await _ask(options, bag, handle, ask)
     return _code(found)
 
 
-async def _ask(bag: Holdall, handle: str, ask: ExtractAsk, as_json: bool) -> Extraction:
+async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractAsk) -> Extraction:
+    from holdall.policy.route import Ceiling
+
     mode = cast("Mode", ask.mode)  # the bag refuses what is none
     try:
         plan = await bag.forecast(handle, ask.question, mode=mode, model=ask.model)
@@ -257,14 +318,14 @@ async def _ask(bag: Holdall, handle: str, ask: ExtractAsk, as_json: bool) -> Ext
         raise
     told = planned(plan.route, plan.chunks, plan.forecast)
     over = _over(bag, ask, plan.forecast, told)
-    if not over and not as_json:
+    if not over and not options.as_json:
         screen.about(told)
     if over and not await _says_yes(f"{told}. The settings allow {over} for a question. Go on? [y/N] "):
         raise TooCostly(f"nothing was asked. For an answer that takes less, {_LESS}.")
     agreed = ask.yes or over
     ceiling = Ceiling(calls=ask.max_calls, cost=ask.max_cost) if agreed else ask.allowed(bag.settings)
     found = await _watched(bag, handle, ask, ceiling)
-    if as_json:
+    if options.as_json:
         facts = await bag.show(handle)
         screen.as_json(flat(found, facts.handle, ask.question))
     else:
@@ -300,6 +361,8 @@ def _over(bag: Holdall, ask: ExtractAsk, forecast: Forecast, told: str) -> str:
 
     Raises TooCostly where nobody can, and where a bound of the command line would be passed.
     """
+    from holdall.policy.route import Ceiling
+
     if ask.max_cost is not None and forecast.cost is None:
         name = one_line(ask.model or bag.settings.extraction_model, 200)
         raise TooCostly(f"the price of {name} is not known, so --max-cost cannot be kept. Use --max-calls instead.")

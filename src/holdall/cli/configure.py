@@ -1,20 +1,49 @@
 """`holdall config show` and `holdall config path`. Nothing here changes a setting."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdall import config
+import typer
+
 from holdall.cli import show as screen
-from holdall.cli.options import WRONG_USE, complain, configuration
-from holdall.policy.decide import limits_of
+from holdall.cli.options import WRONG_USE, Options, command, print_error
 from holdall.text.escape import one_line
 from holdall.values.errors import WrongUse
-from holdall.values.settings import Settings, ToolPolicy
-from holdall.wire.dialects import dialect_of
 
+if TYPE_CHECKING:
+    from holdall.config import Configuration
+    from holdall.values.settings import Settings
+
+app = typer.Typer(rich_markup_mode=None)
+_config = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(_config, name="config")
 _DEFAULT = "default"
+
+
+@_config.callback()
+def config() -> None:
+    """Show every setting and where its value came from.
+
+    \b
+    The later one of these wins:
+      the default, which for the limits is the dialect's
+      the file that `holdall config path` names
+      the environment, as in HOLDALL_RETENTION=keep
+      the front matter of an agent's file
+      the command line, as in: holdall --set retention=keep put
+
+    \b
+    The file is TOML. What is different for one tool has a table of its own:
+      max_inline_bytes = "100 KiB"
+      [tools.fetch]
+      store = "never"
+
+    On the command line that is: holdall --set tools.fetch.store=never exec -- COMMAND
+    """
 
 
 class Row(NamedTuple):
@@ -23,18 +52,29 @@ class Row(NamedTuple):
     source: str
 
 
-async def show(home: str | None, session: str | None, as_json: bool) -> int:
+@command(_config)
+async def show(options: Options) -> int:
+    """Print every setting, its value, and where it came from.
+
+    A limit that nobody set is the dialect's own. What is different for one tool is listed as tools.TOOL.NAME. With a
+    setting that cannot be, it says what is wrong (exit code 2) and lists the defaults.
+
+    \b
+    Example:  holdall config show --json
+    """
+    from holdall.values.settings import Settings
+
     try:
-        found = configuration(home, session)
+        found = options.configuration()
     except WrongUse as problem:
-        # Whoever wrote a name that does not exist is told to look here for those that do.
-        complain(problem, as_json=as_json)
-        if not as_json:
+        # The error about a name that does not exist sends people here for those that do.
+        print_error(problem, as_json=options.as_json)
+        if not options.as_json:
             _print(_rows(Settings(), {}))
             screen.about("These are the defaults. Nothing runs until what is wrong is mended.")
         return WRONG_USE
     rows = _rows(found.settings, found.sources)
-    if as_json:
+    if options.as_json:
         screen.as_json(_as_json(found, rows))
         return 0
     _print(rows)
@@ -45,10 +85,17 @@ async def show(home: str | None, session: str | None, as_json: bool) -> int:
     return 0
 
 
-async def path(as_json: bool) -> int:
-    """Also where the file cannot be read, or says what cannot be: this is how it is found."""
-    file = config.file_path()
-    if as_json:
+@command(_config, home=None, session=None)
+async def path(options: Options) -> int:
+    """Print the path of the configuration file, whether it is there or not.
+
+    \b
+    Example:  "$EDITOR" "$(holdall config path)"
+    """
+    from holdall.config import file_path
+
+    file = file_path()  # also where the file cannot be read, or says what cannot be: this is how it is found
+    if options.as_json:
         screen.as_json({"path": file, "exists": _exists(file)})
     else:
         print(file)
@@ -61,6 +108,10 @@ def _exists(file: str) -> bool:
 
 def _rows(settings: Settings, sources: Mapping[str, str]) -> list[Row]:
     """Every setting as it is in use: a limit that nobody set is the dialect's."""
+    from holdall.policy.decide import limits_of
+    from holdall.values.settings import Settings, ToolPolicy
+    from holdall.wire.dialects import dialect_of
+
     limits = limits_of(settings, dialect_of(settings).limits)
     by_dialect = {f"max_inline_{unit}": getattr(limits, unit) for unit in ("bytes", "chars", "lines", "tokens")}
     rows: list[Row] = []
@@ -91,7 +142,9 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else one_line(str(value), 200)
 
 
-def _as_json(found: config.Configuration, rows: list[Row]) -> dict[str, Any]:
+def _as_json(found: Configuration, rows: list[Row]) -> dict[str, Any]:
+    from holdall.values.settings import ToolPolicy
+
     tools: dict[str, dict[str, Any]] = {}
     for tool, policy in found.settings.tools.items():
         for one in fields(ToolPolicy):

@@ -4,38 +4,37 @@ Its tools return ten megabytes of log, a JSON export on one line, and a crawl th
 the sums. Nothing is mocked but the model, and `--model` brings a real one. Every figure is measured while it runs.
 """
 
+from __future__ import annotations
+
 import contextlib
-import hashlib
 import json
 import os
-import secrets
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from holdall.agent.functions import function_tool
-from holdall.agent.loop import run_session
-from holdall.agent.session import AgentSession
-from holdall.agent.toolbox import Agent, AgentTool, Report, Toolbox
-from holdall.bag import Holdall
-from holdall.cli import demo_world, show
+import typer
+
+from holdall.cli import show
 from holdall.cli.ask import money
-from holdall.cli.demo_world import Tools, served
-from holdall.cli.options import FAULT, common, configuration
-from holdall.cli.show import progress
-from holdall.llm.naming import model_named
-from holdall.llm.protocol import Model
+from holdall.cli.options import FAULT, Options, command
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, roughly, size
-from holdall.values.answers import Passage
-from holdall.values.chat import Message, Returned, Said, ToolCall
-from holdall.values.events import Event
-from holdall.values.outputs import Facts
-from holdall.values.settings import Settings, ToolPolicy
-from holdall.wire.tool import Ask
+
+if TYPE_CHECKING:
+    from holdall.agent.session import AgentSession
+    from holdall.agent.toolbox import Agent, Report
+    from holdall.bag import Holdall
+    from holdall.cli.demo_world import Tools, Truth
+    from holdall.llm.protocol import Model
+    from holdall.values.answers import Passage
+    from holdall.values.chat import Message, Returned, ToolCall
+    from holdall.values.events import Event
+    from holdall.values.outputs import Facts
+
+app = typer.Typer(rich_markup_mode=None)
 
 # What the demo measures: what a context would have held, and that every byte can be read back in bounded answers.
 
@@ -102,6 +101,10 @@ async def read_back(bag: Holdall, output: Output, tick: Callable[[int], None]) -
 
     It leaves no trace: what is read here was shown to no model.
     """
+    import hashlib
+
+    from holdall.wire.tool import Ask
+
     digest, at = hashlib.sha256(), 0
     while True:
         page = cast("Passage", await bag.fetch(Ask("read", output.handle, {"bytes": f"{at}:"}), bag.bounds()))
@@ -149,12 +152,14 @@ class Story:
             case _:
                 pass
 
-    def everybody(self) -> "list[Story]":
+    def everybody(self) -> list[Story]:
         """This one and all that were started from it."""
         return [self, *(story for child in self.children for story in child.everybody())]
 
     def _tell_new(self) -> None:
         """The turn that is over, all at once: agents run side by side, and their lines must not be mixed."""
+        from holdall.values.chat import Returned
+
         messages = self.session.transcript[self._told :]
         self._told += len(messages)
         if not self._turn:
@@ -166,6 +171,8 @@ class Story:
 
 
 def _lines(message: Message, answers: dict[str, Returned]) -> list[str]:
+    from holdall.values.chat import Said
+
     if not isinstance(message, Said):
         return []
     told = [f"says: {_cut(message.text)}"] if message.text.strip() else []
@@ -207,32 +214,46 @@ _ACCOUNTANT = (
     'whose key `orders` is the table (at="$.orders"). Amounts are in cents; report euros with two decimals.'
 )
 _NO_GOOD_REPORT = 1
-# The crawl takes three seconds: you need not wait for five. The other two tools only read a file, and never go to the
-# background, however busy this machine is.
-_SETTINGS = Settings(
-    slow_after_seconds=1.0,
-    by_reference=True,
-    tools={name: ToolPolicy(never_async=True) for name in ("fetch_log", "export_orders")},
-)
 
 
-async def demo(home: str | None, session: str | None, as_json: bool, model: str | None, *, keep: bool = False) -> int:
+@command(app)
+async def demo(
+    options: Options,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Let a real model do it (default: a scripted one).")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep its session, to look at with holdall view.")] = False,
+) -> int:
+    """Watch an agent from a question to its report, on tools that return too much and take too long.
+
+    It searches a log of ten megabytes, has another agent query a JSON export on one line, and crawls a slow site on
+    this machine meanwhile. Shows what the context would have held without Holdall, and reads every byte back. Nothing
+    is configured, and without --keep or --home nothing stays. Exit code 3 where a byte is not there.
+
+    \b
+    Example:  holdall demo
+              holdall demo --keep && holdall view
+              holdall demo --model gguf:qwen.gguf
+    """
+    import secrets
+    import tempfile
+
     began = time.monotonic()
-    named = keep or home or common.home or os.environ.get("HOLDALL_HOME")
+    named = keep or options.home or os.environ.get("HOLDALL_HOME")
     with tempfile.TemporaryDirectory(prefix="holdall-demo-") as folder:
-        kept_in = configuration(home).home if named else os.path.join(folder, "home")
-        name = session or common.session or f"demo-{secrets.token_hex(3)}"
-        tour = Tour(_Screen(quiet=as_json), Path(folder), kept_in, name, model)
+        kept_in = options.configuration().home if named else os.path.join(folder, "home")
+        name = options.session or f"demo-{secrets.token_hex(3)}"
+        tour = Tour(_Screen(quiet=options.as_json), Path(folder), kept_in, name, model)
         async with tour.shop() as agent:
             async with agent.open_bag(name, "", agent.model) as bag:
                 report = await tour.run(agent, bag)
                 await tour.measure()
             seconds = time.monotonic() - began
             tour.sum_up(report, seconds)
-        if as_json:
+        if options.as_json:
             show.as_json(tour.to_json(report, seconds))
         elif named:
-            at = f" --home {one_line(kept_in, 300)}" if home or common.home else ""
+            at = f" --home {one_line(kept_in, 300)}" if options.home else ""
             show.about(f"kept in session {one_line(name, 100)}. Look at it: holdall view{at}")
         else:
             show.about("nothing of it stays; with --keep its session does, for: holdall view")
@@ -260,15 +281,17 @@ class Tour:
     stories: list[Story] = field(default_factory=list[Story])
     contexts: list[Context] = field(default_factory=list[Context])
     _tools: Tools | None = None
-    _truth: demo_world.Truth | None = None
+    _truth: Truth | None = None
 
     @contextlib.asynccontextmanager
     async def shop(self) -> AsyncGenerator[Agent]:
         """The agent, with its tools and the site that one of them crawls."""
+        from holdall.cli import demo_world
+
         shop = demo_world.made(self.folder)
         models = [self._model(demo_world.finder), self._model(demo_world.accountant)]
-        async with served(shop.pages) as site:
-            tools = Tools(shop, site)
+        async with demo_world.served(shop.pages) as site:
+            tools = demo_world.Tools(shop, site)
             self._tools, self._truth = tools, shop.truth
             accountant = self._agent("accountant", _ACCOUNTANT, models[1], [tools.export_orders])
             try:
@@ -278,6 +301,9 @@ class Tour:
                     await model.close()
 
     async def run(self, agent: Agent, bag: Holdall) -> Report:
+        from holdall.agent.loop import run_session
+        from holdall.agent.session import AgentSession
+
         self.say(f"{show.paint('The question', 'bold')}\n  {QUESTION}")
         session = AgentSession(agent, bag, drive=run_session)
         story = Story(session, self.say)
@@ -294,7 +320,7 @@ class Tour:
             async with agent.open_bag(story.session.bag.session.name, "", agent.model) as bag:
                 self.contexts.append(await context_of(agent.name, bag, agent.model.window))
         total = sum(one.bytes for one in self._outputs)
-        with progress("reading every byte back", total) as tick:
+        with show.progress("reading every byte back", total) as tick:
             done = 0
 
             def told(more: int) -> None:
@@ -338,6 +364,8 @@ class Tour:
         )
 
     def _say_cost(self, report: Report, seconds: float) -> None:
+        from holdall.cli import demo_world
+
         right = self._truth.found_in(report.text) if self._truth is not None else {}
         wrong = [name for name, is_right in right.items() if not is_right]
         verdict = "right" if not wrong else f"not all right: {', '.join(wrong)}"
@@ -372,15 +400,29 @@ class Tour:
         return one.reachable and (returned is None or returned == one.sha256)
 
     def _model(self, scripted: Callable[[], Model]) -> Model:
+        from holdall.llm.naming import model_named
+
         return scripted() if self.model is None else model_named(self.model)
 
     def _agent(
         self, name: str, prompt: str, model: Model, functions: Sequence[Callable[..., Any]], *agents: Agent
     ) -> Agent:
+        from holdall.agent.functions import function_tool
+        from holdall.agent.toolbox import Agent, AgentTool, Toolbox
+        from holdall.bag import Holdall
+        from holdall.values.settings import Settings, ToolPolicy
+
         tools = [function_tool(one) for one in functions]
+        # The crawl takes three seconds: you need not wait for five. The other two tools only read a file, and never go
+        # to the background, however busy this machine is.
+        settings = Settings(
+            slow_after_seconds=1.0,
+            by_reference=True,
+            tools={name: ToolPolicy(never_async=True) for name in ("fetch_log", "export_orders")},
+        )
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
-            return Holdall.open(home=self.home, session=session, parent=parent, settings=_SETTINGS, model=model)
+            return Holdall.open(home=self.home, session=session, parent=parent, settings=settings, model=model)
 
         return Agent(
             name=name, prompt=prompt, model=model, open_bag=open_bag, agents={one.name: one for one in agents},

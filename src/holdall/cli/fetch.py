@@ -1,57 +1,42 @@
-"""The commands that show something of a kept output; one library call each."""
+"""The commands that show something of a kept output: `ls`, `show`, `cat`, `read`, `tail`, `grep`, `slice`, `query`.
+
+One library call each.
+"""
+
+from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdall.bag import Care
+import typer
+
 from holdall.cli import show as screen
-from holdall.cli.options import FOUND_NOTHING, configuration, look_bag
-from holdall.policy.folds import WAYS, Coverage
+from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_handle
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
-from holdall.values.answers import Passage, Table
 from holdall.values.errors import AnchorNotFound, WrongUse
-from holdall.values.outputs import Facts
 
-DEFAULT_WINDOW = 1000  # characters around an anchor
+if TYPE_CHECKING:
+    from holdall.policy.folds import Coverage
+    from holdall.values.answers import Passage
+    from holdall.values.outputs import Facts
 
-
-@dataclass(frozen=True, slots=True)
-class GrepAsk:
-    pattern: str
-    ignore_case: bool
-    literal: bool
-    context: int
-    limit: int
-    count: bool
-    group: bool
-    start: int
+app = typer.Typer(rich_markup_mode=None)
+_WINDOW = 1000  # characters around an anchor
 
 
-class SliceAsk(NamedTuple):
-    start: int | None
-    length: int | None
-    anchor: str | None
-    window: int
-    match_index: int
-
-
-class QueryAsk(NamedTuple):
-    sql: str | None
-    path: str | None
-    at: str | None
-    limit: int | None
-    skip: int
-
-
-async def ls(sessions: bool, home: str | None, session: str | None, as_json: bool) -> int:
+@command(app)
+async def ls(
+    options: Options,
+    sessions: Annotated[bool, typer.Option("--sessions", help="List the sessions instead.")] = False,
+) -> int:
+    """List the outputs that the session has kept, newest last."""
     if sessions:
-        return await _sessions(home, as_json)
-    async with look_bag(home, session) as bag:
+        return await _sessions(options)
+    async with options.read_bag() as bag:
         outputs, unreadable = await bag.outputs(), await bag.unreadable()
-        if as_json:
+        if options.as_json:
             faults = {handle: str(fault) for handle, fault in unreadable.items()}
             listed = [facts.to_json() | {"seen": _seen(facts, bag.journal.coverage(facts.handle))} for facts in outputs]
             screen.as_json({"session": bag.session.name, "outputs": listed, "unreadable": faults})
@@ -62,7 +47,7 @@ async def ls(sessions: bool, home: str | None, session: str | None, as_json: boo
             screen.columns(names, rows, right=(4, 5, 6, 7))
         else:
             screen.about(f'nothing is kept in session "{bag.session.name}" yet: some-command | holdall put')
-        if unreadable and not as_json:
+        if unreadable and not options.as_json:
             screen.about(f"records that cannot be read: {', '.join(unreadable)}; `holdall verify` says why")
         return 0 if outputs else FOUND_NOTHING
 
@@ -92,11 +77,13 @@ def _seen(facts: Facts, coverage: Coverage) -> float | None:
     return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
 
 
-async def _sessions(home: str | None, as_json: bool) -> int:
-    where = configuration(home)
+async def _sessions(options: Options) -> int:
+    from holdall.bag import Care
+
+    where = options.configuration()
     with Care.of(where.home, where.settings) as care:
         found = await care.sessions()
-    if as_json:
+    if options.as_json:
         rows = [
             {"name": one.name, "id": one.id, "created": one.created, "retention": str(one.retention), "outputs": count}
             for one, count in found
@@ -112,16 +99,41 @@ async def _sessions(home: str | None, as_json: bool) -> int:
     return 0
 
 
-async def show(handle: str | None, home: str | None, session: str | None, as_json: bool) -> int:
+@command(app)
+async def show(
+    options: Options,
+    handle: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HANDLE]", help="Handle or call id; with --tree a session.", autocompletion=complete_handle
+        ),
+    ] = None,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Show what an agent did in a session (default: the newest run).")
+    ] = False,
+) -> int:
+    """Show the facts of an output: what it is, where it came from, its hash, and how much a model has seen of it.
+
+    With --tree: what an agent did, turn by turn, with its model calls, tool calls, sub-agents and questions; how long
+    each took, its tokens, its cost, and the handles of what was kept.
+
+    \b
+    Example:  holdall show k3f9
+              holdall show --tree finder-3fa9c1
+    """
+    if tree:
+        from holdall.cli.agents import show_tree
+
+        return await show_tree(options, handle)
     if handle is None:
         raise WrongUse("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
-    async with look_bag(home, session) as bag:
+    async with options.read_bag() as bag:
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
         total = (await bag.find(handle, bytes=":0")).total.bytes if running else facts.measure.bytes
         seen = (await bag.coverage(handle)).to_json(total)
-    if as_json:
+    if options.as_json:
         screen.as_json(flat | {"coverage": seen})
         return 0
     for name, value in flat.items():
@@ -134,6 +146,8 @@ async def show(handle: str | None, home: str | None, session: str | None, as_jso
 
 def _ledger(seen: dict[str, Any]) -> list[tuple[str, str]]:
     """How much of the output a model has been shown, and which bytes a verb or another tool went over."""
+    from holdall.policy.folds import WAYS
+
     rows = [("seen", screen.percent(seen["seen"]) if "shown" in seen else "nothing")]
     rows += [(way, f"bytes {screen.byte_ranges(seen[way])}") for way in WAYS if way in seen]
     return [*rows, ("retrievals", grouped(seen["retrievals"]))]
@@ -147,9 +161,11 @@ def _fact(name: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-async def cat(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
-    async with look_bag(home, session) as bag:
-        if as_json:
+@command(app)
+async def cat(options: Options, handle: Handle) -> int:
+    """Print the exact bytes of an output, all of them, each block checked."""
+    async with options.read_bag() as bag:
+        if options.as_json:
             screen.as_json((await bag.read(handle, bytes=":", bounded=False)).to_json())
             return 0
         last = b""
@@ -160,15 +176,28 @@ async def cat(handle: str, home: str | None, session: str | None, as_json: bool)
         return 0
 
 
+@command(app)
 async def read(
-    handle: str, lines: str | None, bytes: str | None, chars: str | None,
-    home: str | None, session: str | None, as_json: bool,
-) -> int:  # fmt: skip
+    options: Options,
+    handle: Handle,
+    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="From line A to line B, both.")] = None,
+    bytes: Annotated[str | None, typer.Option("--bytes", metavar="A:B", help="From byte A up to byte B.")] = None,
+    chars: Annotated[str | None, typer.Option("--chars", metavar="A:B", help="From char A up to char B.")] = None,
+) -> int:
+    """Read a range of an output; without one, as much of its beginning as one answer holds.
+
+    Lines count from 1 and include both ends, bytes and chars count from 0 and exclude the end. A: goes to the end,
+    :B starts at the beginning, negative numbers count from the end. A range is printed whole, however long it is.
+
+    \b
+    Example:  holdall read k3f9 --lines 2860:2880
+              holdall read k3f9 --bytes=-500:
+    """
     ranged = (lines, bytes, chars) != (None, None, None)
-    async with look_bag(home, session) as bag:
-        if as_json or not ranged:
+    async with options.read_bag() as bag:
+        if options.as_json or not ranged:
             passage = await bag.read(handle, lines=lines, bytes=bytes, chars=chars, bounded=not ranged)
-            return _passage(passage, as_json)
+            return _passage(options, passage)
         found = await bag.find(handle, lines=lines, bytes=bytes, chars=chars)
         last = b""
         if found.bytes.start < found.bytes.end:
@@ -180,12 +209,19 @@ async def read(
         return FOUND_NOTHING if found.past_end else 0
 
 
-async def tail(handle: str, number: int, follow: bool, home: str | None, session: str | None, as_json: bool) -> int:
-    async with look_bag(home, session) as bag:
+@command(app)
+async def tail(
+    options: Options,
+    handle: Handle,
+    number: Annotated[int, typer.Option("-n", "--lines", metavar="N", min=0, help="How many lines.")] = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on while it is being written.")] = False,
+) -> int:
+    """Print the last lines of an output; with -f, what is written to it until it ends."""
+    async with options.read_bag() as bag:
         if not follow:
             passage = await bag.tail(handle, number, bounded=False)
-            return _passage(passage, as_json, empty_is_fine=True)
-        if as_json:
+            return _passage(options, passage, empty_is_fine=True)
+        if options.as_json:
             raise WrongUse("tail -f goes on until the output ends; it has no --json.")
         async for chunk in bag.follow(handle, number):
             screen.content(chunk)
@@ -195,24 +231,44 @@ async def tail(handle: str, number: int, follow: bool, home: str | None, session
         return 0
 
 
-async def slice(handle: str, ask: SliceAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    if ask.anchor is not None and (ask.start, ask.length) != (None, None):
+@command(app)
+async def slice_(
+    options: Options,
+    handle: Handle,
+    start: Annotated[int | None, typer.Option("--start", metavar="N", min=0, help="First character, from 0.")] = None,
+    length: Annotated[int | None, typer.Option("--length", metavar="N", min=0, help="How many characters.")] = None,
+    anchor: Annotated[str | None, typer.Option("--anchor", metavar="TEXT", help="Text to slice around.")] = None,
+    window: Annotated[
+        int, typer.Option("--window", metavar="N", min=0, help="Characters around the anchor.")
+    ] = _WINDOW,
+    match_index: Annotated[
+        int, typer.Option("--match-index", metavar="N", min=0, help="Which occurrence, from 0.")
+    ] = 0,
+) -> int:
+    """Cut a piece out by characters: from a position, or around a text that stands in it.
+
+    \b
+    Example:  holdall slice k3f9 --anchor 'OutOfMemory' --window 400
+    """
+    if anchor is not None and (start, length) != (None, None):
         raise WrongUse("give --start and --length, or --anchor and --window, not both.")
-    if ask.anchor is None and (ask.start, ask.length) == (None, None):
+    if anchor is None and (start, length) == (None, None):
         raise WrongUse("say what to slice: --start and --length, or an --anchor.")
-    if ask.anchor is None and (ask.window, ask.match_index) != (DEFAULT_WINDOW, 0):
+    if anchor is None and (window, match_index) != (_WINDOW, 0):
         raise WrongUse("--window and --match-index go with --anchor.")
-    async with look_bag(home, session) as bag:
+    async with options.read_bag() as bag:
         try:
-            passage = await bag.slice(handle, **ask._asdict(), bounded=False)
+            passage = await bag.slice(
+                handle, start=start, length=length, anchor=anchor, window=window, match_index=match_index, bounded=False
+            )
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise
-        return _passage(passage, as_json, command="slice")
+        return _passage(options, passage, command="slice")
 
 
-def _passage(passage: Passage, as_json: bool, *, command: str = "read", empty_is_fine: bool = False) -> int:
-    if as_json:
+def _passage(options: Options, passage: Passage, *, command: str = "read", empty_is_fine: bool = False) -> int:
+    if options.as_json:
         screen.as_json(passage.to_json())
     else:
         screen.content(passage.data)
@@ -221,38 +277,85 @@ def _passage(passage: Passage, as_json: bool, *, command: str = "read", empty_is
     return FOUND_NOTHING if passage.past_end and not empty_is_fine else 0
 
 
-async def grep(handle: str, ask: GrepAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    if ask.count and ask.group:
+@command(app)
+async def grep(
+    options: Options,
+    handle: Handle,
+    pattern: Annotated[str, typer.Argument(help="Regular expression (no look-around, no back-references).")],
+    ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False,
+    fixed: Annotated[bool, typer.Option("-F", "--fixed", help="The pattern is plain text.")] = False,
+    context: Annotated[
+        int, typer.Option("-C", "--context", metavar="N", min=0, max=1000, help="N lines around each match.")
+    ] = 0,
+    most: Annotated[
+        int, typer.Option("-m", "--max", metavar="N", min=1, max=100_000, help="Show at most N matches or values.")
+    ] = 100,
+    count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many matches there are.")] = False,
+    group: Annotated[
+        bool, typer.Option("--group", help="Print how often each captured value (or each match) occurs.")
+    ] = False,
+    start: Annotated[int, typer.Option("--from", metavar="BYTE", min=0, help="Go on from this byte.")] = 0,
+) -> int:
+    """Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.
+
+    A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
+    matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
+
+    \b
+    Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
+    """
+    if count and group:
         raise WrongUse("--count is one number and --group one for each value: give one of the two.")
-    if ask.start and (ask.count or ask.group):
+    if start and (count or group):
         raise WrongUse("--from is where the shown matches begin; --count and --group are of the whole output.")
-    async with look_bag(home, session) as bag:
+    async with options.read_bag() as bag:
         found = await bag.grep(
-            handle, ask.pattern, ignore_case=ask.ignore_case, literal=ask.literal, context=ask.context,
-            limit=ask.limit, count=ask.count, group=ask.group, start=ask.start, bounded=False,
+            handle, pattern, ignore_case=ignore_case, literal=fixed, context=context,
+            limit=most, count=count, group=group, start=start, bounded=False,
         )  # fmt: skip
-    if as_json:
+    if options.as_json:
         screen.as_json(found.to_json())
-    elif ask.count:
+    elif count:
         print(found.total)
     else:
-        screen.groups(found) if ask.group else screen.matches(found)
-        screen.about(screen.found_in_all(found, ask.start))
-    return 0 if found.total and (found.matches or not ask.start) else FOUND_NOTHING
+        screen.groups(found) if group else screen.matches(found)
+        screen.about(screen.found_in_all(found, start))
+    return 0 if found.total and (found.matches or not start) else FOUND_NOTHING
 
 
-async def query(handle: str, ask: QueryAsk, home: str | None, session: str | None, as_json: bool) -> int:
-    if (ask.sql is None) == (ask.path is None):
+@command(app)
+async def query(
+    options: Options,
+    handle: Handle,
+    sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="One SELECT over the table t.")] = None,
+    path: Annotated[str | None, typer.Option("--path", help="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Path of the array or object that is the table.")] = None,
+    most: Annotated[
+        int | None, typer.Option("-m", "--max", metavar="N", min=1, help="Show at most N rows or values.")
+    ] = None,
+    skip: Annotated[
+        int, typer.Option("--skip", metavar="N", min=0, help="With --path: leave out the first N values.")
+    ] = 0,
+) -> int:
+    """Ask an output by SQL, or by a path into its JSON.
+
+    JSON, NDJSON and CSV are the table t with their own columns; anything else is t(line_no, text). Nested arrays:
+    unnest(items), or --at '$.items'.
+
+    \b
+    Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
+    """
+    from holdall.values.answers import Table
+
+    if (sql is None) == (path is None):
         raise WrongUse("give one SELECT, or --path with a JSONPath or JSON Pointer.")
-    if ask.path is not None and ask.at is not None:
+    if path is not None and at is not None:
         raise WrongUse("--at chooses the table for SQL; with --path write one path.")
-    if ask.path is None and ask.skip:
-        raise WrongUse(f"--skip goes with --path; in SQL write OFFSET {ask.skip}.")
-    async with look_bag(home, session) as bag:
-        found = await bag.query(
-            handle, ask.sql, path=ask.path, at=ask.at, limit=ask.limit, skip=ask.skip, bounded=False
-        )
-    if as_json:
+    if path is None and skip:
+        raise WrongUse(f"--skip goes with --path; in SQL write OFFSET {skip}.")
+    async with options.read_bag() as bag:
+        found = await bag.query(handle, sql, path=path, at=at, limit=most, skip=skip, bounded=False)
+    if options.as_json:
         screen.as_json(found.to_json())
         return 0 if found.total else FOUND_NOTHING
     if isinstance(found, Table):

@@ -1,5 +1,7 @@
 """`put`, `exec`, `wait` and `stop`: keep what comes in, show what a model would see, go on after the shell."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import fcntl
@@ -11,64 +13,97 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from holdall.bag import Holdall
+import typer
+
 from holdall.cli import show
-from holdall.cli.options import FAULT, FOUND_NOTHING, common, complain, look_bag, open_bag
-from holdall.cli.show import progress
+from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command, print_error
 from holdall.cli.streams import NotPrinted, StandardInput, drop_output
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, plural
 from holdall.values.errors import StoreFault, WrongUse
-from holdall.values.outputs import Facts, State
 
-# `put` and `exec`: keep what comes in, show what a model would see.
+if TYPE_CHECKING:
+    from holdall.bag import Holdall
+    from holdall.values.outputs import Facts, State
 
-
+app = typer.Typer(rich_markup_mode=None)
 _PIPE_BYTES = 1024 * 1024
 _PATIENCE = 2.0  # seconds between asking a command to end and ending it
 _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128
 
 
-async def put(tool: str, call_id: str, home: str | None, session: str | None, as_json: bool) -> int:
+Tool = Annotated[str, typer.Option("--tool", help="Name of the tool that made the output.")]
+CallId = Annotated[str, typer.Option("--call-id", help="Id of the call; it works like a handle afterwards.")]
+
+
+@command(app)
+async def put(options: Options, tool: Tool = "", call_id: CallId = "") -> int:
+    """Keep standard input; print what a model would see.
+
+    \b
+    Example:  curl -s https://example.com/big.json | holdall put --tool fetch
+    """
     if sys.stdin.isatty():
         raise WrongUse("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
     stdin = StandardInput("put")
-    async with stdin.ending_with_signals(), open_bag(home, session) as bag:
+    async with stdin.ending_with_signals(), options.open_bag() as bag:
         _refuse_what_is_never_stored(bag, tool)
-        with progress("keeping") as tick:
+        with show.progress("keeping") as tick:
             facts = await bag.keep(stdin, tool=tool, call_id=call_id, progress=tick)
         stdin.release()
-        if stdin.ended_by and not facts.is_whole and not as_json:
+        if stdin.ended_by and not facts.is_whole and not options.as_json:
             show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")
         else:
-            await _tell(bag, facts, as_json)
+            await _tell(options, bag, facts)
         if stdin.ended_by and not facts.is_whole:
             return _BY_SIGNAL + stdin.ended_by
         return FAULT if facts.state == "failed" else 0
 
 
-async def execute(
-    command: list[str],
-    tool: str,
-    call_id: str,
-    home: str | None,
-    session: str | None,
-    as_json: bool,
-    report: Callable[[str], None] | None = None,
+@command(app, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+async def exec_(
+    options: Options,
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The command and its arguments.")],
+    tool: Tool = "",
+    call_id: CallId = "",
+    background: Annotated[
+        bool, typer.Option("--background", "-b", help="Print its handle and return at once; it outlives the shell.")
+    ] = False,
+    report_to: Annotated[int, typer.Option(hidden=True)] = -1,
+) -> int:
+    """Run a command and keep its output; its exit code is ours.
+
+    On a terminal the output is shown as it comes; in a pipe you get what a model would see. Standard output and
+    standard error are kept as they came, in one stream. While it runs, `holdall tail -f HANDLE` follows it,
+    `holdall wait HANDLE` waits for its end or for a pattern, and `holdall stop HANDLE` ends it.
+
+    \b
+    Example:  holdall exec -- make -j2
+              holdall exec --background -- make -j2 world
+    """
+    if report_to >= 0:
+        return await _execute(options, command, tool, call_id, lambda handle: _report(handle, report_to))
+    if background:
+        return await _start_keeper(options, command, tool, call_id)
+    return await _execute(options, command, tool, call_id)
+
+
+async def _execute(
+    options: Options, command: list[str], tool: str, call_id: str, report: Callable[[str], None] | None = None
 ) -> int:
     """Run `command` with one pipe for both its streams, so that they are kept interleaved as they came.
 
-    `report` is told the handle as soon as there is one; then nobody reads our own output.
+    `report` is called with the handle as soon as there is one; then nobody reads our own output.
     """
     name = tool or os.path.basename(command[0])
-    async with open_bag(home, session) as bag:
+    async with options.open_bag() as bag:
         _refuse_what_is_never_stored(bag, name)
         try:
             process = await asyncio.to_thread(_start, command, report is not None)
         except (OSError, ValueError) as problem:
-            return _cannot_start(command[0], problem, as_json)
+            return _cannot_start(options, command[0], problem)
         try:
             writer = await bag.begin(
                 tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid()
@@ -80,7 +115,7 @@ async def execute(
         if report is not None:
             report(writer.handle)
         stopped = _stopping(process, alone=report is not None)
-        live = show.is_terminal(sys.stdout) and not as_json
+        live = show.is_terminal(sys.stdout) and not options.as_json
         if show.is_terminal(sys.stderr):
             show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
         with _ignoring_interrupts():
@@ -92,23 +127,23 @@ async def execute(
         if live:
             show.about(f"{_ended(code)} · kept as {facts.handle} · {size_of(facts)}")
         else:
-            await _tell(bag, facts, as_json)
+            await _tell(options, bag, facts)
         if unprinted is not None:
             raise _kept_all_the_same(unprinted, facts)
         if fault is not None:
-            complain(fault, as_json=as_json)
+            print_error(fault, as_json=options.as_json)
             return FAULT
         return code if code >= 0 else _BY_SIGNAL - code
 
 
-def _start(command: list[str], alone: bool) -> "subprocess.Popen[bytes]":
+def _start(command: list[str], alone: bool) -> subprocess.Popen[bytes]:
     """`alone`: in a group of its own, so that all that it starts can be ended with it."""
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0, start_new_session=alone
     )
 
 
-def _stopping(process: "subprocess.Popen[bytes]", *, alone: bool) -> threading.Event:
+def _stopping(process: subprocess.Popen[bytes], *, alone: bool) -> threading.Event:
     """Whoever asks us to end (SIGTERM) means the command: it is asked too, ended where it does not, and then kept."""
     asked = threading.Event()
 
@@ -130,10 +165,10 @@ def size_of(facts: Facts) -> str:
     return f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
 
 
-async def _tell(bag: Holdall, facts: Facts, as_json: bool) -> None:
+async def _tell(options: Options, bag: Holdall, facts: Facts) -> None:
     """What a model would see, on standard output; the handle for a person on standard error."""
     try:
-        await _show(bag, facts, as_json)
+        await _show(options, bag, facts)
     except NotPrinted as problem:
         raise _kept_all_the_same(problem, facts) from problem
 
@@ -142,11 +177,11 @@ def _kept_all_the_same(problem: NotPrinted, facts: Facts) -> NotPrinted:
     return NotPrinted(f"{problem} The output is kept as {facts.handle}.")
 
 
-async def _show(bag: Holdall, facts: Facts, as_json: bool) -> None:
+async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
     fits = await bag.fits(facts.handle)
     content = str((await bag.shown(facts.handle)).content)
     kept = f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else "")
-    if as_json:
+    if options.as_json:
         show.as_json(
             {
                 "handle": facts.handle,
@@ -184,7 +219,7 @@ def _widen(descriptor: int) -> None:
 
 
 def _copy(
-    process: "subprocess.Popen[bytes]", keep: Any, live: bool
+    process: subprocess.Popen[bytes], keep: Any, live: bool
 ) -> tuple[StoreFault | OSError | None, NotPrinted | None]:
     """All that the command writes, kept and, on a terminal, shown. Neither a store nor a stream that refuses stops it.
 
@@ -230,10 +265,10 @@ def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stoppe
     return facts
 
 
-def _cannot_start(command: str, problem: Exception, as_json: bool) -> int:
+def _cannot_start(options: Options, command: str, problem: Exception) -> int:
     missing = isinstance(problem, FileNotFoundError) and shutil.which(command) is None
     reason = "there is no such command" if missing else (getattr(problem, "strerror", None) or str(problem))
-    complain(WrongUse(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=as_json)
+    print_error(WrongUse(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=options.as_json)
     return _NOT_FOUND if missing else _NOT_EXECUTABLE
 
 
@@ -265,19 +300,15 @@ def _ignoring_interrupts() -> Any:
 _STOP_SECONDS = 10.0
 
 
-async def execute_in_background(
-    command: list[str], tool: str, call_id: str, home: str | None, session: str | None, as_json: bool
-) -> int:
+async def _start_keeper(options: Options, command: list[str], tool: str, call_id: str) -> int:
     """Start a keeper and wait until it has a handle, no longer."""
     reading, writing = os.pipe()
-    options = [
-        *(["--home", home] if home else []), *(["--session", session] if session else []),
-        *(["--tool", tool] if tool else []), *(["--call-id", call_id] if call_id else []),
-        *(["--json"] if as_json else []),
-    ]  # fmt: skip
-    settings = [part for one in common.settings for part in ("--set", one)]
+    given = {"--home": options.home, "--session": options.session, "--tool": tool, "--call-id": call_id}
+    flags = [part for name, value in given.items() if value for part in (name, value)]
+    flags += ["--json"] if options.as_json else []
+    settings = [part for one in options.settings for part in ("--set", one)]
     keeper = subprocess.Popen(  # noqa: ASYNC220 - it is not waited for
-        [sys.executable, "-m", "holdall", *settings, "exec", *options, "--report-to", str(writing), "--", *command],
+        [sys.executable, "-m", "holdall", *settings, "exec", *flags, "--report-to", str(writing), "--", *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(writing,),
         start_new_session=True,
     )  # fmt: skip
@@ -288,40 +319,46 @@ async def execute_in_background(
         _, problem = await asyncio.to_thread(keeper.communicate)
         sys.stderr.write(problem.decode("utf-8", "replace"))
         return keeper.returncode or FAULT
-    keeper.returncode = 0  # it goes on by itself: nobody here waits for it
+    keeper.returncode = 0  # nobody here waits for it
     handle = told.decode("ascii").strip()
-    if as_json:
+    if options.as_json:
         show.as_json({"handle": handle, "state": "running", "keeper": keeper.pid})
     else:
         print(f"{handle} running")
     return 0
 
 
-async def keep_in_background(
-    command: list[str], tool: str, call_id: str, home: str | None, session: str | None, as_json: bool,
-    report_to: int,
-) -> int:  # fmt: skip
-    """The keeper itself. Only what it complains about before it has a handle is read by anybody."""
-
-    def report(handle: str) -> None:
-        os.write(report_to, handle.encode("ascii"))
-        os.close(report_to)
-        # Nobody reads what we would complain about from here on: the facts of the output tell it.
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 2)
-
-    return await execute(command, tool, call_id, home, session, as_json, report)
+def _report(handle: str, report_to: int) -> None:
+    """In the keeper: only what it complains about before it has a handle is read by anybody."""
+    os.write(report_to, handle.encode("ascii"))
+    os.close(report_to)
+    # The facts of the output tell what goes wrong from here on.
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
 
 
+@command(app)
 async def wait(
-    handle: str | None, pattern: str | None, seconds: float | None, home: str | None, session: str | None, as_json: bool
+    options: Options,
+    handle: Annotated[str | None, typer.Argument(help="The output to wait for (default: any that runs).")] = None,
+    pattern: Annotated[str | None, typer.Option("--pattern", "-p", help="Until its output matches this.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--timeout", "-t", metavar="SECONDS", help="No longer than this.")
+    ] = None,
 ) -> int:
-    async with look_bag(home, session) as bag:
+    """Wait until a running command has ended, or until its output holds a pattern.
+
+    Exit code 1 where the time was over first, where it ended without the pattern, or where nothing runs.
+
+    \b
+    Example:  holdall wait b7c4 --pattern 'error:'
+    """
+    async with options.read_bag() as bag:
         running = [one for one in await bag.outputs() if one.state == "running"]
         if handle is None and pattern is not None:
             raise WrongUse("a pattern is waited for in one output: give its handle.")
         if handle is None and not running:
-            if as_json:
+            if options.as_json:
                 show.as_json({"ended": [], "matched": [], "timed_out": False})
             else:
                 show.about("nothing is running")
@@ -334,20 +371,22 @@ async def wait(
         waited = [one.result() for one in done]
         ended = [facts for one in waited for facts in one.ended]
         matched = [one.matched for one in waited if one.matched]
-        if as_json:
+        if options.as_json:
             told = [facts.to_json() for facts in ended]
             show.as_json({"ended": told, "matched": matched, "timed_out": not ended and not matched})
-        for facts in [] if as_json else ended:
+        for facts in [] if options.as_json else ended:
             print(_line(facts))
-        for one in [] if as_json else matched:
+        for one in [] if options.as_json else matched:
             show.about(f"{one}: the pattern is there: holdall grep {one} {json.dumps(pattern)}")
-        if not ended and not matched and not as_json:
+        if not ended and not matched and not options.as_json:
             show.about("still running; the time is over")
         return 0 if (matched or (ended and pattern is None)) else FOUND_NOTHING
 
 
-async def stop(handle: str, home: str | None, session: str | None, as_json: bool) -> int:
-    async with look_bag(home, session) as bag:
+@command(app)
+async def stop(options: Options, handle: Handle) -> int:
+    """End a command that runs in the background; what it has written is kept."""
+    async with options.read_bag() as bag:
         facts = await bag.show(handle)
         if facts.state != "running":
             raise WrongUse(f"output {facts.handle} is not running: it is {facts.state}.")
@@ -362,7 +401,7 @@ async def stop(handle: str, home: str | None, session: str | None, as_json: bool
         if not waited.ended:
             raise StoreFault(f"output {facts.handle} is still running: process {facts.origin.process} does not end.")
         ended = waited.ended[0]
-        if as_json:
+        if options.as_json:
             show.as_json(ended.to_json())
         else:
             print(_line(ended))

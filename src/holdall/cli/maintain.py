@@ -1,40 +1,53 @@
 """The commands that look after the store: gc, verify, stats, doctor."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Generator
-from importlib import metadata
+from typing import TYPE_CHECKING, Annotated
 
-from holdall import __version__
-from holdall.bag import Care, Holdall
+import typer
+
 from holdall.cli import show
-from holdall.cli.options import FAULT, common, configuration, look_bag, session_named
-from holdall.cli.show import progress
+from holdall.cli.options import FAULT, Options, command, session_named
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
 from holdall.values.errors import HoldallError, StoreFault
 
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from holdall.bag import Care
+
+app = typer.Typer(rich_markup_mode=None)
+
 
 @contextlib.contextmanager
-def _care(home: str | None, session: str | None) -> Generator[Care]:
-    """No session is opened for it; one that was named must be there."""
-    found = configuration(home, session)
-    chosen = session_named(found, found.session).folder if session or common.session else None
+def _care(options: Options) -> Generator[Care]:
+    """No session is opened for it; one that was named must exist."""
+    from holdall.bag import Care
+
+    found = options.configuration()
+    chosen = session_named(found, found.session).folder if options.session else None
     with Care.of(found.home, found.settings, session=chosen) as care:
         yield care
 
 
-async def gc(dry_run: bool, home: str | None, session: str | None, as_json: bool) -> int:
-    with _care(home, session) as care:
+@command(app)
+async def gc(
+    options: Options,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> int:
+    """Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone."""
+    with _care(options) as care:
         swept = await care.sweep(dry_run=dry_run)
-    if as_json:
+    if options.as_json:
         show.as_json(
             {
                 "dry_run": swept.dry_run,
@@ -56,12 +69,16 @@ async def gc(dry_run: bool, home: str | None, session: str | None, as_json: bool
     return 0
 
 
-async def verify(home: str | None, session: str | None, as_json: bool) -> int:
-    chosen = session or common.session
-    with _care(home, session) as care, progress("verifying") as tick:
-        verdicts = await care.verify(only_this_session=chosen is not None, progress=tick)
+@command(app)
+async def verify(options: Options) -> int:
+    """Read every kept byte again, compare every hash, and name what is damaged.
+
+    All sessions; with --session only that one. Exit code 3 where something is damaged.
+    """
+    with _care(options) as care, show.progress("verifying") as tick:
+        verdicts = await care.verify(only_this_session=bool(options.session), progress=tick)
     damaged = [verdict for verdict in verdicts if verdict.problem]
-    if as_json:
+    if options.as_json:
         rows = [{"session": v.session, "handle": v.handle, "problem": v.problem} for v in damaged]
         show.as_json({"checked": len(verdicts), "bytes": sum(v.bytes for v in verdicts), "damaged": rows})
     else:
@@ -72,12 +89,13 @@ async def verify(home: str | None, session: str | None, as_json: bool) -> int:
     return FAULT if damaged else 0
 
 
-async def stats(home: str | None, session: str | None, as_json: bool) -> int:
-    chosen = session or common.session
-    with _care(home, session) as care:
-        total = await care.stats(only_this_session=chosen is not None)
-        done = await care.counters(only_this_session=chosen is not None)
-    if as_json:
+@command(app)
+async def stats(options: Options) -> int:
+    """Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. --session: only that one."""
+    with _care(options) as care:
+        total = await care.stats(only_this_session=bool(options.session))
+        done = await care.counters(only_this_session=bool(options.session))
+    if options.as_json:
         names = ("sessions", "outputs", "expired", "bytes", "stored_bytes", "lines", "tokens")
         flat: dict[str, object] = {name: getattr(total, name) for name in names}
         flat |= {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state}
@@ -108,19 +126,25 @@ def _in_brackets(counts: Counter[str]) -> str:
     return f" ({_most_common(counts)})" if counts else ""
 
 
-async def doctor(home: str | None, session: str | None, as_json: bool) -> int:
-    """Each check by itself: one that fails does not hide the others."""
+@command(app)
+async def doctor(options: Options) -> int:
+    """Check that everything Holdall needs is there and works."""
+    from importlib import metadata
+
+    from holdall import __version__
+
+    # Each check by itself: one that fails does not hide the others.
     checks: list[tuple[str, Callable[[], str]]] = [
         ("python", lambda: f"{sys.version.split()[0]}, holdall {__version__}"),
-        ("configuration", lambda: _configuration(home, session)),
-        ("store", lambda: _store(home, session)),
+        ("configuration", lambda: _configuration(options)),
+        ("store", lambda: _store(options)),
         ("ripgrep", _ripgrep),
         ("re2", lambda: metadata.version("google-re2")),
         ("duckdb", lambda: metadata.version("duckdb")),
         ("tokens", _tokens),
     ]
     found = [await asyncio.to_thread(_check, name, check) for name, check in checks]
-    if as_json:
+    if options.as_json:
         rows = [{"name": name, "ok": ok, "detail": detail} for name, ok, detail in found]
         show.as_json({"ok": all(ok for _, ok, _ in found), "checks": rows})
     else:
@@ -131,25 +155,29 @@ async def doctor(home: str | None, session: str | None, as_json: bool) -> int:
 
 
 def _check(name: str, check: Callable[[], str]) -> tuple[str, bool, str]:
+    from importlib import metadata
+
     try:
         return name, True, check()
     except (HoldallError, OSError, metadata.PackageNotFoundError, subprocess.SubprocessError) as problem:
         return name, False, str(problem) or type(problem).__name__
 
 
-def _configuration(home: str | None, session: str | None) -> str:
-    found = configuration(home, session)
+def _configuration(options: Options) -> str:
+    found = options.configuration()
     own = ", ".join(f"{name} from {where}" for name, where in found.sources.items() if where != "default")
     there = "" if os.path.exists(found.file) else " (not there)"
     return f"{found.file}{there}{'; ' + own if own else ''}"
 
 
-def _store(home: str | None, session: str | None) -> str:
+def _store(options: Options) -> str:
     """List the session, then really keep something and read it back, in a store of its own on the same disk."""
-    found = configuration(home, session)
+    from holdall.bag import Holdall
+
+    found = options.configuration()
 
     async def try_it() -> int:
-        async with look_bag(home, session) as bag:
+        async with options.read_bag() as bag:
             kept = len(await bag.outputs())
         with _trial(found.home) as folder:
             async with Holdall.open(home=os.path.join(folder, "home"), settings=found.settings) as bag:
@@ -168,6 +196,8 @@ def _store(home: str | None, session: str | None) -> str:
 @contextlib.contextmanager
 def _trial(home: str) -> Generator[str]:
     """A folder inside of the data folder that goes again; beside it where that is still to be made."""
+    import tempfile
+
     try:
         folder = tempfile.TemporaryDirectory(prefix=".doctor-", dir=_nearest(home))
     except OSError as problem:
@@ -188,6 +218,8 @@ def _nearest(path: str) -> str:
 
 
 def _ripgrep() -> str:
+    from holdall.bag import Care
+
     path = Care.ripgrep()
     if path is None:
         return "not found: grep runs on RE2 instead"
@@ -196,6 +228,8 @@ def _ripgrep() -> str:
 
 
 def _tokens() -> str:
+    from importlib import metadata
+
     try:
         return f"{TOKENS_PACKAGE} {metadata.version(TOKENS_PACKAGE)}: exact counts (o200k)"
     except metadata.PackageNotFoundError:

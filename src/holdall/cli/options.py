@@ -1,35 +1,188 @@
-"""The options that every command has, and how a command is run: open the session, do one thing, tell how it went.
+"""How a command is declared: with the options that all commands have, its errors as one line, and an exit code.
 
 Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store, of something upstream, or of standard output.
 No error of ours ever shows a traceback.
+
+Every command's module is imported to show its help. So what takes long to import (the bag, agents, MCP) is imported
+inside of the functions that use it, here and in all of them.
 """
 
 import difflib
-import functools
 import inspect
-import json
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from holdall.bag.core import store_as_it_is
 from holdall.cli import streams
-from holdall.config import Configuration
-from holdall.text.escape import one_line
-from holdall.values.errors import WrongUse
+from holdall.text.escape import for_people, one_line
+from holdall.values.errors import HoldallError, NothingFound, StoreFault, WrongUse
 from holdall.values.handles import is_uuid
 
-# Sessions as a person names them: by name, by id, by the name of their folder. None is made by looking for one.
+if TYPE_CHECKING:
+    from holdall.bag import Holdall
+    from holdall.config import Configuration
 
-
+FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
 _LISTED = 5
+
+Home = Annotated[str | None, typer.Option("--home", help="Data folder (default: HOLDALL_HOME, or one of your own).")]
+Session = Annotated[
+    str | None, typer.Option("--session", "-s", help="Session by name (default: HOLDALL_SESSION, or 'cli').")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that all commands have. Those after a command's name go before those that precede it."""
+
+    home: str | None = None
+    session: str | None = None
+    as_json: bool = False
+    settings: tuple[str, ...] = ()
+
+    def configuration(
+        self,
+        *,
+        session: str | None = None,
+        flags: Sequence[str] = (),
+        front_matter: Mapping[str, Any] | None = None,
+        places: Mapping[str, str] | None = None,
+    ) -> "Configuration":
+        """What the options, an agent's file, the environment and the configuration file say, for a command.
+
+        `flags` are options of the command that are settings, as `--set` would write them; they go before those.
+
+        A session of the command line does not end with a command: in no dialect do its outputs go when one is over,
+        unless that was asked for.
+        """
+        from holdall import config
+        from holdall.policy.retention import Retention
+
+        found = config.load(
+            home=self.home, session=session or self.session, flags=(*self.settings, *flags),
+            front_matter=front_matter, places=places,
+        )  # fmt: skip
+        if found.settings.retention is None:
+            return replace(found, settings=replace(found.settings, retention=str(Retention())))
+        return found
+
+    def open_bag(self) -> "Holdall":
+        """The session that the options, the environment and the configuration file name; made where there is none."""
+        from holdall.bag import Holdall
+
+        found = self.configuration()
+        return Holdall.open(home=found.home, session=found.session, settings=found.settings)
+
+    def read_bag(self) -> "Holdall":
+        """The same for a command that only reads: it makes no session and no data folder.
+
+        A session that the command line names must exist; the default one is empty until it does.
+        """
+        from holdall.bag import Holdall
+        from holdall.bag.core import nothing_kept
+
+        found = self.configuration()
+        if found.sources["session"] == "--session":
+            known = session_named(found, found.session)
+        else:
+            known = find_session(found, found.session)
+        if known is None:
+            return Holdall.open(session=found.session, settings=found.settings, store=nothing_kept())
+        return Holdall.open(home=found.home, session=known.folder, settings=found.settings)
+
+
+def complete_handle(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For the shell: the handles of the session. Silent on any trouble: a completion must never be in the way."""
+    try:
+        given = [ctx.params, ctx.parent.params if ctx.parent is not None else {}]
+        home, session = (next((one[name] for one in given if one.get(name)), None) for name in ("home", "session"))
+        bag = Options(home, session).read_bag()
+        return [one.handle for one in bag.store.outputs(bag.session) if one.handle.startswith(incomplete)]
+    except Exception:
+        return []
+
+
+Handle = Annotated[
+    str, typer.Argument(metavar="HANDLE", help="Handle or call id of a kept output.", autocompletion=complete_handle)
+]
+
+Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, int]])
+
+
+def command(
+    app: typer.Typer, *, home: Any = Home, session: Any = Session, as_json: Any = Json, **settings: Any
+) -> Callable[[Work], Work]:
+    """Declare a command: a coroutine function of Options and its own arguments that returns an exit code.
+
+    The common options are listed after its own ones. None leaves one out, another annotation replaces it.
+    """
+    common = {"home": (home, None), "session": (session, None), "as_json": (as_json, False)}
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        for name, (annotation, default) in common.items()
+        if annotation is not None
+    ]
+
+    def declare(work: Work) -> Work:
+        context, *own = inspect.signature(work, eval_str=True).parameters.values()
+
+        def run(ctx: typer.Context, **given: Any) -> None:
+            told = {one.name: given.pop(one.name) for one in added}
+            options = replace(ctx.obj, **{name: value for name, value in told.items() if value})
+            raise typer.Exit(_exit_code(work(options, **given), as_json=options.as_json))
+
+        own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+        first = context.replace(name="ctx", annotation=typer.Context)
+        run.__signature__ = inspect.Signature([first, *own, *added])  # type: ignore[attr-defined]
+        run.__doc__ = work.__doc__
+        app.command(work.__name__.rstrip("_"), **settings)(run)
+        return work
+
+    return declare
+
+
+def _exit_code(work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
+    """Run it; an error becomes one line and a code."""
+    import asyncio
+
+    try:
+        code = asyncio.run(work)
+        sys.stdout.flush()
+    except HoldallError as problem:
+        print_error(problem, as_json=as_json)
+        if isinstance(problem, streams.NotPrinted):
+            streams.drop_output()
+        is_fault = isinstance(problem, StoreFault)
+        return FAULT if is_fault else FOUND_NOTHING if isinstance(problem, NothingFound) else WRONG_USE
+    except BrokenPipeError:  # the reader has seen enough
+        streams.drop_output()
+        return 0
+    except OSError as problem:  # the store explains its own; what is left is as plain as the system tells it
+        print_error(problem, as_json=as_json)
+        return FAULT
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def print_error(problem: Exception, *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        print(json.dumps({"error": type(problem).__name__, "message": str(problem)}), file=sys.stderr)
+    else:
+        print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
+
+
+# Sessions as a person names them: by name, by id, by the name of their folder. Looking for one makes none.
 
 
 class Known(NamedTuple):
-    """A session that is there."""
+    """A session that exists."""
 
     name: str
     id: str
@@ -41,19 +194,23 @@ class Known(NamedTuple):
         return f"session-{self.id}"
 
 
-def sessions_at(found: Configuration) -> list[Known]:
+def sessions_at(found: "Configuration") -> list[Known]:
     """All of the store, newest first."""
+    from holdall.bag.core import store_as_it_is
+
     with store_as_it_is(found.home, found.settings) as store:
         return [Known(one.name, one.id, one.parent) for one in store.sessions()] if store is not None else []
 
 
-def find_session(found: Configuration, wanted: str) -> Known | None:
+def find_session(found: "Configuration", wanted: str) -> Known | None:
+    from holdall.bag.core import store_as_it_is
+
     with store_as_it_is(found.home, found.settings) as store:
         info = store.find_session(f"session-{wanted}" if is_uuid(wanted) else wanted) if store is not None else None
         return Known(info.name, info.id, info.parent) if info is not None else None
 
 
-def session_named(found: Configuration, wanted: str) -> Known:
+def session_named(found: "Configuration", wanted: str) -> Known:
     """Raises WrongUse, which names those that it could be."""
     known = find_session(found, wanted)
     if known is not None:
@@ -66,161 +223,3 @@ def session_named(found: Configuration, wanted: str) -> Known:
         f'there is no session "{one_line(wanted, 100)}". The newest are: {listed}. (`holdall ls --sessions` lists all.)'
         f"{hint}"
     )
-
-
-if TYPE_CHECKING:
-    from holdall.bag import Holdall
-    from holdall.config import Configuration
-
-Home = Annotated[str | None, typer.Option("--home", help="Data folder (default: HOLDALL_HOME, or one of your own).")]
-Session = Annotated[
-    str | None, typer.Option("--session", "-s", help="Session by name (default: HOLDALL_SESSION, or 'cli').")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
-
-P = ParamSpec("P")
-
-FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
-
-
-@dataclass(slots=True)
-class Common:
-    """What was given before the name of the command; a command's own options win over these."""
-
-    home: str | None = None
-    session: str | None = None
-    as_json: bool = False
-    settings: tuple[str, ...] = ()
-
-
-common = Common()
-
-
-def complete_handle(incomplete: str) -> list[str]:
-    """For the shell: the handles of the session. Silent on any trouble: a completion must never be in the way."""
-    try:
-        bag = look_bag(None, None)
-        return [one.handle for one in bag.store.outputs(bag.session) if one.handle.startswith(incomplete)]
-    except Exception:
-        return []
-
-
-Handle = Annotated[
-    str, typer.Argument(metavar="HANDLE", help="Handle or call id of a kept output.", autocompletion=complete_handle)
-]
-
-
-def runs(command: Callable[P, Coroutine[Any, Any, int | None]]) -> Callable[P, None]:
-    """A command as a coroutine that returns its exit code; its errors become one line and a code."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        import asyncio
-
-        from holdall.values.errors import HoldallError, NothingFound, StoreFault
-
-        as_json = bool(kwargs.get("as_json")) or common.as_json
-        try:
-            code = asyncio.run(command(*args, **kwargs))
-            sys.stdout.flush()
-        except HoldallError as problem:
-            complain(problem, as_json=as_json)
-            is_fault = isinstance(problem, StoreFault)
-            code = FAULT if is_fault else FOUND_NOTHING if isinstance(problem, NothingFound) else WRONG_USE
-            if isinstance(problem, streams.NotPrinted):
-                streams.drop_output()
-        except BrokenPipeError:  # whoever read us has seen enough
-            streams.drop_output()
-            code = 0
-        except OSError as problem:  # the store explains its own; what is left is as plain as the system tells it
-            complain(problem, as_json=as_json)
-            code = FAULT
-        except KeyboardInterrupt:
-            code = 130
-        raise typer.Exit(code or 0)
-
-    run.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
-    return run
-
-
-def complain(problem: Exception, *, as_json: bool) -> None:
-    from holdall.text.escape import for_people
-
-    if as_json:
-        print(json.dumps({"error": type(problem).__name__, "message": str(problem)}), file=sys.stderr)
-    else:
-        print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
-
-
-def configuration(
-    home: str | None = None,
-    session: str | None = None,
-    *,
-    flags: Sequence[str] = (),
-    front_matter: Mapping[str, Any] | None = None,
-    places: Mapping[str, str] | None = None,
-) -> "Configuration":
-    """What the options, an agent's file, the environment and the configuration file say, for a command.
-
-    `flags` are options of the command that are settings, as `--set` would write them; they go before those.
-
-    A session of the command line does not end with a command: in no dialect do its outputs go when one is over, unless
-    that was asked for.
-    """
-    from holdall import config
-    from holdall.policy.retention import Retention
-
-    found = config.load(
-        home=home or common.home, session=session or common.session, flags=(*common.settings, *flags),
-        front_matter=front_matter, places=places,
-    )  # fmt: skip
-    if found.settings.retention is None:
-        return replace(found, settings=replace(found.settings, retention=str(Retention())))
-    return found
-
-
-def open_bag(home: str | None, session: str | None) -> "Holdall":
-    """The session that the options, the environment and the configuration file name, open."""
-    from holdall.bag import Holdall
-
-    found = configuration(home, session)
-    return Holdall.open(home=found.home, session=found.session, settings=found.settings)
-
-
-def look_bag(home: str | None, session: str | None) -> "Holdall":
-    """The same for a command that only looks: no session is made by looking for one, and no data folder.
-
-    A session that the command line names must be there; one that is only the usual one is empty until it is.
-    """
-    from holdall.bag import Holdall
-    from holdall.bag.core import nothing_kept
-
-    found = configuration(home, session)
-    if found.sources["session"] == "--session":
-        known = session_named(found, found.session)
-    else:
-        known = find_session(found, found.session)
-    if known is None:
-        return Holdall.open(session=found.session, settings=found.settings, store=nothing_kept())
-    return Holdall.open(home=found.home, session=known.folder, settings=found.settings)
-
-
-# The program around the commands.
-
-
-class Program(typer.Typer):
-    """Every command, also those of typer's own (help, completion), with streams that can be counted on."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        streams.prepare()
-        try:
-            try:
-                return super().__call__(*args, **kwargs)
-            finally:
-                sys.stdout.flush()
-        except BrokenPipeError:
-            streams.drop_output()
-        except streams.NotPrinted as problem:
-            streams.drop_output()
-            complain(problem, as_json=common.as_json)
-            sys.exit(FAULT)

@@ -2,40 +2,76 @@
 gateway belongs to the protocol.
 """
 
+from __future__ import annotations
+
 import logging
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, NamedTuple, get_args
 
-from holdall.bag import Holdall
+import typer
+
 from holdall.cli import show as screen
-from holdall.cli.options import FOUND_NOTHING, common, configuration
-from holdall.config import SESSION_VARIABLE
-from holdall.mcp.client.spec import Configured, from_command, load
-from holdall.mcp.gateway.front import House
-from holdall.mcp.gateway.serving import serve_stdio, settings_for
-from holdall.mcp.install.config_text import MODULE
-from holdall.mcp.install.installer import Done, files_of, install, uninstall
+from holdall.cli.options import FOUND_NOTHING, Options, command
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import WrongUse, short
-from holdall.values.settings import Listed
+
+if TYPE_CHECKING:
+    from holdall.bag import Holdall
+    from holdall.mcp.client.spec import Configured
+    from holdall.mcp.gateway.front import House
+    from holdall.mcp.install.installer import Done
+
+app = typer.Typer(rich_markup_mode=None)
 
 # `install` and `uninstall`: a client's servers behind the gateway, and out of it again, told in a line each.
 
 
 _FOLDER = "clients"
 
+Client = Annotated[
+    str | None, typer.Argument(metavar="[CLIENT]", help="claude-code, vscode or cursor; or give --file.")
+]
+File = Annotated[
+    str | None, typer.Option("--file", metavar="FILE", help="A configuration with `mcpServers` or `servers` in it.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")]
 
-def run(
-    client: str | None, file: str | None, home: str | None, *, dry_run: bool, as_json: bool, back: bool = False
-) -> int:
+
+@command(app, session=None)
+async def install(options: Options, client: Client = None, file: File = None, dry_run: DryRun = False) -> int:
+    """Put every MCP server of a client behind the gateway.
+
+    Each server in the client's configuration is started through `holdall gateway`; nothing else in the file is
+    touched, and a copy of it is made first. Restart the client afterwards. `holdall uninstall` takes it back.
+
+    \b
+    Example:  holdall install cursor --dry-run
+              holdall install --file ~/.config/client/mcp.json
+    """
+    return _edit(options, client, file, dry_run=dry_run)
+
+
+@command(app, home=None, session=None)
+async def uninstall(options: Options, client: Client = None, file: File = None, dry_run: DryRun = False) -> int:
+    """Take the gateway out of a client's configuration again.
+
+    The file is restored byte for byte; where the client or you have changed it since, only our part is taken back.
+
+    Example:  holdall uninstall cursor
+    """
+    return _edit(options, client, file, dry_run=dry_run, back=True)
+
+
+def _edit(options: Options, client: str | None, file: str | None, *, dry_run: bool, back: bool = False) -> int:
+    from holdall.mcp.install.installer import files_of, install, uninstall
+
     if (client is None) == (file is None):
         raise WrongUse("name a client (claude-code, vscode, cursor) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
-    folder = os.path.join(configuration(home).home, _FOLDER)
+    folder = os.path.join(options.configuration().home, _FOLDER)
     program, *leading = _program()
     done = [
         uninstall(one, dry_run=dry_run)
@@ -43,7 +79,7 @@ def run(
         else install(one, program, leading=leading, config_folder=folder, dry_run=dry_run)
         for one in files
     ]
-    if as_json:
+    if options.as_json:
         screen.as_json({"files": [_flat(one) for one in done], "dry_run": dry_run})
     else:
         for one in done:
@@ -53,6 +89,8 @@ def run(
 
 def _program() -> list[str]:
     """How a client can start us: many do not have the path of a shell, so it is told whole."""
+    from holdall.mcp.install.config_text import MODULE
+
     beside = os.path.join(os.path.dirname(sys.executable), "holdall")
     for own in (sys.argv[0], beside, shutil.which("holdall") or ""):
         if os.path.basename(own) == "holdall" and os.path.isfile(own) and os.access(own, os.X_OK):
@@ -95,7 +133,6 @@ def _flat(done: Done) -> dict[str, object]:
 
 TOKEN_VARIABLE = "HOLDALL_GATEWAY_TOKEN"  # noqa: S105 - its name
 _LEAST_TOKEN = 16
-_LISTED: tuple[str, ...] = get_args(Listed)
 _LARGEST_FILE = 1024 * 1024
 
 
@@ -109,8 +146,11 @@ class GatewayAsk(NamedTuple):
 
     def flags(self) -> list[str]:
         """Its options that are settings. Raises WrongUse."""
-        if self.tools is not None and self.tools not in _LISTED:
-            raise WrongUse(f"--tools is {short(self.tools)}; it takes {' or '.join(_LISTED)}.")
+        from holdall.values.settings import Listed
+
+        allowed: tuple[str, ...] = get_args(Listed)
+        if self.tools is not None and self.tools not in allowed:
+            raise WrongUse(f"--tools is {short(self.tools)}; it takes {' or '.join(allowed)}.")
         told = ["by_reference=true"] if self.by_reference else []
         return told if self.tools is None else [*told, f"tools_listed={self.tools}"]
 
@@ -122,18 +162,76 @@ class HttpAsk(NamedTuple):
     origins: list[str]
 
 
-async def gateway(ask: GatewayAsk, home: str | None) -> int:
-    house, open_bag = _ready(ask, home)
+@command(app, session=None, as_json=None)
+async def gateway(
+    options: Options,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", help="The MCP server to stand in front of.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="An mcp.json with one server or several.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", "-s", help="Keep outputs under this name across restarts.")
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", metavar="TEXT", help="Tool-name prefix (default with several: {server}__)."),
+    ] = None,
+    by_reference: Annotated[
+        bool, typer.Option("--by-reference", help="Arguments holdall:HANDLE are replaced by the kept output.")
+    ] = False,
+    tools: Annotated[
+        str | None, typer.Option("--tools", metavar="WHEN", help="List our tools always (default) or when-needed.")
+    ] = None,
+    http: Annotated[
+        str | None, typer.Option("--http", metavar="HOST:PORT", help="Serve streamable HTTP instead of stdio.")
+    ] = None,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", metavar="FILE", help="With --http: lines NAME TOKEN, one per client.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="HOST[:PORT]", help="With --http: another Host header.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option("--allow-origin", metavar="URL", help="With --http: an Origin header.")
+    ] = None,
+) -> int:
+    """Stand in front of MCP servers: a result that is too large or too slow is kept, and the client gets a handle.
+
+    In the configuration of an MCP client put `holdall gateway --` before the command of a server. Everything passes as
+    it is; a result that is too large becomes a notice with a handle, and the client's model gets tools to read, search
+    and query it. A call that takes long goes on in the background.
+
+    It speaks MCP on standard input and output, and ends when its client closes them. Warnings go to standard error.
+
+    With --http it listens at HOST:PORT, path /mcp, and wants a token as in "Authorization: Bearer TOKEN": the one in
+    HOLDALL_GATEWAY_TOKEN, those of --tokens, or a new one, which it prints. Who has a token has a session of its own.
+
+    Without --session each start is a session of its own. Outputs are kept for 30 days (the setting retention).
+
+    \b
+    Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
+              holdall gateway --config mcp.json --session work
+    """
+    ask = GatewayAsk(tuple(command or ()), config, session, prefix, by_reference, tools)
+    if http is not None:
+        return await _over_http(options, ask, HttpAsk(http, tokens, allow_host or [], allow_origin or []))
+    if tokens or allow_host or allow_origin:
+        raise WrongUse("--tokens, --allow-host and --allow-origin are for --http.")
+    from holdall.mcp.gateway.serving import serve_stdio
+
+    house, open_bag = _ready(options, ask)
     await serve_stdio(house, open_bag(""))
     return 0
 
 
-async def over_http(ask: GatewayAsk, http: HttpAsk, home: str | None) -> int:
+async def _over_http(options: Options, ask: GatewayAsk, http: HttpAsk) -> int:
     from holdall.mcp.gateway.http_app import Address, address_of, serve_http
 
     host, port = address_of(http.address)
     tokens, told = _tokens(http.tokens)
-    house, open_bag = _ready(ask, home)
+    house, open_bag = _ready(options, ask)
 
     def ready(url: str) -> None:
         screen.about(f"listening on {url}")
@@ -144,18 +242,19 @@ async def over_http(ask: GatewayAsk, http: HttpAsk, home: str | None) -> int:
     return 0
 
 
-def only_with_http() -> WrongUse:
-    return WrongUse("--tokens, --allow-host and --allow-origin are for --http.")
-
-
-def _ready(ask: GatewayAsk, home: str | None) -> tuple[House, Callable[[str], Holdall]]:
+def _ready(options: Options, ask: GatewayAsk) -> tuple[House, Callable[[str], Holdall]]:
     """What to stand in front of, and how the session of a principal is opened."""
+    from holdall.bag import Holdall
+    from holdall.config import SESSION_VARIABLE
+    from holdall.mcp.gateway.front import House
+    from holdall.mcp.gateway.serving import settings_for
+
     servers = _servers(ask)
     _log()
     for warning in servers.warnings:
         logging.getLogger("holdall.gateway").warning("%s", warning)
-    found = configuration(home, ask.session, flags=ask.flags())
-    name = ask.session or common.session or os.environ.get(SESSION_VARIABLE) or ""
+    found = options.configuration(session=ask.session, flags=ask.flags())
+    name = ask.session or options.session or os.environ.get(SESSION_VARIABLE) or ""
     settings = settings_for(found.settings, given=tuple(found.sources))
 
     def open_bag(principal: str) -> Holdall:
@@ -172,6 +271,8 @@ def _tokens(path: str | None) -> tuple[dict[str, str], str]:
     given = os.environ.pop(TOKEN_VARIABLE, "")  # the servers that we start are not to have it
     if given and len(given) < _LEAST_TOKEN:
         raise WrongUse(f"{TOKEN_VARIABLE} is too short: a token has at least {_LEAST_TOKEN} characters.")
+    import secrets
+
     token = given or secrets.token_urlsafe(32)
     return {"": token}, "" if given else token
 
@@ -211,6 +312,8 @@ def _problem(words: list[str], found: Mapping[str, str]) -> str | None:
 
 
 def _servers(ask: GatewayAsk) -> Configured:
+    from holdall.mcp.client.spec import Configured, from_command, load
+
     if bool(ask.command) == (ask.config is not None):
         raise WrongUse("name the servers: either --config FILE, or a command as in: holdall gateway -- npx -y PACKAGE")
     if ask.config is None:

@@ -3,17 +3,21 @@
 Nothing here decides what is shown; it only prints.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
-from holdall.values.answers import Found, Match, Nodes, Passage, Table
+
+if TYPE_CHECKING:
+    from holdall.values.answers import Found, Match, Nodes, Passage, Table
 
 _CODES = {"dim": "2", "bold": "1", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
 

@@ -1,6 +1,5 @@
 """The three standard streams as every command may count on them, whatever the shell has done to them."""
 
-import asyncio
 import contextlib
 import errno
 import io
@@ -9,14 +8,15 @@ import select
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from holdall.values.errors import StoreFault, WrongUse
 
-# The three standard streams as every command may count on them, whatever the shell has done to them.
-#
+if TYPE_CHECKING:
+    import asyncio
+
 # One that is closed is opened on nothing, before anything else opens a file: else the next file would be standard
-# output. Standard output that refuses is told as such, by one error; standard error that refuses has nobody to be told.
+# output. Standard output that refuses is told as such, by one error; errors on standard error are ignored.
 
 
 STDIN, STDOUT, STDERR = 0, 1, 2
@@ -127,6 +127,7 @@ class StandardInput:
         self._stopped = False
         self._left = _LAST_BYTES
         self._taken: list[signal.Signals] = []
+        self._loop: asyncio.AbstractEventLoop
         self.ended_by = 0  # the signal
 
     def fileno(self) -> int:
@@ -173,14 +174,15 @@ class StandardInput:
 
         What is ignored stays ignored.
         """
-        loop = asyncio.get_running_loop()
+        import asyncio  # not for every command, only for those that read standard input
+
+        loop = self._loop = asyncio.get_running_loop()
         self._taken = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
         for number in self._taken:
             loop.add_signal_handler(number, self.stop, number)
         try:
-            await asyncio.sleep(
-                0
-            )  # a Ctrl-C from before this is for all of us, and comes here, where nothing waits yet
+            # A Ctrl-C from before this is for all of us, and comes here, where nothing waits yet.
+            await asyncio.sleep(0)
             yield
         finally:
             self.release()
@@ -190,5 +192,5 @@ class StandardInput:
     def release(self) -> None:
         """The input is over: signals are no longer about it."""
         for number in self._taken:
-            asyncio.get_running_loop().remove_signal_handler(number)
+            self._loop.remove_signal_handler(number)
         self._taken = []

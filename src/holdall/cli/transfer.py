@@ -1,36 +1,61 @@
 """`export` and `import`: one library call each, and what is told about it."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import asdict
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
-from holdall.bag.bundles import export_session, import_bundle
+import typer
+
 from holdall.cli import show
-from holdall.cli.options import configuration
-from holdall.cli.show import progress
+from holdall.cli.options import Options, command
 from holdall.cli.streams import StandardInput
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
-from holdall.values.bundles import Bundle, BundledSession, Exported, Imported, Mask
 from holdall.values.errors import WrongUse
 
+if TYPE_CHECKING:
+    from holdall.values.bundles import Bundle, BundledSession, Exported, Imported, Mask
+
+app = typer.Typer(rich_markup_mode=None)
 _STREAM = "-"
 _MOST_PLACES = 20
 _MOST_SESSIONS = 20
 _READ = 256 * 1024
 
 
-async def export(session: str, output: str, redact: bool, force: bool, home: str | None, as_json: bool) -> int:
+@command(app, session=None)
+async def export(
+    options: Options,
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="Session by name or id.")],
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output.")],
+    redact: Annotated[bool, typer.Option("--redact", help="Mask what looks like a secret, and say where.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE where it exists.")] = False,
+) -> int:
+    """Write a session to one file: its outputs, records, notes, transcript, events and operation tree.
+
+    The sessions of its sub-agents come with it. What the file holds is listed first. It is compressed with zstd, the
+    same bytes each time, and only you can read it; `holdall import FILE` restores it on any machine.
+
+    Without --redact the file holds everything, secrets too. With it, keys, tokens, passwords, private keys and
+    connection strings are masked in all of these, and the file says where.
+
+    \b
+    Example:  holdall export build-42 -o build-42.holdall --redact
+    """
+    from holdall.bag.bundles import export_session
+
     to_stream = output == _STREAM
     if to_stream and show.is_terminal(sys.stdout):
         raise WrongUse("a bundle is not for a terminal: name a file with -o FILE, or send it through a pipe.")
     if not to_stream and output.endswith("/"):
         raise WrongUse(f"{one_line(output, 200)} is a folder; name the file that the bundle is to be written to.")
-    found = configuration(home)
+    found = options.configuration()
     target: str | BinaryIO = sys.stdout.buffer if to_stream else output
-    with _told("exporting", as_json) as (listed, tick):
+    with _told("exporting", options.as_json) as (listed, tick):
         done = await export_session(
             session, target, home=found.home, settings=found.settings, redact=redact, force=force, listed=listed,
             progress=tick,
@@ -38,7 +63,7 @@ async def export(session: str, output: str, redact: bool, force: bool, home: str
     if to_stream:
         sys.stdout.buffer.flush()
     where = "standard output" if to_stream else output
-    if as_json:
+    if options.as_json:
         _print(_exported(done, where), to_stream)
         return 0
     if redact:
@@ -47,16 +72,33 @@ async def export(session: str, output: str, redact: bool, force: bool, home: str
     return 0
 
 
-async def import_(file: str, name: str | None, home: str | None, as_json: bool) -> int:
+@command(app, session=None)
+async def import_(
+    options: Options,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file made by `holdall export`; - is standard input.")],
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Name of the restored session (default: its own).")
+    ] = None,
+) -> int:
+    """Restore what `holdall export` wrote: every handle resolves to the same bytes.
+
+    All or nothing: a file that is damaged, cut short or not what it says is refused, and the store stays as it is. A
+    session that is there already is never touched. What is restored is kept until you remove it.
+
+    \b
+    Example:  holdall import build-42.holdall --as build-42-copy
+    """
+    from holdall.bag.bundles import import_bundle
+
     if file == _STREAM and show.is_terminal(sys.stdin):
         raise WrongUse("nothing is piped in: name the file of the bundle, or send it through a pipe.")
-    found = configuration(home)
+    found = options.configuration()
     async with _source(file) as source:
-        with _told("importing", as_json) as (listed, tick):
+        with _told("importing", options.as_json) as (listed, tick):
             done = await import_bundle(
                 source, name=name, home=found.home, settings=found.settings, listed=listed, progress=tick
             )
-    if as_json:
+    if options.as_json:
         show.as_json(_imported(done))
         return 0
     first, *below = done.names
@@ -86,16 +128,16 @@ class _Reading:
 
 
 @contextlib.contextmanager
-def _told(doing: str, as_json: bool) -> Generator[tuple[Callable[[Bundle], None], Callable[[int], None]]]:
+def _told(doing: str, quiet: bool) -> Generator[tuple[Callable[[Bundle], None], Callable[[int], None]]]:
     """What the bundle holds, as soon as that is known, and then how far it has come."""
     with contextlib.ExitStack() as bar:
         ticks: list[Callable[[int], None]] = []
 
         def listed(bundle: Bundle) -> None:
-            if not as_json:
+            if not quiet:
                 for line in _lines(bundle):
                     show.about(line)
-            tick = bar.enter_context(progress(doing, bundle.stored_bytes))
+            tick = bar.enter_context(show.progress(doing, bundle.stored_bytes))
             ticks.extend([tick] if tick is not None else [])
 
         def tick(done: int) -> None:

@@ -2,23 +2,48 @@
 
 import asyncio
 import logging
-import webbrowser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from holdall.cli import show as screen
-from holdall.cli.options import configuration
+from holdall.cli.options import Options, command
 from holdall.text.escape import for_people
-from holdall.web.server import Ready, serve
+
+if TYPE_CHECKING:
+    from holdall.web.server import Ready
+
+app = typer.Typer(rich_markup_mode=None)
 
 
-async def view(host: str, port: int, home: str | None, *, browser: bool) -> int:
-    found = configuration(home)
+@command(app, session=None, as_json=None)
+async def view(
+    options: Options,
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Listen here (0: any that is free).")] = 0,
+    host: Annotated[str, typer.Option("--host", help="An address of this machine's own.")] = "127.0.0.1",
+    no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address; open no browser.")] = False,
+) -> int:
+    """Look at sessions and outputs in a browser: what an agent did, turn by turn, and every byte that it got.
+
+    Prints an address with a token, which is new with each start: whoever has it can look, and nobody else. It shows
+    everything and changes nothing. Ctrl-C ends it.
+
+    \b
+    Example:  holdall view
+              holdall view --no-open --port 8765
+    """
+    import webbrowser
+
+    from holdall.web.server import serve
+
+    found = options.configuration()
     _log()
     opening: list[asyncio.Task[bool]] = []
 
-    def ready(at: Ready) -> None:
+    def ready(at: "Ready") -> None:
         print(at.address, flush=True)
         screen.about(f"looking at {found.home}; Ctrl-C ends it")
-        if browser:
+        if not no_open:
             opening.append(asyncio.ensure_future(asyncio.to_thread(webbrowser.open, at.once)))
 
     await serve(found.home, host, port, ready, settings=found.settings)
