@@ -221,6 +221,8 @@ def test_shell_completion_knows_the_commands_and_the_handles(holdall: Program) -
     assert {command.split()[0] for command in COMMANDS} <= set(words)
     assert {"show", "path"} <= set(_complete(holdall, "holdall config "))
     assert handle in _complete(holdall, "holdall cat ")
+    for line in (f"holdall --home {holdall.home} cat ", f"holdall cat --home {holdall.home} "):
+        assert handle in _complete(Program(holdall.home.parent / "other"), line)
 
 
 def _complete(holdall: Program, line: str) -> list[str]:
@@ -236,7 +238,10 @@ def test_every_command_teaches_in_its_help(holdall: Program, command: str) -> No
     assert "--json" in ran.text
 
 
-@pytest.mark.parametrize("command", ["", "run", "show", "demo"])
+ONE_OF_EACH_MODULE = ["", "show", "put", "extract", "run", "view", "gateway", "gc", "demo", "export", "config path"]
+
+
+@pytest.mark.parametrize("command", ONE_OF_EACH_MODULE)
 def test_help_imports_nothing_that_it_does_not_need(command: str) -> None:
     words = ["holdall", *command.split(), "--help"]
     program = f"import sys; sys.argv = {words}\ntry:\n import holdall.__main__ as m; m.main()\nexcept SystemExit: pass\nprint(*sys.modules, file=sys.stderr)"

@@ -49,7 +49,7 @@ def commands() -> str:
 def _commands(group: TyperGroup, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     context = typer.Context(group)
     for name in group.list_commands(context):
-        command = group.get_command(context, name)
+        command = group.resolve_command(context, [name])[1]
         if command is None or command.hidden:
             continue
         yield (*before, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import logging
@@ -37,6 +36,8 @@ from holdall.text.numbers import grouped, plural, size
 from holdall.values.errors import NothingFound, StoreFault, WrongUse
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rich.console import RenderableType
 
     from holdall.agent.files import AgentFile
@@ -94,6 +95,8 @@ def _newest_run(found: Configuration) -> Known | None:
 
 async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], depth: int = 0) -> dict[str, Any]:
     """From the log, which a killed run leaves complete; where that is gone, the newest snapshot."""
+    import asyncio
+
     from holdall.bag import Holdall
 
     found = options.configuration()
@@ -538,6 +541,8 @@ class _Run:
 
     async def _driven(self, prompt: str, *, resume: bool) -> Report | None:
         """None where a person ended it."""
+        import asyncio
+
         from holdall.agent.loop import run_session
 
         loop = asyncio.get_running_loop()
@@ -577,6 +582,8 @@ class _Run:
 
 async def _abort(session: AgentSession) -> None:
     """What runs, of this agent and of those that it started, at once."""
+    import asyncio
+
     await asyncio.gather(session.bag.abort(), *(_abort(child) for child in list(session.children.values())))
 
 

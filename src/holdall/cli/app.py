@@ -1,52 +1,86 @@
 """The program: which module has which command, and what may stand before its name.
 
-A command is declared and done in one module, which is imported when that command is named, or when all are listed.
+A command is declared and done in one module, which is imported when that command is called.
 """
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from holdall.cli import streams
 from holdall.cli.options import FAULT, Home, Json, Options, Session, print_error
 
-if TYPE_CHECKING:
-    from typer.core import TyperCommand
-
-_MODULES = {
-    "keep": ("put", "exec", "wait", "stop"),
-    "fetch": ("ls", "show", "cat", "read", "tail", "grep", "slice", "query"),
-    "ask": ("extract",),
-    "agents": ("run",),
-    "viewer": ("view",),
-    "servers": ("gateway", "install", "uninstall"),
-    "maintain": ("gc", "verify", "stats", "doctor"),
-    "demo": ("demo",),
-    "transfer": ("export", "import"),
-    "configure": ("config",),
+# By module: each command with the first sentence of its help, so that listing them imports none of them.
+_COMMANDS = {
+    "keep": {
+        "put": "Keep standard input; print what a model would see.",
+        "exec": "Run a command and keep its output; its exit code is ours.",
+        "wait": "Wait until a running command has ended, or until its output holds a pattern.",
+        "stop": "End a command that runs in the background; what it has written is kept.",
+    },
+    "fetch": {
+        "ls": "List the outputs that the session has kept, newest last.",
+        "show": "Show the facts of an output: what it is, where it came from, its hash, and how much a "
+        "model has seen of it.",
+        "cat": "Print the exact bytes of an output, all of them, each block checked.",
+        "read": "Read a range of an output; without one, as much of its beginning as one answer holds.",
+        "tail": "Print the last lines of an output; with -f, what is written to it until it ends.",
+        "grep": "Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.",
+        "slice": "Cut a piece out by characters: from a position, or around a text that stands in it.",
+        "query": "Ask an output by SQL, or by a path into its JSON.",
+    },
+    "ask": {
+        "extract": "Ask a model about an output, and prove what it quotes.",
+    },
+    "agents": {
+        "run": "Run an agent, a Markdown file with YAML front matter, until it reports.",
+    },
+    "viewer": {
+        "view": "Look at sessions and outputs in a browser: what an agent did, turn by turn, and every "
+        "byte that it got.",
+    },
+    "servers": {
+        "gateway": "Stand in front of MCP servers: a result that is too large or too slow is kept, and the "
+        "client gets a handle.",
+        "install": "Put every MCP server of a client behind the gateway.",
+        "uninstall": "Take the gateway out of a client's configuration again.",
+    },
+    "maintain": {
+        "gc": "Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone.",
+        "verify": "Read every kept byte again, compare every hash, and name what is damaged.",
+        "stats": "Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. "
+        "--session: only that one.",
+        "doctor": "Check that everything Holdall needs is there and works.",
+    },
+    "demo": {
+        "demo": "Watch an agent from a question to its report, on tools that return too much and take too long.",
+    },
+    "transfer": {
+        "export": "Write a session to one file: its outputs, records, notes, transcript, events and operation tree.",
+        "import": "Restore what `holdall export` wrote: every handle resolves to the same bytes.",
+    },
+    "configure": {
+        "config": "Show every setting and where its value came from.",
+    },
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, commands in _COMMANDS.items() for name in commands}
 
 
 class Commands(TyperGroup):
-    """All commands by name; the module of one is imported when it is asked for."""
+    """All commands by name. Each is a sentence until it is called: then its module is imported."""
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # noqa: ARG002 - typer's signature
-        return list(_MODULE_OF)
-
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> "TyperCommand | TyperGroup | None":
-        if cmd_name in _MODULE_OF and cmd_name not in self.commands:
-            module = importlib.import_module(f"holdall.cli.{_MODULE_OF[cmd_name]}")
-            self.commands.update(typer.main.get_group(module.app).commands)
-        return super().get_command(ctx, cmd_name)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for commands in _COMMANDS.values():
+            self.commands |= {name: TyperCommand(name, help=text) for name, text in commands.items()}
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
-        if args and args[0] not in _MODULE_OF:
-            for name in _MODULE_OF:  # typer suggests one of those that are there
-                self.get_command(ctx, name)
+        if module := _MODULE_OF.get(args[0]):
+            group = typer.main.get_group(importlib.import_module(f"holdall.cli.{module}").app)
+            self.commands |= group.commands
         return super().resolve_command(ctx, args)
 
 

@@ -6,7 +6,6 @@ answer goes to standard output, everything about it to standard error.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import math
@@ -342,6 +341,8 @@ def _code(found: Extraction) -> int:
 
 
 async def _watched(bag: Holdall, handle: str, ask: ExtractAsk, ceiling: Ceiling) -> Extraction:
+    import asyncio
+
     work = Underway()
     bag.journal.watchers[work.heard] = lambda: True
     try:
@@ -380,6 +381,8 @@ def _over(bag: Holdall, ask: ExtractAsk, forecast: Forecast, told: str) -> str:
 
 async def _says_yes(question: str) -> bool:
     """Read by the loop, not with input(): that would block it, and the first Ctrl-C with it."""
+    import asyncio
+
     sys.stderr.write(for_people(question))
     sys.stderr.flush()
     loop = asyncio.get_running_loop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import fcntl
 import json
@@ -97,6 +96,8 @@ async def _execute(
 
     `report` is called with the handle as soon as there is one; then nobody reads our own output.
     """
+    import asyncio
+
     name = tool or os.path.basename(command[0])
     async with options.open_bag() as bag:
         _refuse_what_is_never_stored(bag, name)
@@ -145,6 +146,8 @@ def _start(command: list[str], alone: bool) -> subprocess.Popen[bytes]:
 
 def _stopping(process: subprocess.Popen[bytes], *, alone: bool) -> threading.Event:
     """Whoever asks us to end (SIGTERM) means the command: it is asked too, ended where it does not, and then kept."""
+    import asyncio
+
     asked = threading.Event()
 
     def send(number: int) -> None:
@@ -302,6 +305,8 @@ _STOP_SECONDS = 10.0
 
 async def _start_keeper(options: Options, command: list[str], tool: str, call_id: str) -> int:
     """Start a keeper and wait until it has a handle, no longer."""
+    import asyncio
+
     reading, writing = os.pipe()
     given = {"--home": options.home, "--session": options.session, "--tool": tool, "--call-id": call_id}
     flags = [part for name, value in given.items() if value for part in (name, value)]
@@ -353,6 +358,8 @@ async def wait(
     \b
     Example:  holdall wait b7c4 --pattern 'error:'
     """
+    import asyncio
+
     async with options.read_bag() as bag:
         running = [one for one in await bag.outputs() if one.state == "running"]
         if handle is None and pattern is not None:

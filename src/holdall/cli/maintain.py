@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -129,6 +128,7 @@ def _in_brackets(counts: Counter[str]) -> str:
 @command(app)
 async def doctor(options: Options) -> int:
     """Check that everything Holdall needs is there and works."""
+    import asyncio
     from importlib import metadata
 
     from holdall import __version__
@@ -172,6 +172,8 @@ def _configuration(options: Options) -> str:
 
 def _store(options: Options) -> str:
     """List the session, then really keep something and read it back, in a store of its own on the same disk."""
+    import asyncio
+
     from holdall.bag import Holdall
 
     found = options.configuration()

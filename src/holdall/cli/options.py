@@ -3,8 +3,8 @@
 Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store, of something upstream, or of standard output.
 No error of ours ever shows a traceback.
 
-Every command's module is imported to show its help. So what takes long to import (the bag, agents, MCP) is imported
-inside of the functions that use it, here and in all of them.
+The module of a command is imported to show its help. So what takes long to import (asyncio, the bag, agents, MCP) is
+imported inside of the functions that use it, here and in all of them.
 """
 
 import difflib

@@ -1,6 +1,5 @@
 """`view`: the sessions of the store in a browser, until Ctrl-C. The address is all that goes to standard output."""
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +31,7 @@ async def view(
     Example:  holdall view
               holdall view --no-open --port 8765
     """
+    import asyncio
     import webbrowser
 
     from holdall.web.server import serve
