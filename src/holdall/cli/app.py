@@ -75,12 +75,11 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for commands in _COMMANDS.values():
-            self.commands |= {name: TyperCommand(name, help=text) for name, text in commands.items()}
+            self.commands.update({name: TyperCommand(name, help=text) for name, text in commands.items()})
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if module := _MODULE_OF.get(args[0]):
-            group = typer.main.get_group(importlib.import_module(f"holdall.cli.{module}").app)
-            self.commands |= group.commands
+            self.commands.update(typer.main.get_group(importlib.import_module(f"holdall.cli.{module}").app).commands)
         return super().resolve_command(ctx, args)
 
 
