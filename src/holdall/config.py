@@ -9,7 +9,6 @@ import difflib
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from typing import Any, cast
@@ -132,6 +131,8 @@ def _from_file(path: str, *, named: bool) -> Mapping[str, Any]:
         data = os.read(descriptor, _LARGEST_FILE)
     finally:
         os.close(descriptor)
+    import tomllib  # noqa: PLC0415 - most people have no such file
+
     try:
         return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as problem:
