@@ -4,7 +4,6 @@ For outputs that another process writes. Nothing here reads the file, and nothin
 """
 
 import asyncio
-import ctypes
 import os
 import select
 import sys
@@ -68,6 +67,8 @@ class FileWatch:
 
 
 def _inotify(descriptor: int) -> int:
+    import ctypes  # noqa: PLC0415 - few commands wait for what is being written
+
     library = ctypes.CDLL(None, use_errno=True)
     queue = int(library.inotify_init1(_NONBLOCK | _CLOEXEC))
     if queue < 0:
