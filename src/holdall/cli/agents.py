@@ -20,16 +20,7 @@ import typer
 
 from holdall.cli import show as screen
 from holdall.cli.ask import money
-from holdall.cli.options import (
-    FAULT,
-    FOUND_NOTHING,
-    Known,
-    Options,
-    command,
-    print_error,
-    session_named,
-    sessions_at,
-)
+from holdall.cli.options import FAULT, FOUND_NOTHING, Known, Options, command, print_error, session_named, sessions_at
 from holdall.cli.streams import NotPrinted, not_printed
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, size

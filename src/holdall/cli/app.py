@@ -32,12 +32,8 @@ _COMMANDS = {
         "slice": "Cut a piece out by characters: from a position, or around a text that stands in it.",
         "query": "Ask an output by SQL, or by a path into its JSON.",
     },
-    "ask": {
-        "extract": "Ask a model about an output, and prove what it quotes.",
-    },
-    "agents": {
-        "run": "Run an agent, a Markdown file with YAML front matter, until it reports.",
-    },
+    "ask": {"extract": "Ask a model about an output, and prove what it quotes."},
+    "agents": {"run": "Run an agent, a Markdown file with YAML front matter, until it reports."},
     "viewer": {
         "view": "Look at sessions and outputs in a browser: what an agent did, turn by turn, and every "
         "byte that it got.",
@@ -55,16 +51,12 @@ _COMMANDS = {
         "--session: only that one.",
         "doctor": "Check that everything Holdall needs is there and works.",
     },
-    "demo": {
-        "demo": "Watch an agent from a question to its report, on tools that return too much and take too long.",
-    },
+    "demo": {"demo": "Watch an agent from a question to its report, on tools that return too much and take too long."},
     "transfer": {
         "export": "Write a session to one file: its outputs, records, notes, transcript, events and operation tree.",
         "import": "Restore what `holdall export` wrote: every handle resolves to the same bytes.",
     },
-    "configure": {
-        "config": "Show every setting and where its value came from.",
-    },
+    "configure": {"config": "Show every setting and where its value came from."},
 }
 _MODULE_OF = {name: module for module, commands in _COMMANDS.items() for name in commands}
 
