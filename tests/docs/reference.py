@@ -1,6 +1,6 @@
-"""The reference pages, made from the code: every command, every tool of every dialect, every public name.
+"""The reference pages, made from the code: every command, tool, public name and setting.
 
-`python -m tests.docs.reference` writes them anew; a test compares them with what this makes.
+`./dev docs` writes them into docs/reference before it builds the site. They are not committed.
 """
 
 import dataclasses
@@ -17,16 +17,24 @@ from typer.core import TyperGroup
 import holdall
 from holdall.blocking import Holdall as BlockingHoldall
 from holdall.cli.app import app
+from holdall.values.settings import Settings, ToolPolicy, default_of, rule_of
 from holdall.wire.dialects import DIALECTS
 
-DOCS = Path(__file__).parents[2] / "docs"
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 _WIDTH = 100
 _FORWARD = re.compile(r"(: |-> )'([^']+)'")
 _WHERE = re.compile(r"\b(?:holdall|collections|typing)(?:\.\w+)*\.(?=[A-Z])")
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    return {"commands.md": commands, "tools.md": tools, "api.md": api}
+    return {"commands.md": commands, "tools.md": tools, "api.md": api, "settings.md": settings}
+
+
+def write(folder: Path) -> list[Path]:
+    folder.mkdir(exist_ok=True)
+    for name, make in pages().items():
+        (folder / name).write_text(make(), "utf-8")
+    return [folder / name for name in pages()]
 
 
 # Commands
@@ -36,8 +44,8 @@ def commands() -> str:
     lines = [
         "# Commands",
         "",
-        "What `holdall COMMAND --help` prints. Content goes to standard output as it is, everything about it to standard",
-        "error. Exit codes: 0 done, 1 found nothing, 2 wrong use, 3 a fault of the store or of a server.",
+        "The help of each command. Content goes to standard output unchanged, everything else to standard error.",
+        "Exit codes: 0 success, 1 nothing found, 2 usage error, 3 failure of the store, a server or a model.",
         "",
     ]
     root = typing.cast("TyperGroup", typer.main.get_command(app))
@@ -70,14 +78,14 @@ def _help(words: tuple[str, ...]) -> str:
 
 def tools() -> str:
     lines = [
-        "# Tools and their schemas",
+        "# Tools and schemas",
         "",
-        "The tools that a model gets, by [dialect](dialects.md). [For models](for-models.md) is about how to use them.",
+        "The tools that a model gets in each [dialect](../dialects.md). [For models](../for-models.md) says how to use them.",
         "",
     ]
     for dialect in DIALECTS.values():
         lines += [f"## Dialect `{dialect.name}`", ""]
-        lines += [] if dialect.tools else ["It has none: what it shows is all that a model gets.", ""]
+        lines += [] if dialect.tools else ["No tools.", ""]
         for tool in dialect.tools:
             schema = json.dumps(tool.schema, indent=2, ensure_ascii=False)
             lines += [f"### {tool.name}", "", *_quoted(tool.description), "", "```json", schema, "```", ""]
@@ -95,14 +103,14 @@ def api() -> str:
     lines = [
         "# Public names",
         "",
-        "Everything that `from holdall import …` gives. What is not here is not public:",
-        "[stability.md](stability.md) says what that means.",
+        "Everything you can import with `from holdall import …`. All other names are private: see",
+        "[stability](../stability.md).",
         "",
         "## Holdall",
         "",
         *_said(holdall.Holdall),
         "",
-        "`holdall.blocking.Holdall` has the same methods for code without an event loop.",
+        "`holdall.blocking.Holdall` has the same methods for synchronous code.",
         "",
     ]
     for name, member in _methods(holdall.Holdall):
@@ -111,7 +119,7 @@ def api() -> str:
     for name in holdall.__all__:
         if name != "Holdall" and name not in errors:
             lines += [f"## {name}", "", *_about(name, getattr(holdall, name)), ""]
-    lines += ["## Errors", "", "Each says what happened and the way out, and carries its data as attributes.", ""]
+    lines += ["## Errors", "", "Each message says what happened and how to fix it; the data is in attributes.", ""]
     lines += ["| error | is a | when |", "|---|---|---|"]
     for name in errors:
         error = getattr(holdall, name)
@@ -199,11 +207,33 @@ def _first(value: object) -> str:
     return " ".join(line for line in "\n".join(_said(value)).split("\n\n")[0].splitlines()).replace("|", "\\|")
 
 
-def main() -> None:
-    for name, make in pages().items():
-        (DOCS / name).write_text(make(), "utf-8")
-        print(f"docs/{name}")
+# Settings
+
+
+def settings() -> str:
+    lines = ["# All settings", "", "Where values come from: [settings](../settings.md).", ""]
+    lines += [*_settings(Settings), "", "## For one tool", "", *_settings(ToolPolicy), ""]
+    return "\n".join(lines)
+
+
+def _settings(of: type[Settings] | type[ToolPolicy]) -> list[str]:
+    rows = ["| setting | default | meaning | also called |", "|---|---|---|---|"]
+    for one in dataclasses.fields(of):
+        also = ", ".join(f"`{name}`" for name in one.metadata["also"])
+        about = f"{one.metadata['about']}; {rule_of(one).replace('it must be', 'must be')}"
+        rows.append(f"| `{one.name}` | {_default(one)} | {about} | {also} |")
+    return rows
+
+
+def _default(one: "dataclasses.Field[typing.Any]") -> str:
+    default = default_of(one)
+    if default in (None, "", {}):
+        return "–"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"{default:,}" if isinstance(default, int | float) else f"`{default}`"
 
 
 if __name__ == "__main__":
-    main()
+    for path in write(FOLDER):
+        print(path.relative_to(FOLDER.parents[1]))

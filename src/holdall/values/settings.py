@@ -73,7 +73,7 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting with its default and its rule; docs/settings.md lists them, and says where values come from."""
+    """Every setting with its default and its rule. docs/settings.md says where values come from."""
 
     dialect: Dialect = _setting("holdall", "whose limits, texts and tools the model gets")
     max_inline_bytes: int | None = _limit(
