@@ -12,14 +12,14 @@ from bench.answers.tasks import NoTasks, load
 from bench.lab import ROOT
 from bench.report import say
 
-HELP = "what a model has seen of what a question needs, and the tokens that it cost, as in docs/answers.md"
+HELP = "what a model has seen of what a question needs, and the tokens that it cost, as in docs/benchmarks.md"
 TASKS = ROOT.parent / "shared" / "bench"
 
 
 def declare(one: argparse.ArgumentParser) -> None:
     one.add_argument("--tasks", default=str(TASKS), metavar="DIR", help="outputs and questions (../shared/bench)")
     one.add_argument("--out", default=str(ROOT / ".dev" / "bench"), metavar="DIR", help="for the results")
-    one.add_argument("--publish", action="store_true", help="write docs/answers.md, its plot and its figures anew")
+    one.add_argument("--publish", action="store_true", help="write docs/benchmarks.md, its plot and its figures anew")
 
 
 def main(options: argparse.Namespace) -> int:

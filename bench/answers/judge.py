@@ -1,7 +1,7 @@
 """Whether a model has seen what the answer to a question rests on. Here, and only here, the right answer is known.
 
 Seen are evidence bytes that stood word for word in what the model read. What a tool computed over the whole output
-counts too: a count, a group or a query is evidence that no byte range could be. docs/answers.md states the rules.
+counts too: a count, a group or a query is evidence that no byte range could be. docs/benchmarks.md states the rules.
 """
 
 import re

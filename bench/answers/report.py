@@ -54,7 +54,7 @@ def write(outcome: Outcome, folder: Path) -> None:
 def publish(outcome: Outcome, docs: Path) -> None:
     """Into the documentation: the tables between their marks, the plot, the figures."""
     write(outcome, docs / "benchmarks")
-    page = docs / "answers.md"
+    page = docs / "benchmarks.md"
     between = f"{_BEGIN}\n{_markdown(outcome)}\n{_END}"
     after, found = re.subn(f"{_BEGIN}.*?{_END}", lambda _: between, page.read_text("utf-8"), flags=re.DOTALL)
     if found != 1:

@@ -22,7 +22,7 @@ from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.values.errors import HoldallError
 
-HELP = "what a question about an output costs, and what a real model answers, as in docs/extraction-bench.md"
+HELP = "what a question about an output costs, and what a real model answers, as in docs/benchmarks.md"
 KIND = "needle"
 SIZE, WINDOW = 4_000, 2_048  # bytes of a cut, tokens of a small model's window
 _PATIENCE = 60.0  # seconds that a run waits for quiet at most

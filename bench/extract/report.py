@@ -11,7 +11,7 @@ from bench.extract.asking import BUDGET, Asked, Outcome
 from bench.extract.rivals import RIVALS
 from bench.result import Row, shown, shown_gate
 
-PAGE = "extraction-bench.md"
+PAGE = "benchmarks.md"
 WORK, ANSWERS = "extract", "extract-answers"  # the marks in the page, and the names of the files
 _VERIFIED = ("exact", "loose")
 

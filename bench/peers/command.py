@@ -12,7 +12,7 @@ from bench.peers.catalogue import LIBRARIES
 from bench.peers.run import FULL, QUICK, run
 from bench.report import say
 
-HELP = "large results through other libraries and through us, as in docs/peers.md"
+HELP = "large results through other libraries and through us, as in docs/benchmarks.md"
 
 
 def declare(one: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def declare(one: argparse.ArgumentParser) -> None:
     one.add_argument("--only", action="append", choices=list(LIBRARIES), metavar="LIBRARY", help=", ".join(LIBRARIES))
     one.add_argument("--newest", action="store_true", help="not the versions that are named here, but the newest ones")
     one.add_argument("--out", default=str(ROOT / ".dev" / "bench"), metavar="DIR", help="for data and results")
-    one.add_argument("--publish", action="store_true", help="write docs/peers.md anew")
+    one.add_argument("--publish", action="store_true", help="write docs/benchmarks.md anew")
 
 
 def main(options: argparse.Namespace) -> int:

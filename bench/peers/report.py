@@ -47,7 +47,7 @@ def write(outcome: Outcome, folder: Path) -> None:
 
 def publish(outcome: Outcome, docs: Path) -> None:
     """Into the documentation: the tables between their marks, and the figures."""
-    page = docs / "peers.md"
+    page = docs / "benchmarks.md"
     before = page.read_text(encoding="utf-8")
     new = f"{_BEGIN}\n{_markdown(outcome)}\n{_END}"
     after, found = re.subn(f"{_BEGIN}.*?{_END}", lambda _: new, before, flags=re.DOTALL)

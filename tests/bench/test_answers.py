@@ -186,7 +186,7 @@ def test_it_calls_three_times_at_most_and_sees_nothing_but_answers() -> None:
 
 
 def test_the_page_gets_the_tables_and_keeps_its_text(tmp_path: Path) -> None:
-    page = tmp_path / "answers.md"
+    page = tmp_path / "benchmarks.md"
     page.write_text("Before.\n<!-- answers: begin -->\nstale\n<!-- answers: end -->\nAfter.\n", encoding="utf-8")
     seen = [Seen("t", "needle", name, "bytes" if name == SEARCHED else "", 700) for name in STRATEGIES]
     report.publish(Outcome(seen, {"o": 400}, 1.0), tmp_path)
@@ -200,7 +200,7 @@ def test_the_page_gets_the_tables_and_keeps_its_text(tmp_path: Path) -> None:
 
 
 def test_the_page_of_the_repository_has_a_place_for_the_tables() -> None:
-    page = (ROOT / "docs" / "answers.md").read_text("utf-8")
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     assert page.count("<!-- answers: begin -->") == page.count("<!-- answers: end -->") == 1
 
 

@@ -208,7 +208,7 @@ def outcome(*rows: run.Row) -> run.Outcome:
 
 
 def test_the_page_gets_the_tables_and_keeps_its_text(tmp_path: Path) -> None:
-    page = tmp_path / "peers.md"
+    page = tmp_path / "benchmarks.md"
     page.write_text("Before.\n<!-- peers: begin -->\nold\n<!-- peers: end -->\nAfter.\n", encoding="utf-8")
     rows = (
         run.Row("holdall", "plain", "log", FIGURES, JUDGED),
@@ -235,14 +235,14 @@ def test_the_page_gets_the_tables_and_keeps_its_text(tmp_path: Path) -> None:
 
 
 def test_a_page_without_a_place_for_the_tables_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "peers.md").write_text("No marks.\n", encoding="utf-8")
+    (tmp_path / "benchmarks.md").write_text("No marks.\n", encoding="utf-8")
     with pytest.raises(ValueError, match="no place for the table"):
         report.publish(outcome(), tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["peers.md"]
+    assert [file.name for file in tmp_path.iterdir()] == ["benchmarks.md"]
 
 
 def test_the_page_of_the_repository_tells_what_was_measured_and_of_every_library() -> None:
-    page = (ROOT / "docs" / "peers.md").read_text("utf-8")
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     assert page.count("<!-- peers: begin -->") == page.count("<!-- peers: end -->") == 1
     written = json.loads((ROOT / "docs" / "benchmarks" / "peers.json").read_text("utf-8"))
     assert set(written["versions"]) == set(LIBRARIES)
