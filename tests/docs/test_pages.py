@@ -56,3 +56,7 @@ def test_a_page_that_lies_is_caught(tmp_path: Path) -> None:
     liar = Page(page, tmp_path)
     (step,) = liar.steps()
     assert not agrees(step.expected, liar.run(step))
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 180
