@@ -12,6 +12,7 @@ from tests.docs.console import Page, agrees, plain
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_WRITTEN_BY_TOOLS = re.compile(r"<!-- ([\w-]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -60,3 +61,14 @@ def test_a_page_that_lies_is_caught(tmp_path: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 180
+
+
+def test_the_pages_that_people_write_stay_short_in_all() -> None:
+    texts = [page.read_text("utf-8") for page in [*PAGES, ROOT / "CHANGELOG.md"]]
+    words = sum(len(_WRITTEN_BY_TOOLS.sub("", text).split()) for text in texts)
+    assert 10_000 < words <= 18_000
+
+
+def test_what_a_tool_writes_into_a_page_does_not_count_as_written_by_people() -> None:
+    page = "One two.\n<!-- speed: begin -->\nthree four\n<!-- speed: end -->\nfive\n"
+    assert _WRITTEN_BY_TOOLS.sub("", page).split() == ["One", "two.", "five"]
