@@ -72,8 +72,6 @@ async def _search(lab: Lab, bag: Holdall, facts: Facts, search: Search, job: str
 
 def ripgrep(*arguments: str) -> None:
     program = Care.ripgrep()
-    if program is None:
-        raise FileNotFoundError("the floor of grep is ripgrep, and there is none: pip install ripgrep")
     with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, bufsize=0, pipesize=1 << 20) as process:
         if process.stdout is not None:
             while process.stdout.read(1 << 20):

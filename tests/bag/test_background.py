@@ -12,7 +12,10 @@ import pytest
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.run import Writer
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import OutputReader
 from holdall.values.settings import by_name
+from holdall.verbs import grep as grep_module
+from holdall.verbs.grep import Lookout
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
@@ -276,6 +279,46 @@ async def test_a_wait_for_a_pattern_ends_when_it_is_written_even_bit_by_bit(tmp_
         assert (await never).matched == ""
         refused = await bag.call("wait_for_tool_output", {"pattern": "x"})
         assert refused.is_error
+
+
+@requirement("async:wait-pattern")
+async def test_a_tool_that_writes_all_the_time_is_looked_at_now_and_then_and_at_its_end_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: asyncio.Queue[str | None] = asyncio.Queue()
+    loop, looked, written, looks = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event(), list[bool]()
+    look = Lookout.found
+
+    def counted(self: Lookout, reader: OutputReader) -> bool:
+        looks.append(look(self, reader))
+        loop.call_soon_threadsafe(looked.set)
+        return looks[-1]
+
+    def heard() -> None:
+        loop.call_soon_threadsafe(written.set)
+
+    async def build() -> AsyncIterator[str]:
+        while (part := await parts.get()) is not None:
+            yield part
+
+    monkeypatch.setattr(Lookout, "found", counted)
+    monkeypatch.setattr(grep_module, "_GAP", 3600.0)
+    async with fast_clock(tmp_path) as bag:
+        handle = _handle(await bag.run(build, tool="make"))
+        sink = bag.background[handle].sink
+        sink.listeners = (*sink.listeners, heard)
+        parts.put_nowait("begun\n")
+        await written.wait()
+        waiting = asyncio.ensure_future(bag.wait(handle, pattern="done"))
+        await looked.wait()
+        for _ in range(20):
+            written.clear()
+            parts.put_nowait("still at it\n")
+            await written.wait()
+        parts.put_nowait("done\n")
+        parts.put_nowait(None)
+        assert (await waiting).matched == handle
+        assert looks == [False, True]
 
 
 # Slots

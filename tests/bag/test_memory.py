@@ -13,7 +13,6 @@ from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, 
 from holdall.policy.retention import Retention
 from holdall.store.memory import SMALL
 from holdall.values.outputs import Facts, Inline, Kept
-from holdall.verbs.grep import grep
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -52,12 +51,11 @@ def files_in(folder: Path) -> list[Path]:
 
 
 async def look_at(bag: Holdall, handle: str, of: str = TEXT) -> None:
-    """Every way in which a program is given the descriptor of an output: ripgrep, RE2, DuckDB, a mapped file."""
+    """Every way in which a program is given the descriptor of an output: ripgrep, DuckDB, a mapped file."""
     hits = of.count("Oslo")
     assert b"".join([chunk async for chunk in bag.stream(handle)]) == of.encode()
     found = await bag.grep(handle, '"Oslo"')
     assert (found.engine, found.total, found.matches[0].line) == ("ripgrep", hits, 8)
-    assert (await bag.on(handle, lambda reader: grep(reader, '"Oslo"', engine="re2"))).total == hits
     table = await bag.query(handle, "SELECT count(*) FROM t WHERE city = 'Oslo'")
     assert isinstance(table, Table)
     assert table.rows == ((hits,),)

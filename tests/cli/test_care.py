@@ -169,7 +169,7 @@ def test_doctor_checks_everything_and_names_what_is_wrong(holdall: Program) -> N
     ran = holdall("doctor")
     assert ran.code == 0, ran.text
     assert [line.split()[1] for line in ran.text.splitlines()] == [
-        "python", "configuration", "store", "ripgrep", "re2", "duckdb", "tokens",
+        "python", "configuration", "store", "ripgrep", "duckdb", "tokens",
     ]  # fmt: skip
     wrong = holdall("doctor", "--json", env={"HOLDALL_ANSWER_MAX_BYTES": "many"})
     assert wrong.code == 3

@@ -260,7 +260,7 @@ def test_what_settings_and_checks_print(story: Story, tmp_path: Path) -> None:
     assert {key: checks[key] for key in checks if key != "checks"} == {"ok": True}
     assert [(one.keys(), one["name"], one["ok"]) for one in checks["checks"]] == [
         ({"name", "ok", "detail"}, name, True)
-        for name in ("python", "configuration", "store", "ripgrep", "re2", "duckdb", "tokens")
+        for name in ("python", "configuration", "store", "ripgrep", "duckdb", "tokens")
     ]
     story.end("settings")
 

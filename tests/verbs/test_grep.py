@@ -2,14 +2,13 @@
 
 import base64
 import os
-from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.search.engine import LONG_VALUE, MOST_VALUES
+from holdall.search.ripgrep import LONG_VALUE, MOST_VALUES
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Group
 from holdall.values.errors import BadRange, OutputDamaged
@@ -388,12 +387,11 @@ def test_a_file_that_was_cut_off_is_no_smaller_output() -> None:
 
 
 @requirement("async:running-grep")
-@pytest.mark.parametrize("engine", ["ripgrep", "re2"])
-def test_what_was_written_after_the_output_was_opened_is_not_there_yet(engine: Literal["ripgrep", "re2"]) -> None:
+def test_what_was_written_after_the_output_was_opened_is_not_there_yet() -> None:
     data = filled(10_000) + b"half of a hit"
     reader = reader_of(data)
     os.pwrite(reader.fileno(), b" and more\nhit hit\n", len(data))
-    found = grep(reader, "hit$", engine=engine)
+    found = grep(reader, "hit$")
     assert [match.byte for match in found.matches] == [len(data) - 3]
-    assert grep(reader, "hit|00$", count=True, engine=engine).total == 1
-    assert grep(reader, "and more", engine=engine).total == 0
+    assert grep(reader, "hit|00$", count=True).total == 1
+    assert grep(reader, "and more").total == 0

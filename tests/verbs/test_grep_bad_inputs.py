@@ -1,7 +1,6 @@
 """Searches that are meant to hurt: patterns that blow up elsewhere, absurd numbers, a hundred megabytes on one line."""
 
 import threading
-from typing import Literal
 
 import pytest
 
@@ -10,12 +9,8 @@ from holdall.verbs.grep import grep
 from tests.requirements import requirement
 from tests.support import reader_of
 
-Engine = Literal["ripgrep", "re2"]
-both_engines = pytest.mark.parametrize("engine", ["ripgrep", "re2"])
-
 
 @requirement("grep:linear-time")
-@both_engines
 @pytest.mark.parametrize(
     ("pattern", "text", "total"),
     [
@@ -26,19 +21,18 @@ both_engines = pytest.mark.parametrize("engine", ["ripgrep", "re2"])
     ],
 )
 def test_a_pattern_that_is_exponential_elsewhere_is_answered_in_linear_time(
-    engine: Engine, pattern: str, text: str, total: int
+    pattern: str, text: str, total: int
 ) -> None:
     # The limit is far over what a linear search takes and far under what any backtracking one would.
-    assert grep(reader_of(text.encode()), pattern, engine=engine, seconds=20).total == total
+    assert grep(reader_of(text.encode()), pattern, seconds=20).total == total
 
 
 @requirement("grep:linear-time")
-@both_engines
-def test_a_search_runs_beside_other_work_and_holds_no_lock_of_python(engine: Engine) -> None:
+def test_a_search_runs_beside_other_work_and_holds_no_lock_of_python() -> None:
     """GREP-003, GREP-004: other sessions keep being served."""
     seen = threading.Event()
     reader = reader_of(b"ab" * 500_000)
-    worker = threading.Thread(target=lambda: (grep(reader, "(a|ab)+c", engine=engine, count=True), seen.set()))
+    worker = threading.Thread(target=lambda: (grep(reader, "(a|ab)+c", count=True), seen.set()))
     worker.start()
     ticks = 0
     while not seen.wait(0.0005):
@@ -55,16 +49,12 @@ def test_grep_007_a_megabyte_of_alternatives_is_refused_by_its_length() -> None:
 
 
 @requirement("grep:look-around-refused", "grep:back-reference-refused")
-@both_engines
 @pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1"])
-def test_grep_009_look_around_and_back_references_are_refused_alike_by_both_engines(
-    engine: Engine, pattern: str
-) -> None:
+def test_grep_009_look_around_and_back_references_are_refused(pattern: str) -> None:
     with pytest.raises(BadPattern, match=r"not supported .*with --group"):
-        grep(reader_of(b"ab aa"), pattern, engine=engine)
+        grep(reader_of(b"ab aa"), pattern)
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("pattern", "text", "matches"),
     [
@@ -74,35 +64,32 @@ def test_grep_009_look_around_and_back_references_are_refused_alike_by_both_engi
     ],
 )
 def test_grep_011_flags_nul_and_characters_of_four_bytes_mean_what_they_say(
-    engine: Engine, pattern: str, text: str, matches: list[str]
+    pattern: str, text: str, matches: list[str]
 ) -> None:
-    found = grep(reader_of(text.encode()), pattern, engine=engine)
+    found = grep(reader_of(text.encode()), pattern)
     assert [match.match for match in found.matches] == matches
 
 
 @requirement("grep:across-lines")
-@both_engines
-def test_grep_011_a_pattern_with_a_newline_is_refused_and_says_that_lines_are_searched(engine: Engine) -> None:
+def test_grep_011_a_pattern_with_a_newline_is_refused_and_says_that_lines_are_searched() -> None:
     with pytest.raises(BadPattern, match="matched within one line"):
-        grep(reader_of(b"a\nb"), "a\nb", engine=engine)
-    assert grep(reader_of(b"a\nb"), r"a\sb|a[^x]b", engine=engine).total == 0
+        grep(reader_of(b"a\nb"), "a\nb")
+    assert grep(reader_of(b"a\nb"), r"a\sb|a[^x]b").total == 0
 
 
 @requirement("grep:window")
 def test_grep_012_a_match_inside_a_line_of_a_hundred_megabytes_comes_as_a_window() -> None:
     reader = reader_of(b"x" * 50_000_000 + b"NEEDLE" + b"x" * 50_000_000)
-    for engine in ("ripgrep", "re2"):
-        (match,) = grep(reader, "NEEDLE", context=3, engine=engine).matches
-        assert (match.byte, match.end, match.char, match.line) == (50_000_000, 50_000_006, 50_000_000, 1)
-        assert match.text == "x" * 160 + "NEEDLE" + "x" * 160
-        assert (match.before, match.after) == ((), ())
+    (match,) = grep(reader, "NEEDLE", context=3).matches
+    assert (match.byte, match.end, match.char, match.line) == (50_000_000, 50_000_006, 50_000_000, 1)
+    assert match.text == "x" * 160 + "NEEDLE" + "x" * 160
+    assert (match.before, match.after) == ((), ())
 
 
 @requirement("grep:limit")
-@both_engines
-def test_grep_013_a_million_matches_are_capped_counted_and_can_be_continued(engine: Engine) -> None:
+def test_grep_013_a_million_matches_are_capped_counted_and_can_be_continued() -> None:
     reader = reader_of(b"hit\n" * 1_000_000)
-    found = grep(reader, "hit", engine=engine)
+    found = grep(reader, "hit")
     assert (len(found.matches), found.total, found.next) == (100, 1_000_000, 400)
 
 
@@ -122,14 +109,13 @@ def test_grep_015_an_absurd_context_is_refused_with_the_rule(context: object) ->
 
 
 @requirement("grep:ignore-case")
-@both_engines
 @pytest.mark.parametrize(
     ("pattern", "found"),
     [("İ", [("İ", 0)]), ("ß", [("ß", 3), ("ẞ", 6)]), ("\u212a", [("\u212a", 10), ("k", 14), ("K", 16)])],
 )
 def test_grep_017_case_is_folded_one_character_for_one_and_offsets_are_those_of_the_bytes(
-    engine: Engine, pattern: str, found: list[tuple[str, int]]
+    pattern: str, found: list[tuple[str, int]]
 ) -> None:
     reader = reader_of("İ ß ẞ \u212a k K ss i ı\n".encode())
-    answer = grep(reader, pattern, ignore_case=True, engine=engine)
+    answer = grep(reader, pattern, ignore_case=True)
     assert [(match.match, match.byte) for match in answer.matches] == found

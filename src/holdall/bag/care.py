@@ -101,9 +101,9 @@ class Care:
         return [self._session] if self._session is not None else []
 
     @staticmethod
-    def ripgrep() -> str | None:
-        """Where the ripgrep is that `grep` runs on; None where it runs on RE2."""
-        from holdall.search.engine import ripgrep_path  # noqa: PLC0415 - asked by `doctor` alone
+    def ripgrep() -> str:
+        """Where the ripgrep is that `grep` runs on. Where there is none, WorkerFault says what to install."""
+        from holdall.search.ripgrep import ripgrep_path  # noqa: PLC0415 - asked by `doctor` alone
 
         return ripgrep_path()
 

@@ -134,6 +134,8 @@ class Background:
                     if facts.state != "running":
                         return Waited((facts,))
                     await watch.changed()
+                    if lookout is not None:
+                        await asyncio.sleep(lookout.rest)
         except TimeoutError:
             facts = await self._fetch.show(handle)
             age = max(0.0, self._core.journal.now() - facts.created)
@@ -164,6 +166,7 @@ class Background:
                     told = asyncio.ensure_future(written.wait())
                     await asyncio.wait([told, *(one.job.ended for one in running)], return_when=asyncio.FIRST_COMPLETED)
                     told.cancel()
+                    await asyncio.wait([one.job.ended for one in running], timeout=lookout.rest)
         except TimeoutError:
             return ""
         finally:

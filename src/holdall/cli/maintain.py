@@ -139,7 +139,6 @@ async def doctor(options: Options) -> int:
         ("configuration", lambda: _configuration(options)),
         ("store", lambda: _store(options)),
         ("ripgrep", _ripgrep),
-        ("re2", lambda: metadata.version("google-re2")),
         ("duckdb", lambda: metadata.version("duckdb")),
         ("tokens", _tokens),
     ]
@@ -222,10 +221,7 @@ def _nearest(path: str) -> str:
 def _ripgrep() -> str:
     from holdall.bag import Care
 
-    path = Care.ripgrep()
-    if path is None:
-        return "not found: grep runs on RE2 instead"
-    ran = subprocess.run([path, "--version"], capture_output=True, text=True, check=True, timeout=10)
+    ran = subprocess.run([Care.ripgrep(), "--version"], capture_output=True, text=True, check=True, timeout=10)
     return ran.stdout.split("\n", 1)[0]
 
 

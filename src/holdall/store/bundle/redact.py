@@ -35,9 +35,11 @@ def usual_rules() -> Rules:
     try:
         rules: Rules = importlib.import_module("holdall.store.bundle.rules").Rules()
     except ModuleNotFoundError as problem:
-        if problem.name is None or problem.name.partition(".")[0] != "detect_secrets":
+        packages = {"detect_secrets": "detect-secrets", "re2": "google-re2"}
+        package = packages.get((problem.name or "").partition(".")[0])
+        if package is None:
             raise
-        raise MissingExtra("detect-secrets", "redact", "exporting a session without its secrets") from problem
+        raise MissingExtra(package, "redact", "exporting a session without its secrets") from problem
     return rules
 
 

@@ -1,4 +1,4 @@
-"""The two engines give the same answers, and a search leaves nothing behind."""
+"""ripgrep gives the answers of a reference, whatever shortcuts it takes, and a search leaves nothing behind."""
 
 import gc
 import os
@@ -6,28 +6,28 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from importlib.metadata import Distribution, PackagePath
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
-from holdall.search import engine as programs
-from holdall.search.engine import Command, Places, Task
-from holdall.search.re2_program import search
-from holdall.search.translate import Pattern, translate
+from holdall.search import ripgrep as programs
+from holdall.search.pattern import Pattern, read_pattern
+from holdall.search.ripgrep import Command, Places, Want, command_for, first_bytes, output_of, written
 from holdall.store.reader import FileReader
-from holdall.values.errors import BadPattern, WorkerFault, WrongUse
+from holdall.values.errors import BadPattern, WorkerFault
 from holdall.verbs.grep import grep
 from tests.requirements import requirement
+from tests.search.reference import Reference, for_python
 from tests.support import reader_of
 
-Engine = Literal["ripgrep", "re2"]
-
-# ── The same answers ────────────────────────────────────────────────────────────────────────────────────────
+# ── The answers of a reference ────────────────────────────────────────────────────────────────────────────────────────
 
 LITERALS = ["a", "b", "x", "1", " ", "é", "漢", "K", "s", "ab", "abc", "ms", ""]
 SETS = [".", "[ab]", "[^a]", "[a-c1]", "[é漢]", r"\w", r"\d", r"\s", r"\W", r"\D", r"\S", r"\p{Lu}", r"\x00", "(?i:k)"]
@@ -51,15 +51,15 @@ FOREIGN = ["é".encode(), "漢".encode(), "\u212a".encode(), b"\xc3", b"\xed\xa0
 texts = st.lists(st.sampled_from(PLAIN + FOREIGN), min_size=1, max_size=60).map(b"".join)
 
 
-def translated(pattern: str, *, ignore_case: bool) -> Pattern | None:
+def read(pattern: str, *, ignore_case: bool = False) -> Pattern | None:
     try:
-        return translate(pattern, ignore_case=ignore_case)
+        return read_pattern(pattern, ignore_case=ignore_case)
     except BadPattern:
         return None  # a count of a count, or of an edge
 
 
-def printed_by_ripgrep(task: Task) -> bytes:
-    return b"".join(programs.output_of(programs.ripgrep_command(task), seconds=60))
+def printed(pattern: Pattern, want: Want, data: bytes) -> bytes:
+    return b"".join(output_of(command_for(pattern, want, [data]), seconds=60))
 
 
 def offsets_only(output: bytes) -> bytes:
@@ -70,64 +70,67 @@ def offsets_only(output: bytes) -> bytes:
 @requirement("grep:same-answers")
 @settings(max_examples=max(200, settings().max_examples))
 @given(patterns, texts, st.booleans())
-def test_both_engines_print_the_same_for_any_pattern_and_any_bytes(
-    pattern: str, data: bytes, ignore_case: bool
-) -> None:
-    written = translated(pattern, ignore_case=ignore_case)
-    if written is None:
+def test_any_pattern_finds_in_any_bytes_what_the_reference_finds(text: str, data: bytes, ignore_case: bool) -> None:
+    pattern = read(text, ignore_case=ignore_case)
+    if pattern is None:
         return
-    reader = reader_of(data)
-    unit = "lines" if written.can_be_empty else "matches"
-    for want in ("places", "values", "count"):
-        printed = printed_by_ripgrep(Task(written, want, reader.fileno(), len(data), growing=False))
-        expected = b"".join(search(written.re2, data, want, unit, written.captures))
-        if want == "count":
-            assert int(printed or 0) == int(expected)
-        elif want == "places" and unit == "lines":
-            assert offsets_only(printed) == expected
-        else:
-            assert printed == expected
+    reference = Reference(pattern)
+    places = printed(pattern, "places", data)
+    assert (offsets_only(places) if pattern.can_be_empty else places) == reference.places(data)
+    assert printed(pattern, "values", data) == reference.values(data)
+    assert int(printed(pattern, "count", data) or 0) == reference.count(data)
+    assert bool(printed(pattern, "any", data)) == bool(reference.count(data))
 
 
-@requirement("grep:same-answers")
-@settings(max_examples=max(20, settings().max_examples // 4))
-@given(patterns, texts, st.sampled_from([{}, {"group": True}, {"count": True}, {"context": 2, "limit": 3}]))
-def test_the_whole_answer_is_the_same_but_for_the_name_of_the_engine(
-    pattern: str, data: bytes, options: dict[str, Any]
-) -> None:
-    if translated(pattern, ignore_case=False) is None:
-        return
-    reader = reader_of(data)
-    found = [grep(reader, pattern, engine=engine, **options) for engine in ("ripgrep", "re2")]
-    assert [answer.engine for answer in found] == ["ripgrep", "re2"]
-    assert replace(found[0], engine="re2") == found[1]
+# What misleads ripgrep is a literal that also stands inside of another way to match: an alternative, an optional part, a
+# repeated class. These patterns are made of little else, and each is tried on every line that can be written in short.
 
-
-plain_patterns = st.recursive(
-    st.sampled_from(["a", "b", "c", "ab", "bc", "[ab]", "[^a]", ".", r"\w", r"\d", r"\b", "1"]),
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=2, max_size=4).map("".join),
-        st.lists(inner, min_size=2, max_size=3).map(lambda options: f"(?:{'|'.join(options)})"),
-        st.builds("(?:{}){}".format, inner, st.sampled_from(["?", "{2}", "{1,3}", "{0,2}?", "{1,2}"])),
-    ),
-    max_leaves=7,
+_ITEMS = ["a", "b", "x", "ab", "ba", "bb", "xa", ".", "[ab]", "[^a]", r"\w", "(?i:B)"]
+_item = st.sampled_from(_ITEMS)
+_few = st.lists(_item, min_size=1, max_size=3).map("".join)
+_maybe = st.lists(_item, max_size=2).map("".join)
+_literal = st.sampled_from(["a", "b", "ab", "ba", "bb"])
+_class = st.sampled_from([".", "[ab]", "[^a]", r"\w", "a", "[^ab]", "[bx]"])
+_led = st.builds("{}{}".format, _class, _maybe)
+_endless = st.builds("{}{}".format, _class, st.sampled_from(["*", "+", "{2,}", "*?", "+?"]))
+_counts = st.sampled_from(["?", "?", "*", "{0,2}", "{1,3}", "??"])
+_inside = st.one_of(
+    st.builds("{0}{1}{2}|{1}".format, _led, _literal, _maybe),
+    st.builds("{1}|{0}{1}{2}".format, _led, _literal, _maybe),
+    st.builds("{}|{}|{}".format, _led, _literal, _led),
 )
+_misleading = st.one_of(
+    _inside,
+    st.builds("(?:{0}{1}{2}){3}{1}{4}".format, _led, _literal, _maybe, _counts, _maybe),
+    st.builds("(?:{0}{1}){2}{1}".format, _led, _literal, _counts),
+    st.builds("{}(?:{})".format, _endless, _inside),
+    st.builds("{}(?:{}){}".format, _maybe, _inside, _maybe),
+    st.builds("{}{}{}{}".format, _endless, _maybe, _endless, _literal),
+)
+_left_alone = st.one_of(
+    st.builds("{}{}{}".format, _endless, _few, _maybe),
+    st.builds("{}{}{}".format, _few, _few, st.sampled_from(["", "$", r"\b"])),
+    st.lists(_literal, min_size=2, max_size=4).map("|".join),
+)
+EVERY_LINE = [
+    "".join(chars) + ending
+    for length, ending in ((0, ""), (1, ""), (2, ""), (3, "\r"), (4, ""), (5, ""), (6, ""))
+    for chars in product("abx", repeat=length)
+]
 
 
-@requirement("grep:several-in-a-line", "grep:byte-offsets")
-@given(plain_patterns, st.lists(st.text(alphabet="abc1 ", max_size=12), min_size=1, max_size=12))
-def test_matches_are_those_of_pythons_own_re_line_by_line(pattern: str, lines: list[str]) -> None:
-    written = translated(pattern, ignore_case=False)
-    if written is None or written.can_be_empty:
+@requirement("grep:same-answers", "grep:several-in-a-line", "grep:byte-offsets")
+@settings(max_examples=max(300, settings().max_examples))
+@given(st.one_of(_misleading, _misleading, _left_alone), st.sampled_from(["", "", "^", r"\b"]), st.booleans())
+def test_patterns_that_mislead_ripgrep_find_what_pythons_own_re_finds(text: str, edge: str, ignore_case: bool) -> None:
+    pattern = read(f"{edge}(?:{text})" if edge else text, ignore_case=ignore_case)
+    if pattern is None or pattern.can_be_empty:
         return
-    expected: list[tuple[int, int, int]] = []
-    at = 0
-    for number, line in enumerate(lines, start=1):
-        found = re.finditer(pattern, line, re.ASCII)
-        expected += [(number, at + match.start(), at + match.end()) for match in found]
+    matcher, at, expected = for_python(pattern), 0, list[str]()
+    for line in EVERY_LINE:
+        expected += [f"{at + match.start()}:{match[0]}\n" for match in matcher.finditer(line)]
         at += len(line) + 1
-    answer = grep(reader_of("\n".join(lines).encode()), pattern, limit=10_000, max_bytes=None)
-    assert [(match.line, match.byte, match.end) for match in answer.matches] == expected
+    assert printed(pattern, "places", "\n".join(EVERY_LINE).encode()).decode() == "".join(expected)
 
 
 @requirement("grep:same-answers")
@@ -142,64 +145,55 @@ def test_matches_are_those_of_pythons_own_re_line_by_line(pattern: str, lines: l
         (r"(?:[^a]?ba(?:\wx|xab)){1,3}", " bacx", [" bacx"]),
     ],
 )
-def test_where_ripgrep_goes_wrong_by_itself_both_engines_are_right(pattern: str, text: str, matches: list[str]) -> None:
-    for engine in ("ripgrep", "re2"):
-        found = grep(reader_of(text.encode()), pattern, engine=engine)
-        assert [match.match for match in found.matches] == matches
+def test_where_ripgrep_goes_wrong_by_itself_the_answer_is_right(pattern: str, text: str, matches: list[str]) -> None:
+    found = grep(reader_of(text.encode()), pattern)
+    assert [match.match for match in found.matches] == matches
 
 
 @pytest.mark.parametrize(
-    ("pattern", "trusted"),
+    ("pattern", "keeps"),
     [
         ("needle", True),
         ("error|warning|fatal", True),
         ("[0-9]+ ms", True),
-        (r"[0-9]+(?:\.[0-9]+)? ms", True),
-        (r"\d+\.\d+\.\d+\.\d+", True),
+        (r"[0-9]+(?:\.[0-9]+)? ms", False),
+        (r"\d+\.\d+\.\d+\.\d+", False),
         ("status=5[0-9]{2}", True),
         ("[A-Z]{3}-[0-9]{4}", True),
         ("(?i)error|warning", True),
         (r"(?:GET|POST) /.* 500", True),
-        (r"\w+Error: .*timeout", True),
-        (r"\w+\s+error", True),
+        (r"\w+Error: .*timeout", False),
+        (r"\w+\s+error", False),
         (".*error.*", True),
+        (r"\w+Error", True),
+        (r"[a-z]+[0-9]{3}$", True),
+        ("(error|warning): ", True),
         ("e.x|ex", False),
         (".bb|b", False),
         ("(?:xab){0,2}bb", False),
         ("[ab]*(?:ba1|b)", False),
     ],
 )
-def test_ripgrep_keeps_its_shortcuts_where_they_are_known_to_be_right(pattern: str, trusted: bool) -> None:
-    assert translate(pattern).ripgrep.endswith(r"|\z.)") is not trusted
+def test_ripgrep_keeps_its_shortcuts_only_where_they_are_known_to_be_right(pattern: str, keeps: bool) -> None:
+    assert written(read_pattern(pattern)).endswith(r"|\z.)") is not keeps
 
 
-# ── Choosing ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Finding the program ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@requirement("grep:without-ripgrep")
-def test_without_ripgrep_the_search_runs_on_re2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "ripgrep_path", lambda: None)
-    found = grep(reader_of(b"one\ntwo\n"), "two")
-    assert (found.engine, found.total, found.matches[0].line) == ("re2", 1, 2)
+def installed_files_of(info: Path) -> Callable[[str], list[PackagePath] | None]:
+    def files(name: str) -> list[PackagePath] | None:
+        assert name == "ripgrep"
+        return Distribution.at(info).files
 
-
-def test_without_any_engine_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "ripgrep_path", lambda: None)
-    with pytest.raises(WorkerFault, match=r"needs ripgrep, .* Install it with: pip install ripgrep$"):
-        grep(reader_of(b"a"), "a", engine="ripgrep")
-    monkeypatch.setattr(programs, "installed", lambda: False)
-    with pytest.raises(WorkerFault, match="needs ripgrep or google-re2"):
-        grep(reader_of(b"a"), "a")
-    with pytest.raises(WorkerFault, match="pip install google-re2"):
-        grep(reader_of(b"a"), "a", engine="re2")
-    with pytest.raises(WrongUse, match="known are auto, ripgrep and re2"):
-        grep(reader_of(b"a"), "a", engine="grep")  # pyright: ignore[reportArgumentType]
+    return files
 
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A folder on the PATH that may hold an rg, and none beside Python."""
+    """A folder on the PATH that may hold an rg, and none that was installed."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
+    monkeypatch.setattr(programs.metadata, "files", installed_files_of(tmp_path / "nowhere"))
     monkeypatch.setenv("PATH", str(tmp_path))
     programs.ripgrep_path.cache_clear()
     yield tmp_path
@@ -213,11 +207,34 @@ def test_a_ripgrep_on_the_path_is_used_only_where_its_answers_are_known(
     program = elsewhere / "rg"
     program.write_text(f"#!/bin/sh\necho ripgrep {version}\n")
     program.chmod(0o755)
-    assert programs.ripgrep_path() == (str(program) if used else None)
+    if used:
+        assert programs.ripgrep_path() == str(program)
+        return
+    with pytest.raises(WorkerFault, match="needs ripgrep 14"):
+        programs.ripgrep_path()
 
 
-def test_where_no_ripgrep_is_there_none_is_found(elsewhere: Path) -> None:
-    assert programs.ripgrep_path() is None
+@requirement("grep:without-ripgrep")
+@pytest.mark.usefixtures("elsewhere")
+def test_without_ripgrep_the_error_says_what_to_install() -> None:
+    with pytest.raises(WorkerFault) as missing:
+        grep(reader_of(b"a"), "a")
+    assert str(missing.value) == snapshot(
+        "grep needs ripgrep 14, and it is not there. Install it with: pip install 'ripgrep<15'"
+    )
+
+
+def test_a_ripgrep_that_pip_put_elsewhere_is_found(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `pip install --user` or `--target`: the folder is neither beside Python nor on the PATH."""
+    info = elsewhere / "lib" / "ripgrep-14.1.0.dist-info"
+    program = elsewhere / "lib" / "bin" / "rg"
+    for folder in (info, program.parent):
+        folder.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ripgrep\nVersion: 14.1.0\n")
+    (info / "RECORD").write_text("bin/rg,,\n")
+    program.touch(0o755)
+    monkeypatch.setattr(programs.metadata, "files", installed_files_of(info))
+    assert programs.ripgrep_path() == str(program)
 
 
 def test_neither_a_configuration_nor_the_environment_changes_an_answer(
@@ -263,22 +280,18 @@ def reader() -> FileReader:
 
 @pytest.fixture
 def started(reader: FileReader, monkeypatch: pytest.MonkeyPatch) -> Started:
-    programs.choose("auto")  # looks for ripgrep once
+    programs.ripgrep_path()  # is looked for once
     return Started(monkeypatch)
 
 
-@pytest.mark.parametrize("engine", ["ripgrep", "re2"])
-def test_after_an_answer_no_process_and_no_pipe_is_left(reader: FileReader, started: Started, engine: Engine) -> None:
-    assert grep(reader, "hit", engine=engine).total == 50_000
+def test_after_an_answer_no_process_and_no_pipe_is_left(reader: FileReader, started: Started) -> None:
+    assert grep(reader, "hit").total == 50_000
     assert started.are_gone()
 
 
-@pytest.mark.parametrize("engine", ["ripgrep", "re2"])
-def test_a_search_over_its_time_is_killed_and_says_what_to_do(
-    reader: FileReader, started: Started, engine: Engine
-) -> None:
+def test_a_search_over_its_time_is_killed_and_says_what_to_do(reader: FileReader, started: Started) -> None:
     with pytest.raises(WorkerFault) as stopped:
-        grep(reader, "hit", engine=engine, seconds=0.0001)
+        grep(reader, "hit", seconds=0.0001)
     assert str(stopped.value) == (
         "the search was stopped after 0.0001 seconds and gives no answer. "
         "Search for something narrower, or allow it more time."
@@ -286,13 +299,11 @@ def test_a_search_over_its_time_is_killed_and_says_what_to_do(
     assert started.are_gone()
 
 
-@pytest.mark.parametrize("engine", ["ripgrep", "re2"])
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, MemoryError])
 def test_an_interrupt_in_the_middle_leaves_nothing_behind(
     reader: FileReader,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
-    engine: Engine,
     interrupt: type[BaseException],
 ) -> None:
     def interrupted(self: Places, piece: bytes) -> None:
@@ -300,20 +311,20 @@ def test_an_interrupt_in_the_middle_leaves_nothing_behind(
 
     monkeypatch.setattr(Places, "feed", interrupted)
     with pytest.raises(interrupt):
-        grep(reader, "hit", engine=engine)
+        grep(reader, "hit")
     assert started.are_gone()
 
 
 def test_a_search_that_is_left_in_the_middle_ends(reader: FileReader, started: Started) -> None:
-    task = Task(translate("hit"), "places", reader.fileno(), reader.totals.bytes, growing=True)
-    output = programs.output_of(programs.ripgrep_command(task), seconds=60)
+    command = command_for(read_pattern("hit"), "places", first_bytes(reader.fileno(), reader.totals.bytes))
+    output = output_of(command, seconds=60)
     assert next(output).startswith(b"14:hit\n")
     output.close()
     assert started.are_gone()
 
 
-def shell(script: str, good_codes: tuple[int, ...] = (0, 1)) -> Command:
-    return Command((shutil.which("sh") or "sh", "-c", script), {}, 0, good_codes)
+def shell(script: str) -> Command:
+    return Command((shutil.which("sh") or "sh", "-c", script), ())
 
 
 @pytest.mark.parametrize(
@@ -323,22 +334,21 @@ def shell(script: str, good_codes: tuple[int, ...] = (0, 1)) -> Command:
         (shell("echo out of luck >&2; exit 3"), WorkerFault, "failed with code 3: out of luck"),
         (shell("exit 2"), WorkerFault, "it said nothing"),
         (shell("echo compiled regex exceeds size limit >&2; exit 2"), BadPattern, "exceeds size limit"),
-        (shell("exit 1", good_codes=(0,)), WorkerFault, "failed with code 1"),
-        (Command(("/nowhere/rg",), {}, 0, (0, 1)), WorkerFault, "could not be started: No such file"),
+        (Command(("/nowhere/rg",), ()), WorkerFault, "could not be started: No such file"),
     ],
 )
 def test_a_program_that_fails_is_an_error_and_never_nothing_found(
     command: Command, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        list(programs.output_of(command, seconds=60))
+        list(output_of(command, seconds=60))
 
 
-def test_what_only_the_compiler_of_re2_refuses_is_a_bad_pattern_too(reader: FileReader) -> None:
-    broken = replace(translate("a"), re2=b"(?P<")
-    task = Task(broken, "count", reader.fileno(), reader.totals.bytes, growing=False)
+def test_a_pattern_that_only_its_compiler_refuses_is_a_bad_pattern_too() -> None:
+    command = command_for(read_pattern("a"), "count", [b"a"])
+    arguments = tuple(b"(?P<" if part == b"a" else part for part in command.arguments)
     with pytest.raises(BadPattern, match="the pattern cannot be run"):
-        list(programs.output_of(programs.command_for("re2", task), seconds=60))
+        list(output_of(Command(arguments, ()), seconds=60))
 
 
 # ── Reading what is printed ─────────────────────────────────────────────────────────────────────────────────
@@ -385,10 +395,9 @@ def test_values_are_counted_alike_however_the_stream_is_cut(values: list[bytes],
     )
 
 
-@requirement("grep:same-answers")
-def test_a_match_as_long_as_the_file_is_answered_alike_by_both_engines() -> None:
+def test_a_match_as_long_as_the_file_is_answered() -> None:
     reader = reader_of(b"<" + b"v" * 3_000_000 + b">\n")
-    for group in (False, True):
-        found = [grep(reader, "v+", group=group, engine=engine) for engine in ("ripgrep", "re2")]
-        assert replace(found[0], engine="re2") == found[1]
-        assert found[0].total == 1
+    (match,) = grep(reader, "v+").matches
+    assert (match.byte, match.end) == (1, 3_000_001)
+    (group,) = grep(reader, "v+", group=True).groups
+    assert (group.value, group.count) == ("v" * programs.LONG_VALUE, 1)

@@ -2,34 +2,30 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from math import prod
 
 import pytest
-import re2
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.search.pattern import ANY, category, charset, complement, fold, has, single
-from holdall.search.translate import MAX_CHARACTERS, byte_ranges, translate
+from holdall.search.charset import category, charset, complement, fold, has, single
+from holdall.search.pattern import MAX_CHARACTERS, read_pattern
+from holdall.search.ripgrep import command_for, output_of, written
 from holdall.values.errors import BadPattern
 from tests.requirements import requirement
 
 
 def refusal_of(pattern: str) -> str:
     with pytest.raises(BadPattern) as refused:
-        translate(pattern)
+        written(read_pattern(pattern))
     return str(refused.value)
 
 
 def matches(pattern: str, text: str, *, ignore_case: bool = False, literal: bool = False) -> list[str]:
-    """What RE2 finds of it. The other engine is compared with this one where both run, in the tests of grep."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.log_errors = False
-    compiled = re2.compile(translate(pattern, ignore_case=ignore_case, literal=literal).re2, options)
-    return [found.group().decode() for found in compiled.finditer(text.encode())]
+    """What ripgrep prints of it."""
+    command = command_for(read_pattern(pattern, ignore_case=ignore_case, literal=literal), "places", [text.encode()])
+    printed = b"".join(output_of(command, seconds=60))
+    return [line.partition(b":")[2].decode() for line in printed.split(b"\n")[:-1]]
 
 
 # ── What is understood ──────────────────────────────────────────────────────────────────────────────────────
@@ -121,21 +117,21 @@ def test_case_is_ignored_by_simple_folding_one_character_for_one(pattern: str, t
 
 def test_dollar_stands_before_a_carriage_return_that_ends_a_line_too() -> None:
     assert matches("b$", "ab\r\nb") == ["b\r", "b"]  # whoever shows the match takes the \r off again
-    assert translate("b$").takes_return
+    assert read_pattern("b$").takes_return
     assert matches(r"b\r$", "ab\r\nb\r\r\n") == ["b\r"]
-    assert not translate(r"b\r$").takes_return
-    assert translate(r"[^\r\n]+$").takes_return
+    assert not read_pattern(r"b\r$").takes_return
+    assert read_pattern(r"[^\r\n]+$").takes_return
 
 
 def test_whether_a_pattern_can_match_nothing_is_known() -> None:
     empty = ["^", "$", r"\b", "a*", "a?", "(?:a|)", "()", "a{0}", "(a*)(b?)", "^$", "a|b*"]
     never = ["a", "a+", "^a", "a*b", "(?:a|b)", r"\ba*b", "a{2}", "."]
-    assert all(translate(pattern).can_be_empty for pattern in empty)
-    assert not any(translate(pattern).can_be_empty for pattern in never)
+    assert all(read_pattern(pattern).can_be_empty for pattern in empty)
+    assert not any(read_pattern(pattern).can_be_empty for pattern in never)
 
 
 def test_captures_are_counted() -> None:
-    assert [translate(pattern).captures for pattern in ("a", "(a)", "(?:a)(b)(?P<c>d)", "((a)|b)*")] == [0, 1, 2, 2]
+    assert [read_pattern(pattern).captures for pattern in ("a", "(a)", "(?:a)(b)(?P<c>d)", "((a)|b)*")] == [0, 1, 2, 2]
 
 
 # ── What is refused ─────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +177,7 @@ def test_a_newline_is_refused_with_what_to_do(pattern: str) -> None:
 
 def test_a_newline_in_a_literal_is_refused_too() -> None:
     with pytest.raises(BadPattern, match=r"newline \(at character 2\)"):
-        translate("a\nb", literal=True)
+        read_pattern("a\nb", literal=True)
 
 
 @requirement("grep:bad-pattern")
@@ -260,7 +256,7 @@ def test_a_newline_in_a_literal_is_refused_too() -> None:
         (r"\p{L}" * 90, "the pattern becomes too large to run"),
     ],
 )
-def test_what_no_engine_is_asked_to_run_is_refused_with_a_reason_and_a_hint(pattern: str, complaint: str) -> None:
+def test_what_is_never_run_is_refused_with_a_reason_and_a_hint(pattern: str, complaint: str) -> None:
     assert complaint in refusal_of(pattern)
 
 
@@ -274,25 +270,22 @@ def test_a_pattern_over_the_length_limit_is_refused_with_the_limit() -> None:
 
 def test_a_pattern_that_is_not_text_is_refused() -> None:
     with pytest.raises(BadPattern, match="a pattern is text, not b'a'"):
-        translate(b"a")  # pyright: ignore[reportArgumentType]
+        read_pattern(b"a")  # pyright: ignore[reportArgumentType]
 
 
 @given(st.text(alphabet=r"ab1 \()[]{}|*+?^$.-,:<>=!&pPdwsbxuQEL\n'é😀", max_size=14), st.booleans())
 def test_any_text_is_a_pattern_that_compiles_or_is_refused_politely(text: str, ignore_case: bool) -> None:
     complaint = ""
     try:
-        written = translate(text, ignore_case=ignore_case)
+        pattern = read_pattern(text, ignore_case=ignore_case)
     except BadPattern as refused:
-        written, complaint = None, str(refused)
-    if written is None:
+        pattern, complaint = None, str(refused)
+    if pattern is None:
         assert complaint[0].islower()
         assert complaint.endswith(".")
         return
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.log_errors = False
-    assert re2.compile(written.re2, options).groups == written.captures
-    assert "\n" not in written.ripgrep
+    assert "\n" not in written(pattern)
+    b"".join(output_of(command_for(pattern, "values", [b"a b1"]), seconds=60))  # else BadPattern
 
 
 # ── Sets of characters ──────────────────────────────────────────────────────────────────────────────────────
@@ -301,32 +294,12 @@ codes = st.integers(0, 0x10FFFF)
 ranges = st.lists(st.tuples(codes, codes).map(lambda pair: (min(pair), max(pair))), max_size=6)
 
 
-def utf8_of(low: int, high: int) -> Iterator[bytes]:
-    return (chr(code).encode() for code in range(low, high + 1))
-
-
 @given(ranges, codes)
 def test_a_set_and_its_complement_hold_each_character_of_a_line_once(pairs: list[tuple[int, int]], code: int) -> None:
     chars = charset(pairs)
     in_line = code != 0x0A and not 0xD800 <= code <= 0xDFFF
     assert has(chars, code) == (in_line and any(low <= code <= high for low, high in pairs))
     assert has(complement(chars), code) == (in_line and not has(chars, code))
-
-
-@given(st.sampled_from(ANY), st.data())
-def test_byte_ranges_are_exactly_the_utf8_of_their_characters(span: tuple[int, int], data: st.DataObject) -> None:
-    low = data.draw(st.integers(*span))
-    high = data.draw(st.integers(low, min(span[1], low + 5000)))
-    sequences = list(byte_ranges(low, high))
-    wanted = set(utf8_of(low, high))
-    sizes = [prod(top - bottom + 1 for bottom, top in parts) for parts in sequences]
-    assert sum(sizes) == len(wanted)
-    for encoded in (chr(low).encode(), chr(high).encode(), chr((low + high) // 2).encode()):
-        assert any(
-            len(parts) == len(encoded)
-            and all(bottom <= byte <= top for byte, (bottom, top) in zip(encoded, parts, strict=True))
-            for parts in sequences
-        )
 
 
 def test_folding_a_plain_letter_needs_no_walk_over_all_scripts_and_gives_the_same() -> None:
@@ -351,9 +324,8 @@ def test_a_category_is_what_unicode_says() -> None:
     assert category("Cs") is None  # surrogates are in no text
 
 
-def test_nothing_but_plain_syntax_is_written_for_either_engine() -> None:
-    written = translate(r"(?i)[[:alpha:]&&--~~\]]{2}\p{Lu}\bx(?P<n>.)[^\s]")
-    flags = re.findall(r"\(\?[^:]", written.ripgrep.replace(r"(?-u:\b)", ""))
+def test_nothing_but_plain_syntax_is_written() -> None:
+    text = written(read_pattern(r"(?i)[[:alpha:]&&--~~\]]{2}\p{Lu}\bx(?P<n>.)[^\s]"))
+    flags = re.findall(r"\(\?[^:]", text.replace(r"(?-u:\b)", ""))
     assert flags == []
-    assert not re.search(r"\[[^]]*\[", written.ripgrep)
-    assert written.re2.isascii()
+    assert not re.search(r"\[[^]]*\[", text)

@@ -1,0 +1,1 @@
+"""Tests of the pattern language and of ripgrep."""
