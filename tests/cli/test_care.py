@@ -1,6 +1,7 @@
 """gc, verify, stats, doctor, start-up and completion, run for real."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -176,6 +177,21 @@ def test_doctor_checks_everything_and_names_what_is_wrong(holdall: Program) -> N
     failed = {check["name"]: check["detail"] for check in wrong.json["checks"] if not check["ok"]}
     assert set(failed) == {"configuration", "store"}
     assert "'answer_max_bytes'" in failed["configuration"]
+
+
+@requirement("cli:doctor", "grep:without-ripgrep")
+def test_doctor_says_what_to_install_where_ripgrep_is_missing(tmp_path: Path) -> None:
+    program = (
+        "import sys; from importlib import metadata; sys.executable = '/nowhere/python'; metadata.files = lambda _: None; "
+        "sys.argv = ['holdall', 'doctor', '--json']; import holdall.__main__ as m; m.main()"
+    )
+    env = {"HOLDALL_HOME": str(tmp_path), "HOME": str(tmp_path), "PATH": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=False, timeout=60)
+    assert ran.returncode == 3, ran.stderr
+    failed = {check["name"]: check["detail"] for check in json.loads(ran.stdout)["checks"] if not check["ok"]}
+    assert failed == {
+        "ripgrep": "grep needs ripgrep 14, and it is not there. Install it with: pip install 'ripgrep<15'"
+    }
 
 
 @requirement("cli:doctor")

@@ -232,9 +232,10 @@ def test_masked_twice_it_gives_the_same_bytes(folder_store: DirectoryStore) -> N
     assert redacted(folder_store, session)[0] == redacted(folder_store, session)[0]
 
 
-def test_without_the_package_it_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["detect_secrets", "re2"])
+def test_without_its_packages_it_says_which_extra_brings_them(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     def missing(name: str) -> object:
-        raise ModuleNotFoundError("No module named 'detect_secrets'", name="detect_secrets")
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
     monkeypatch.setattr(redact.importlib, "import_module", missing)
     with pytest.raises(MissingExtra, match=r"pip install 'holdall\[redact\]'"):
