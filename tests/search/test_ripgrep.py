@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from importlib.metadata import Distribution, PackagePath
 from itertools import product
 from pathlib import Path
@@ -193,7 +194,7 @@ def installed_files_of(info: Path) -> Callable[[str], list[PackagePath] | None]:
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A folder on the PATH that may hold an rg, and none that was installed."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
-    monkeypatch.setattr(programs.metadata, "files", installed_files_of(tmp_path / "nowhere"))
+    monkeypatch.setattr(metadata, "files", installed_files_of(tmp_path / "nowhere"))
     monkeypatch.setenv("PATH", str(tmp_path))
     programs.ripgrep_path.cache_clear()
     yield tmp_path
@@ -233,7 +234,7 @@ def test_a_ripgrep_that_pip_put_elsewhere_is_found(elsewhere: Path, monkeypatch:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ripgrep\nVersion: 14.1.0\n")
     (info / "RECORD").write_text("bin/rg,,\n")
     program.touch(0o755)
-    monkeypatch.setattr(programs.metadata, "files", installed_files_of(info))
+    monkeypatch.setattr(metadata, "files", installed_files_of(info))
     assert programs.ripgrep_path() == str(program)
 
 

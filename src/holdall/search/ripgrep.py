@@ -18,7 +18,6 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata
 from typing import Literal, assert_never
 
 import stringzilla
@@ -52,6 +51,8 @@ def ripgrep_path() -> str:
 def _installed() -> Iterator[str]:
     """Beside Python; else, as after `pip install --user` or `--target`, where the package says."""
     yield os.path.join(os.path.dirname(sys.executable), "rg")
+    from importlib import metadata  # noqa: PLC0415 - slow to import, and seldom needed
+
     with suppress(metadata.PackageNotFoundError):
         yield from (str(file.locate()) for file in metadata.files("ripgrep") or () if file.name == "rg")
 
