@@ -1,4 +1,7 @@
-"""The scanner against a plain evaluator over json.loads: same values, same places, whatever the chunks."""
+"""The scanner against a plain evaluator over json.loads: same values, same places, whatever the chunks.
+
+And against itself, on text that is no JSON: the quick way and small pieces change nothing in what is found and said.
+"""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.formats.json_layout import Finding, find
-from holdall.text.json.find import Hit, Layout, Scan
+from holdall.text.json import find as find_module
+from holdall.text.json.find import Finding, Hit, Layout, Reached, Scan, SeveralValues, find
 from holdall.text.json.path import (
     Index,
     JsonPath,
@@ -194,6 +197,152 @@ def test_no_cut_of_a_document_escapes_as_anything_but_a_fault(document: bytes, c
     finding = find(lambda start, end: part[start:end], len(part), path, lines=False)
     assert all(0 <= hit.start < hit.end <= len(part) for hit in finding.hits)
     assert finding.fault is None or finding.fault.byte <= len(part)
+
+
+# ── The quick way and the exact one ─────────────────────────────────────────────────────────────────────────
+
+NEVER = 1 << 60
+
+
+@dataclass
+class Outcome:
+    """All that a scan tells. How far a path came matters where it finds nothing."""
+
+    hits: list[Hit]
+    total: int
+    problem: str
+    broken: int
+    first_fault: str
+    furthest: Reached | None
+
+
+def outcome(
+    data: bytes, path: JsonPath, *, layout: Layout, part: tuple[int, int | None], chunk: int = 1 << 18, least: int = 1
+) -> Outcome:
+    """`least`: so many bytes at hand are worth a try of the quick way."""
+    run = scanned(data, path, layout=layout, chunk=chunk)
+    hits: list[Hit] = []
+    problem = ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(find_module, "_LEAST", least)
+        try:
+            for hit in run.hits(*part):
+                hits.append(hit)  # one by one: what comes before a fault counts
+        except (JsonFault, SeveralValues) as found:
+            problem = f"{type(found).__name__}: {found}"
+    furthest = None if run.total or problem or run.broken else run.furthest
+    return Outcome(hits, run.total, problem, run.broken, str(run.first_fault), furthest)
+
+
+INSERTED = [
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b"\xc3",
+    b"\xff",
+    b"\\u00e9",
+    b"\\x",
+    b"x",
+    b"1",
+    b"-",
+    b"\0",
+]
+
+
+@st.composite
+def texts_with_faults(draw: st.DrawFn) -> bytes:
+    """Values with a byte more, a byte less, or an end that is missing; many of them, so that windows are filled."""
+    separator = draw(st.sampled_from([b",", b" ", b"\n", b"", b"\r\n"]))
+    data = separator.join(draw(st.lists(documents, min_size=1, max_size=5)) * draw(st.sampled_from([1, 1, 7, 60])))
+    if draw(st.booleans()):
+        data = b"[" + data + b"]" if draw(st.booleans()) else b'{"a":' + data.replace(b"]", b'],"b":') + b"}"
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(data)))
+        kind = draw(st.sampled_from(["insert", "drop", "cut", "replace"]))
+        new = draw(st.sampled_from(INSERTED)) if kind in ("insert", "replace") else b""
+        data = data[:at] + new + (b"" if kind == "cut" and at else data[at + (kind != "insert") :])
+    return data
+
+
+parts = st.tuples(st.integers(0, 6), st.none() | st.integers(0, 6))
+
+
+@requirement("query:jsonpath")
+@given(data=texts_with_faults(), path=paths, layout=st.sampled_from(["one", "lines", "several"]), part=parts,
+       chunk=st.integers(1, 60) | st.integers(60, 3000))  # fmt: skip
+@example(data=b'{"x":[\\"]"', path=parse_path("$.y"), layout="one", part=(0, None), chunk=3)
+@example(data=b'{"sku": -xnfinity, "a":[1,2,3]}', path=parse_path("$..[2]"), layout="one", part=(0, None), chunk=5)
+@example(data=b'{"x":[{]}}', path=parse_path("$.y"), layout="one", part=(0, None), chunk=7)
+@example(data=b'{"x":{"a":1]}', path=parse_path("$.y"), layout="one", part=(0, None), chunk=1)
+def test_neither_pieces_nor_the_quick_way_change_what_is_told(
+    data: bytes, path: JsonPath, layout: Layout, part: tuple[int, int | None], chunk: int
+) -> None:
+    exact = outcome(data, path, layout=layout, part=part, least=NEVER)
+    assert outcome(data, path, layout=layout, part=part) == exact
+    assert outcome(data, path, layout=layout, part=part, chunk=chunk, least=NEVER) == exact
+    assert outcome(data, path, layout=layout, part=part, chunk=chunk) == exact
+
+
+@requirement("query:jsonpath")
+@given(inner=st.lists(documents, min_size=1, max_size=4), times=st.integers(1, 60), path=paths, part=parts,
+       least=st.sampled_from([1, 64]), chunk=st.integers(60, 3000))  # fmt: skip
+def test_the_quick_way_counts_what_a_plain_evaluator_finds(
+    inner: list[bytes], times: int, path: JsonPath, part: tuple[int, int | None], least: int, chunk: int
+) -> None:
+    document = b"[" + b",".join(inner * times) + b"]"
+    expected = evaluated(tree_of(loaded(document), [], iter(range(10**6))), path)
+    told = outcome(document, path, layout="one", part=part, chunk=chunk, least=least)
+    first, limit = part
+    shown = expected[first:] if limit is None else expected[first : first + limit]
+    assert [hit.path for hit in told.hits] == [normalized_path(tree.steps)[0] for tree in shown]
+    assert [loaded(document[hit.start : hit.end]) for hit in told.hits] == [tree.value for tree in shown]
+    assert (told.total, told.problem) == (len(expected), "")
+
+
+def test_most_of_an_ordinary_document_goes_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[int] = []
+    exact = Scan._value  # pyright: ignore[reportPrivateUsage]
+
+    def value(scan: Scan, states: int) -> Hit | None:
+        walked.append(states)
+        return exact(scan, states)
+
+    monkeypatch.setattr(Scan, "_value", value)
+    document = b'{"items":[' + b",".join(b'{"sku":%d,"tags":["a",{"b":null}]}' % n for n in range(20_000)) + b"]}"
+    for path in ("$.items[*].sku", "$..sku", "$..missing", "$.items[*].tags[1].b", "$..*"):
+        walked.clear()
+        run = scanned(document, parse_path(path))
+        assert len(list(run.hits(0, 10))) == (0 if "missing" in path else 10)
+        assert len(walked) < 2000, path
+
+
+def test_how_far_a_path_came_is_the_first_container_that_it_reached() -> None:
+    document = b'{"items":[1,"two",' + b",".join([b'{"a":{"b":[]}}'] * 50) + b',{"a":{"b":[{"c":1}]}}]}'
+    run = scanned(document, parse_path("$.items[*].a.b[*].c.d"))
+    assert list(run.hits()) == []
+    assert run.furthest.path == "$['items'][52]['a']['b'][0]['c']"
+    run = scanned(document, parse_path("$.items[*].x"))
+    assert list(run.hits()) == []
+    assert (run.furthest.path, run.furthest.segments) == ("$['items'][2]", 2)
+
+
+@requirement("query:path-bounded-memory")
+def test_values_too_deep_for_the_quick_way_are_walked() -> None:
+    deep = b"[" * 1100 + b'{"sku":7}' + b"]" * 1100
+    document = b'{"x":[' + b",".join([deep] * 20) + b'],"sku":1}'
+    run = scanned(document, parse_path("$..sku"))
+    assert len(list(run.hits(0, 1))) == 1
+    assert run.total == 21
+
+
+def test_a_very_long_name_is_none_that_a_path_can_name() -> None:
+    assert texts(b'{"' + b"n" * 100_000 + b'":5}', "$['…']") == []
 
 
 # ── RFC 9535, section 1.5 ───────────────────────────────────────────────────────────────────────────────────

@@ -11,9 +11,8 @@ from typing import Any, cast
 
 import stringzilla
 
-from holdall.formats.json_layout import Following, following
 from holdall.formats.outline import SCANNED, Sample, take
-from holdall.text.json.reader import Cursor, JsonFault
+from holdall.text.json.reader import Cursor, Following, JsonFault, following
 
 # JSON as text: what it would cost to parse, parsed, and its strings as they are to be read.
 #
@@ -510,7 +509,7 @@ def _values(text: str) -> tuple[list[Any], int, int | None]:
 def _is_cut_off(data: bytes) -> bool:
     """Whether it is only the end of the text that a value lacks."""
     try:
-        Cursor(lambda start, end: data[start:end], len(data)).pass_value(strictly=True)
+        Cursor(lambda start, end: data[start:end], len(data)).pass_value()
     except JsonFault as fault:
         return fault.ended
     return False

@@ -12,6 +12,8 @@ from functools import cached_property
 
 import stringzilla
 
+from holdall.text.json.reader import begins_json
+
 SAMPLE = 64 * 1024  # bytes of the beginning that are looked at
 TAIL = 1024  # bytes of the end that are looked at
 
@@ -31,9 +33,6 @@ _STAMP = re.compile(
     re.ASCII,
 )
 _LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
-_FIRST_ELEMENT = re.compile(
-    r'\s*(?:["{[]|\]\s*\Z|\Z|(?:-?[0-9][-+.0-9eE]*|true|false|null|NaN|-?Infinity)\s*(?:,|\]\s*\Z|\Z))', re.ASCII
-)
 _DELIMITERS = (",", "\t", ";", "|")
 
 
@@ -145,13 +144,6 @@ def delimiter_of(lines: list[str]) -> str | None:
         if width >= 2 and hits * 10 >= len(rows) * 9 and len(header) == width:
             return sign
     return None
-
-
-def begins_json(start: str) -> bool:
-    """Cheap: what follows the opening bracket can follow one. `[12:00:01] up [ok]` is a log, not an array."""
-    if start[0] == "[":
-        return _FIRST_ELEMENT.match(start, 1) is not None
-    return start[1:].lstrip()[:1] in ("", '"', "}")
 
 
 def json_complaint(text: str) -> str | None:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from holdall.formats.json_layout import find
 from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
-from holdall.text.json.find import Hit, Scan, SeveralValues, why_nothing
+from holdall.text.json.find import Hit, Scan, SeveralValues, find, why_nothing
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Kind

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from holdall.formats.kinds import begins_json
 from holdall.formats.registry import format_of
 from holdall.sql.results import is_mendable
 from holdall.sql.source import LastSource, kind_so_far, lines_of, source_of
 from holdall.store.protocol import OutputReader
+from holdall.text.json.reader import begins_json
 from holdall.values.errors import WorkerFault
 
 # The process that runs SQL, as the rest of Holdall sees it: started when first needed, used again, killed when late.

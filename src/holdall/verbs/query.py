@@ -8,14 +8,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from holdall.formats.json_layout import Finding, find
 from holdall.sql.results import fair_cap
 from holdall.sql.source import kind_so_far
 from holdall.sql.worker import Answer, Asked, OutOfTime, SqlWorker
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import lines_of
 from holdall.text.excerpt import beginning
-from holdall.text.json.find import Hit, why_nothing
+from holdall.text.json.find import Finding, Hit, find, why_nothing
 from holdall.text.json.path import parse_path
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number

@@ -71,7 +71,7 @@ def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJ
     """The structured content of the result in this line, where it is large; null stands in its place then."""
     if _NAME not in line:
         return None
-    scan = Scan(lambda at, size: bytes(line[at : at + size]), len(line), _PLACE)
+    scan = Scan(lambda start, end: bytes(line[start:end]), len(line), _PLACE)
     try:
         hits: list[Hit] = list(scan.hits())
     except (JsonFault, SeveralValues):

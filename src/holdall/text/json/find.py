@@ -1,12 +1,23 @@
-"""Finding the values that a path names, with their exact places, in one pass over a JSON text of any size; and where a
-path finds nothing, how far it came and what there is instead. It holds no values in memory.
+"""Finding the values that a path names, in one pass over a JSON text of any size; and where a path finds nothing, how
+far it came and what there is instead.
+
+Each value is a range of bytes, so that it can be given as it is stored: numbers that no float can hold, names that
+occur twice, NaN. Values come in the order of the document, each once. Memory is flat but for one small frame for each
+level of nesting that the path enters.
+
+Two ways lead over a document. The exact one walks with a cursor into every container that the path enters; it finds
+places, and it alone says where and why a text is not JSON. The quick one has whole children built by Python's JSON
+scanner and only counts in them; it takes children that hold nothing to be shown, and leaves all that the scanner
+refuses (cut off, broken, very deep) to the exact one. Both give the same answer.
 """
 
 import difflib
+import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from json.scanner import make_scanner
+from typing import Any, Literal, NamedTuple
 
 from holdall.text.json.path import (
     SHOWN_STEPS,
@@ -18,10 +29,10 @@ from holdall.text.json.path import (
     Step,
     Wildcard,
     decoded_name,
-    encoded_name,
     normalized_path,
     shown_name,
 )
+from holdall.text.json.plan import Counter, Machine, Plan
 from holdall.text.json.reader import (
     CHUNK,
     CLOSE_ARRAY,
@@ -33,17 +44,13 @@ from holdall.text.json.reader import (
     QUOTE,
     SCALAR,
     SPACE,
-    STRING,
     Cursor,
     JsonFault,
     Read,
-    container_pattern,
+    is_followed_by_text,
 )
 from holdall.text.numbers import plural
 from holdall.values.errors import BadQuery
-
-# What a scan tells: where the values are that a path names, and how far the path came where it names none.
-
 
 Layout = Literal["one", "several", "lines"]
 """One value; several, one after the other; or one on each line. Several values count as the elements of an array."""
@@ -75,137 +82,169 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The value that the most segments of the path led to."""
+    """The first value that the most segments of the path led to; a container rather than a scalar."""
 
     segments: int
     path: str
     start: int
+    is_scalar: bool
 
 
-# A path as a small machine: which members and elements of a container matter, given how far the path has come.
-#
-# A state is the number of segments that are already matched; a container is in several states at once where the path
-# has `..`, so they are kept as the bits of one number. Nothing here reads a document.
-
-
-_CACHED_PLANS = 4096
-_COMMA = SPACE + b"," + SPACE
-_COLON = SPACE + b":" + SPACE
-
-
-class Machine:
-    """The states of one path, and for each set of them a plan."""
-
-    def __init__(self, path: JsonPath) -> None:
-        self.segments = path.segments
-        self.matched = 1 << len(path.segments)  # the bit of a value that the whole path names
-        self._plans: dict[int, Plan] = {}
-
-    def plan(self, states: int) -> "Plan":
-        known = self._plans.get(states)
-        if known is None:
-            if len(self._plans) >= _CACHED_PLANS:
-                self._plans.clear()
-            known = self._plans[states] = Plan(self, states)
-        return known
-
-
-class Plan:
-    """What matters among the children of a container. A child that gets no states (0) does not.
-
-    `names`: the states of the members so named. `other`: those of every other member, and of every element unless
-    `positions` adds to them. `last`: the elements after it do not matter. `boring`: a pattern for a run of members
-    that do not, with a group for the last one and the end of the object; or None. `quiet`: a pattern for a whole
-    container that holds nothing that does; or None.
-    """
-
-    def __init__(self, machine: Machine, states: int) -> None:
-        active = [(bit, segment) for bit, segment in enumerate(machine.segments) if states >> bit & 1]
-        self.other = 0
-        for bit, segment in active:
-            self.other |= (1 << bit) * segment.descendants | (2 << bit) * _has_wildcard(segment)
-        self.names: dict[bytes, int] = {}
-        self.positions: list[tuple[Index | Slice, int]] = []
-        for bit, segment in active:
-            for selector in segment.selectors:
-                if isinstance(selector, Name):
-                    name = encoded_name(selector.name)
-                    self.names[name] = self.names.get(name, self.other) | 2 << bit
-                elif isinstance(selector, Index | Slice):
-                    self.positions.append((selector, 2 << bit))
-        self.last = None if self.other else max(map(_last, self.positions), default=-1)
-        self.enters_objects = bool(self.names or self.other)
-        self.enters_arrays = bool(self.positions or self.other)
-        self.scalars_matter = bool(self.other & machine.matched)
-        hunts = self.other == states and not self.positions
-        self.quiet = re.compile(container_pattern(_quiet_string(self.names), 3), re.DOTALL) if hunts else None
-        self.boring = self._boring(hunts)
-
-    def element(self, index: int) -> int:
-        states = self.other
-        for position, reached in self.positions:
-            if _holds(position, index):
-                states |= reached
-        return states
-
-    def _boring(self, hunts: bool) -> re.Pattern[bytes] | None:
-        if self.scalars_matter:
-            return None
-        value = STRING + b"|" + SCALAR
-        if not self.other:
-            value += b"|" + container_pattern(levels=2)
-        elif hunts:
-            value += b"|" + container_pattern(_quiet_string(self.names), 2)
-        member = rb'"' + _not_these(self.names) + rb'[^"\\]*+"' + _COLON + b"(?:" + value + b")"
-        run = b"(?:" + member + _COMMA + b")*+"
-        return re.compile(run + b"(" + member + SPACE + rb"\})?+", re.DOTALL)
-
-
-def _has_wildcard(segment: Segment) -> bool:
-    return any(isinstance(selector, Wildcard) for selector in segment.selectors)
-
-
-def _holds(position: Index | Slice, index: int) -> bool:
-    match position:
-        case Index(wanted):
-            return index == wanted
-        case Slice(start, stop, step):
-            inside = index >= start and (stop is None or index < stop)
-            return inside and step > 0 and (index - start) % step == 0
-
-
-def _last(entry: tuple[Index | Slice, int]) -> float:
-    """The last index that the position can hold."""
-    match entry[0]:
-        case Index(index):
-            return index
-        case Slice(_, stop, _):
-            return float("inf") if stop is None else stop - 1
-
-
-def _not_these(names: dict[bytes, int]) -> bytes:
-    """Looks ahead: none of these names stands here. One that is written with escapes does not match the run at all."""
-    return rb"(?!(?:" + b"|".join(re.escape(name) for name in names) + rb')")' if names else b""
-
-
-def _quiet_string(names: dict[bytes, int]) -> bytes:
-    """A string that is none of the names; with escapes only where it is no name at all, since no colon follows."""
-    return rb'(?:"' + _not_these(names) + rb'[^"\\]*+"|' + STRING + rb"(?!" + SPACE + rb":))"
-
-
-# Finding the values that a path names, with their exact places, in one pass over a JSON text of any size.
-#
-# Each value is told as a range of bytes, so that it can be given as it is stored: numbers that no float can hold, names
-# that occur twice, NaN. Memory is flat but for one small frame for each level of nesting that the path enters. Values
-# come in the order of the document, each once. Only what the path enters is checked as JSON; what it steps over is
-# checked for closed strings and balanced brackets.
-
-
-_QUIET = 2048  # bytes; a container up to this size is searched for the names that matter by one pattern
 _DEEPEST = 1_000_000  # levels that a path may enter; stepping over has no limit
 _LONGEST_NAME = 64 * 1024  # bytes; a longer name is neither compared nor shown
 _TOO_LONG = "…".encode()
-_numbers = re.compile(b"(?:" + SCALAR + SPACE + b"," + SPACE + b")*+")
+_numbers = re.compile(b"(?:" + SCALAR + SPACE + b"," + SPACE + b")++")
+
+
+# ── The quick way ───────────────────────────────────────────────────────────────────────────────────────────
+#
+# The text at hand is read as Latin-1, so that an index into it is an index into the bytes. A name of ASCII is the same
+# in both; another one is compared as the Latin-1 reading of its UTF-8, which a \u escape would not match: a window with
+# one is left to the exact way then.
+
+_FIRST_WINDOW, _LARGEST_WINDOW = 16 * 1024, 256 * 1024  # bytes
+_LEAST = 64  # bytes; less is not worth a try
+_LONGEST_PAUSE = 4 * 1024 * 1024
+_LONGEST_WORD = 16  # bytes; one that is cut off is refused at its start
+_DEEP = 2048  # bytes that the scanner may have read when it stops at too many levels
+_ALL = 1 << 62
+_REFUSALS = (ValueError, StopIteration, RecursionError, IndexError)
+
+
+def _scanner(decoder: Any) -> Callable[[str, int], tuple[Any, int]]:
+    """Builds the value that begins at an index, and says where it ends."""
+    return make_scanner(decoder)
+
+
+_scan_pairs = _scanner(json.JSONDecoder(strict=False, object_pairs_hook=tuple))
+_scan_any = _scanner(json.JSONDecoder(strict=False))  # faster, for what is not counted
+_colon = re.compile(r"[ \t\r\n]*+:[ \t\r\n]*+")
+
+
+_Then = Literal["closed", "cut", "stopped"]
+"""All children are passed; the next one is cut off where the window ends; it is for the exact way."""
+
+
+class _Series(NamedTuple):
+    """Children of one kind. `sign` is what is mostly between two of them, `gap` all that may be; its group is what
+    comes after the last one.
+    """
+
+    sign: str
+    gap: re.Pattern[str]
+    named: bool = False
+    whole: bool = False  # each line is a text of its own, and the window goes over many
+
+
+_MEMBERS = _Series(",", re.compile(r"[ \t\r\n]*+(?:,[ \t\r\n]*+|(?=([\]}])))"), named=True)
+_ELEMENTS = _Series(",", _MEMBERS.gap)
+_VALUES = _Series("\n", re.compile(r"""[ \t\r\n]++|(?<=[}\]])(?=[{["])"""))
+_LINES = _Series("\n", re.compile(r"[ \t\r]*+\n[ \t\r\n]*+"), whole=True)
+
+
+class _Window:
+    """What the quick way has at hand, and when to try it: after a refusal it pauses, for longer each time."""
+
+    def __init__(self, path: JsonPath) -> None:
+        self.text = ""
+        self.is_last = False  # nothing more is at hand
+        self._start = 0  # the byte that `text` begins at
+        self._size = _FIRST_WINDOW
+        self._not_before = 0  # the byte from which the next try is worth it
+        self._pause = 0
+        self._judged: dict[Counter, bool] = {}
+        self._is_ascii = all(
+            selector.name.isascii()
+            for segment in path.segments
+            for selector in segment.selectors
+            if isinstance(selector, Name)
+        )
+
+    def at(self, cursor: Cursor, *, whole: bool) -> int:
+        """The index in `text` of the cursor's place, or -1. `whole`: it may go on after the end of the line."""
+        place = cursor.place
+        end = len(cursor.buf) if whole else cursor.end
+        if place < self._not_before or end - cursor.at < _LEAST:
+            return -1
+        index = place - self._start
+        if 0 <= index <= len(self.text) - _LEAST and self._start + len(self.text) <= cursor.base + end:
+            return index
+        self.text = cursor.buf[cursor.at : min(end, cursor.at + self._size)].decode("latin-1")
+        self._start = place
+        self.is_last = cursor.at + len(self.text) == end
+        self._judged.clear()
+        if not self._is_ascii and "\\u" in self.text:
+            self._not_before = place + len(self.text) // 4
+            self.text = ""
+            return -1
+        return 0
+
+    def can_hold(self, counter: Counter) -> bool:
+        """Whether the text can hold a hit."""
+        known = self._judged.get(counter)
+        if known is None:
+            names = counter.names
+            known = names is None or "\\u" in self.text or any(name in self.text for name in names)
+            self._judged[counter] = known
+        return known
+
+    def stopped(self, begin: int, index: int, end: int) -> bool:
+        """Children were passed from `begin` up to the one at `index`, which was looked at up to `end` in vain.
+
+        Whether it is only the end of the text that it needs.
+        """
+        passed, lost = index - begin, max(1, end - index)
+        is_cut = end > len(self.text) - _LONGEST_WORD
+        if is_cut:
+            self._size = min(2 * self._size, _LARGEST_WINDOW)
+        if is_cut and passed >= lost:
+            self._pause = self._not_before = 0
+            self.text = ""
+            return True
+        if passed > 4 * lost:
+            self._pause, self._not_before = 0, self._start + end
+        else:
+            self._pause = min(max(2 * self._pause, lost // 8 + 1), _LONGEST_PAUSE)
+            self._not_before = self._start + index + self._pause
+        return False
+
+    def resume(self) -> None:
+        self._pause = self._not_before = 0
+
+
+def _name(text: str, at: int) -> tuple[str, int]:
+    """A member's name, and where its value begins. Refuses as the scanner does."""
+    if text[at] != '"':
+        raise StopIteration(at)
+    name, end = _scan_any(text, at)
+    if text[end] == ":" and text[end + 1] > " ":
+        return name, end + 1
+    return name, _after(_colon, text, end)
+
+
+def _after(gap: re.Pattern[str], text: str, at: int) -> int:
+    """Where what follows the gap begins, which must be at hand; as ~place where that is the end of the container.
+
+    Refuses as the scanner does.
+    """
+    found = gap.match(text, at)
+    if found is None:
+        raise StopIteration(at)
+    if found.end() == len(text):
+        raise IndexError
+    return ~found.end() if found.lastindex else found.end()
+
+
+def _stop_of(refusal: Exception, index: int, text: str) -> int:
+    """How far the scanner came before it refused the child at `index`."""
+    if isinstance(refusal, json.JSONDecodeError):
+        return len(text) if refusal.msg.startswith("Unterminated") else max(index, refusal.pos)
+    if isinstance(refusal, StopIteration):
+        return max(index, refusal.value)
+    return len(text) if isinstance(refusal, IndexError) else min(len(text), index + _DEEP)
+
+
+# ── The scan ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True)
@@ -229,8 +268,10 @@ class Scan:
         self.total = 0
         self.broken = 0  # lines that are not JSON, with layout "lines"; they count as elements all the same
         self.first_fault: JsonFault | None = None
-        self.furthest = Reached(0, "$", start)
-        self._machine = Machine(path)
+        self.furthest = Reached(0, "$", start, is_scalar=False)
+        self._machine = Machine(path.segments)
+        self._window = _Window(path)
+        self._counters: dict[tuple[int, bool], Counter] = {}
         self._layout: Layout = layout
         self._size = size
         self._cursor = Cursor(read, size, start=start, lines=layout == "lines", chunk=chunk)
@@ -272,6 +313,9 @@ class Scan:
         index = 0
         # Where no record can matter all are passed, so that it is known whether they are JSON.
         while self._next_record() and (plan.last is None or plan.last < 0 or index <= plan.last):
+            index, _ = self._pass_whole(plan, index, _LINES if self._layout == "lines" else _VALUES)
+            if plan.last is not None and 0 <= plan.last < index:
+                break
             root.step = index
             try:
                 yield from self._record(plan.element(index))
@@ -286,7 +330,7 @@ class Scan:
 
     def _record(self, states: int) -> Iterator[Hit]:
         if not states:
-            self._cursor.pass_value(strictly=True)
+            self._cursor.pass_value()
         else:
             hit = self._value(states)
             if hit:
@@ -330,10 +374,11 @@ class Scan:
         hit = self._count() if matched else None
         further = states & ~self._machine.matched
         if further:
-            self._note_how_far(further)
-            if sign in (OPEN_OBJECT, OPEN_ARRAY) and self._enter(sign == OPEN_OBJECT, further, hit, matched):
+            is_container = sign in (OPEN_OBJECT, OPEN_ARRAY)
+            self._note_how_far(further, is_scalar=not is_container)
+            if is_container and self._enter(sign == OPEN_OBJECT, further, hit, matched):
                 return hit
-        cursor.pass_value(strictly=True)
+        cursor.pass_value()
         if hit:
             hit.end = cursor.place
         return hit
@@ -343,13 +388,6 @@ class Scan:
         cursor = self._cursor
         if not (plan.enters_objects if is_object else plan.enters_arrays):
             return False
-        if plan.quiet:
-            match = plan.quiet.match(cursor.buf, cursor.at, min(cursor.end, cursor.at + _QUIET))
-            if match:
-                cursor.at = match.end()
-                if hit:
-                    hit.end = cursor.place
-                return True
         if len(self._stack) >= _DEEPEST:
             raise BadQuery(f"the JSON is nested deeper than {_DEEPEST:,} levels; a path cannot be followed further.")
         cursor.at += 1
@@ -360,17 +398,19 @@ class Scan:
         """Go to the next member that matters; 0 where the object is closed."""
         cursor, plan = self._cursor, frame.plan
         while self._another(frame, CLOSE_OBJECT):
-            if plan.boring:
-                match = plan.boring.match(cursor.buf, cursor.at, cursor.end)
+            if plan.run and self._is_noted(plan.other):
+                match = plan.run.match(cursor.buf, cursor.at, cursor.end)
                 if match:
                     cursor.at = match.end()
                     if match.lastindex:
                         return 0
+            if not self._pass_whole(plan, 0, _MEMBERS)[1]:
+                continue
             if cursor.peek() != QUOTE:
                 raise cursor.fault("a name in quotes")
             raw = cursor.key(longest=_LONGEST_NAME)
             name = _TOO_LONG if raw is None else decoded_name(raw)
-            states = plan.names.get(name, plan.other)
+            states = plan.other if raw is None else plan.names.get(name, plan.other)
             if states:
                 frame.step = name
                 return states
@@ -383,11 +423,11 @@ class Scan:
         index = frame.step if isinstance(frame.step, int) else 0
         while self._another(frame, CLOSE_ARRAY):
             index += 1
-            if not plan.scalars_matter and not plan.positions:
-                match = _numbers.match(cursor.buf, cursor.at, cursor.end)
-                if match and match.end() > cursor.at:
-                    index += cursor.buf.count(b",", cursor.at, match.end())
-                    cursor.at = match.end()
+            if plan.last is None or index <= plan.last:
+                index = self._pass_numbers(plan, index)
+                index, is_there = self._pass_whole(plan, index, _ELEMENTS)
+                if not is_there:
+                    continue
             states = plan.element(index) if plan.positions else plan.other
             if states:
                 frame.step = index
@@ -395,7 +435,7 @@ class Scan:
             if plan.last is not None and index > plan.last:
                 self._finished = len(self._stack) == 1 and self._layout == "one"
                 if not self._finished:
-                    cursor.pass_levels(1)
+                    cursor.pass_rest(CLOSE_ARRAY)
                 return 0
             cursor.pass_value()
         return 0
@@ -416,19 +456,120 @@ class Scan:
         cursor.peek()
         return True
 
+    def _pass_whole(self, plan: Plan, index: int, series: _Series) -> tuple[int, bool]:
+        """Pass children that hold nothing to be shown, the quick way, from the one on that the cursor is at.
+
+        `index` is its number. The number of the child that the cursor is at then, and True; or of the last one, and
+        False, where the cursor is at the bracket behind it.
+        """
+        cursor, window = self._cursor, self._window
+        while True:
+            begin = window.at(cursor, whole=series.whole)
+            if begin < 0:
+                return index, True
+            index, then = self._pass_window(plan, index, series, begin)
+            if then == "closed":
+                return index - 1, False
+            if then == "stopped" or (window.is_last and not cursor.more()):
+                return index, True
+
+    def _pass_window(self, plan: Plan, index: int, series: _Series, begin: int) -> tuple[int, _Then]:
+        """The same for one window: the number of the next child, and how it ended."""
+        cursor, window, at = self._cursor, self._window, begin
+        text, (sign, gap, named, whole) = window.text, series
+        counter, room = self._counting()
+        counting = window.can_hold(counter)
+        scan = _scan_pairs if counting else _scan_any
+        names, other, positions = (plan.latin, plan.other, plan.positions) if counting else ({}, 0, [])
+        states, count = other, counter.of(other)
+        last = _ALL if plan.last is None or plan.last < 0 or named else plan.last
+        total = end = 0
+        then: _Then = "stopped"
+        try:
+            while index <= last:
+                start = at
+                if named:
+                    name, start = _name(text, at)
+                    if names and (states := names.get(name, other)):
+                        count = counter.of(states)
+                elif positions:
+                    states = plan.element(index)
+                    count = counter.of(states)
+                value, end = scan(text, start)
+                after = end + 1 if text[end] == sign and text[end + 1] > " " else _after(gap, text, end)
+                hits = count(value) if states else 0
+                if total + hits > room or (whole and text.find("\n", at, end) >= 0):
+                    break
+                total += hits
+                index += 1
+                at = after if after >= 0 else ~after
+                if after < 0:
+                    then = "closed"
+                    break
+        except _REFUSALS as refusal:
+            end = _stop_of(refusal, at, text)
+        self.total += total
+        cursor.advance(at - begin)
+        if then != "closed" and window.stopped(begin, at, end):
+            then = "cut"
+        return index, then
+
+    def _pass_numbers(self, plan: Plan, index: int) -> int:
+        """The same for numbers and words, many at once, where all elements are hits or none of these can be."""
+        cursor = self._cursor
+        are_hits = plan.other == self._machine.matched
+        room = self._counting()[1] if are_hits else _ALL
+        if plan.positions or not room or (not are_hits and (plan.scalars_matter or not self._is_noted(plan.other))):
+            return index
+        match = _numbers.match(cursor.buf, cursor.at, min(cursor.end, cursor.at + _LARGEST_WINDOW))
+        if match is None:
+            return index
+        passed = match[0]
+        count = passed.count(b",")
+        if count > room:
+            count = room
+            passed = passed[: len(passed) - len(passed.split(b",", room)[-1])]
+        self.total += count if are_hits else 0
+        cursor.at += len(passed)
+        cursor.peek()
+        return index + count
+
+    def _counting(self) -> tuple[Counter, int]:
+        """What counts in children that are passed the quick way, and how many of that they may hold.
+
+        Before the first hit it is the values that the path reaches further with than before, and there may be none.
+        """
+        if self.total:
+            room = _ALL if self.total >= self._after else max(0, self._first - self.total)
+            key, segments = (-1, False), self._machine.segments
+        else:
+            reached, room = self.furthest, 0
+            key = (reached.segments if reached.is_scalar else reached.segments + 1, reached.is_scalar)
+            segments = self._machine.segments[: key[0]]
+        counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = Counter(segments, containers_only=key[1])
+        return counter, room
+
+    def _is_noted(self, states: int) -> bool:
+        """Whether a scalar with these states changes nothing about how far the path came."""
+        return self.total > 0 or states.bit_length() - 1 <= self.furthest.segments
+
     def _count(self) -> Hit | None:
         number = self.total
         self.total += 1
+        if self.total == self._after:
+            self._window.resume()
         if not self._first <= number < self._after:
             return None
         step = self._stack[-1].step if self._stack else None
         path, shortened = self._path()
         return Hit(path, step, self._cursor.place, shortened=shortened)
 
-    def _note_how_far(self, states: int) -> None:
-        segments = states.bit_length() - 1
-        if segments > self.furthest.segments:
-            self.furthest = Reached(segments, self._path()[0], self._cursor.place)
+    def _note_how_far(self, states: int, *, is_scalar: bool) -> None:
+        segments, known = states.bit_length() - 1, self.furthest
+        if segments > known.segments or (segments == known.segments and known.is_scalar and not is_scalar):
+            self.furthest = Reached(segments, self._path()[0], self._cursor.place, is_scalar)
 
     def _path(self) -> tuple[str, bool]:
         stack = self._stack
@@ -438,10 +579,54 @@ class Scan:
         return normalized_path(ends, left_out=len(stack) - 2 * SHOWN_STEPS)
 
 
-# Why a path found nothing: how far it came, and what there is in that place instead.
+# ── One value, several, or one on each line ─────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault in the text is part of it, with what was found before; whether that is an error the caller says."""
+
+    hits: tuple[Hit, ...]
+    total: int  # of all values, asked for or not
+    layout: Layout
+    scan: Scan
+    fault: JsonFault | None = None  # where the text stops being JSON; nothing after it was searched
+    text_from: int | None = None  # where other text begins after the one value; it was not searched
+
+
+def find(read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None) -> Finding:
+    """The hits from number `first` on, at most `limit`. `lines`: each line is a value, and all of them an array.
+
+    A text that turns out to be several values is searched again as such; one value with other text after it, without
+    that text.
+    """
+    if lines:
+        return _find(read, size, path, "lines", first, limit)
+    try:
+        return _find(read, size, path, "one", first, limit)
+    except SeveralValues as more:
+        if not is_followed_by_text(read, size, more.end, more.after):
+            return _find(read, size, path, "several", first, limit)
+        found = _find(read, more.end, path, "one", first, limit)
+        return replace(found, text_from=more.after)
+
+
+def _find(read: Read, size: int, path: JsonPath, layout: Layout, first: int, limit: int | None) -> Finding:
+    scan = Scan(read, size, path, layout=layout)
+    hits: list[Hit] = []
+    fault: JsonFault | None = None
+    try:
+        for hit in scan.hits(first, limit):
+            hits.append(hit)  # one by one: what came before a fault stays
+    except JsonFault as found:
+        fault = found
+    whole = tuple(hit for hit in hits if hit.end >= 0)
+    return Finding(whole, scan.total, layout, scan, fault)
+
+
+# ── Why a path found nothing ────────────────────────────────────────────────────────────────────────────────
 #
 # A second, short pass from where the first one ended up. It names members, never values.
-
 
 _NAMES_SHOWN = 20
 _NAMES_COMPARED = 2000

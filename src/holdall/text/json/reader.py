@@ -1,68 +1,17 @@
-"""JSON read piece by piece: a cursor that knows its byte, and the ways to step over what stands there.
+"""JSON read piece by piece: a cursor that knows its byte, the ways to step over what is there, and what follows the
+first value of a text.
 
-It builds no values and holds one piece at a time, whatever the size and depth of the document.
+Nothing is built into values and nothing is kept but the piece at hand and one byte for each open bracket, so memory is
+flat whatever the size of strings, numbers and containers. There is no recursion. A number or word that is stepped over
+must be one; a container that is stepped over is only checked for closed strings and matching brackets. The answer never
+depends on where the pieces end.
 """
 
+import json
 import re
 from collections.abc import Callable
-from typing import NamedTuple
-
-# How a stretch of JSON changes the depth of nesting, told without looking at its tokens one by one.
-#
-# Every step here is one call that runs over all bytes at machine speed; that is what makes stepping over large values
-# several times faster than matching their tokens. Which bracket stands where is not told, only how many are left over.
-
-
-_DROPPED = bytes(byte for byte in range(256) if byte not in b'"[]{}')
-_ROUNDS = 48  # nesting inside one stretch is rarely deeper; past this a loop over the brackets is cheaper
-
-_leftover = re.compile(rb"([\]}]*+)([\[{]*+)")
-
-
-class Balance(NamedTuple):
-    closes: int  # brackets that close what was open before the stretch
-    opens: int  # brackets that are still open after it
-    inside: bool  # it ends inside a string
-    broken: bool  # a bracket of one kind is closed by the other
-
-
-def balance(stretch: bytes, inside: bool) -> Balance:
-    """`inside` tells whether the stretch begins inside a string; it must not end in the middle of an escape."""
-    if b"\\" in stretch:
-        stretch = stretch.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Two quotes side by side, an empty string or the border of two, leave everything else as far in or out as it was.
-    signs = stretch.translate(None, _DROPPED).replace(b'""', b"")
-    parts = signs.split(b'"')
-    brackets = b"".join(parts[inside::2])
-    for _ in range(_ROUNDS):
-        before = len(brackets)
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-        if len(brackets) == before:
-            break
-    else:
-        brackets = _unpaired(brackets)
-    left = _leftover.match(brackets)
-    closes, opens = (len(left[1]), len(left[2])) if left else (0, 0)
-    return Balance(closes, opens, inside ^ (len(parts) % 2 == 0), broken=closes + opens < len(brackets))
-
-
-def _unpaired(brackets: bytes) -> bytes:
-    """The same for deep nesting: one pass with a stack."""
-    left = bytearray()
-    for sign in brackets:
-        if left and (left[-1], sign) in ((0x7B, 0x7D), (0x5B, 0x5D)):
-            left.pop()
-        else:
-            left.append(sign)
-    return bytes(left)
-
-
-# A place in a JSON text that is read piece by piece, and the ways to step over what stands there.
-#
-# Nothing is parsed into values and nothing is kept but the piece at hand, so memory is flat: strings, numbers and
-# nested containers of any size are stepped over as they stream by. There is no recursion. What is stepped over is
-# checked for closed strings and balanced brackets, no more.
-
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 Read = Callable[[int, int], bytes]
 
@@ -74,15 +23,15 @@ _LONG_SCALAR = 64 * 1024  # a number longer than this is not checked digit by di
 _BOM = b"\xef\xbb\xbf"
 
 SPACE = rb"[ \t\r\n]*+"
-STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-SCALAR = rb'[^ \t\r\n"\\\[\]{},:]++'
-_LITERAL = rb"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null|NaN|-?Infinity)"
+# To the next quote, unless a backslash is before it: to compare with one byte is twice as fast as with a set of them.
+STRING = rb'(?>"[^"]*+"(?<!\\")|"[^"\\]*+(?:\\.[^"\\]*+)*+")'
+SCALAR = rb"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null|NaN|-?Infinity)"
 
 
 def container_pattern(string: bytes = STRING, levels: int = 3) -> bytes:
     """A pattern for a whole container that holds at most `levels` further levels."""
     nested = string + (b"|" + container_pattern(string, levels - 1) if levels else b"")
-    plain = rb'[^"\[\]{}]*+'
+    plain = rb'[^"\\\[\]{}]*+'
     inside = plain + b"(?:(?:" + nested + b")" + plain + b")*+"
     return rb"(?:\{" + inside + rb"\}|\[" + inside + rb"\])"
 
@@ -90,14 +39,67 @@ def container_pattern(string: bytes = STRING, levels: int = 3) -> bytes:
 _space = re.compile(SPACE)
 _string = re.compile(STRING, re.DOTALL)
 _in_string = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_scalar = re.compile(SCALAR)
-_literal = re.compile(_LITERAL + rb"(?![^ \t\r\n,\]}])")
+_word = re.compile(rb'[^ \t\r\n"\\\[\]{},:]++')
+_scalar = re.compile(SCALAR + rb"(?![^ \t\r\n,\]}])")
 _container = re.compile(container_pattern(), re.DOTALL)
-_token = re.compile(STRING + rb"|[\[\]{}]", re.DOTALL)
+_token = re.compile(STRING + rb"|[\\\[\]{}]", re.DOTALL)
 _key = re.compile(rb'"([^"\\]*+)"' + SPACE + b":" + SPACE + rb"(?=[^ \t\r\n])")
 
-QUOTE, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT = b'",:[]{}'
+QUOTE, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT, _BACKSLASH = b'",:[]{}\\'
 ENDED = -1
+
+
+# ── Brackets ────────────────────────────────────────────────────────────────────────────────────────────────
+#
+# How a stretch changes the nesting, without looking at its tokens one by one: every step is one call that runs over all
+# bytes at machine speed, which is several times faster than matching tokens.
+
+_DROPPED = bytes(byte for byte in range(256) if byte not in b'"[]{}\\')
+_CLOSING = bytes.maketrans(b"[{", b"]}")
+_ROUNDS = 48  # nesting inside one stretch is rarely deeper; past this a loop over the brackets is cheaper
+
+_leftover = re.compile(rb"([\]}]*+)([\[{]*+)")
+
+
+class Balance(NamedTuple):
+    closes: bytes  # brackets that close what was open before the stretch
+    opens: bytes  # brackets that are still open after it
+    inside: bool  # it ends inside a string
+    broken: bool  # a bracket of one kind is closed by the other, or a backslash is outside of strings
+
+
+def balance(stretch: bytes, inside: bool) -> Balance:
+    """`inside`: the stretch begins inside a string. It must not end in the middle of an escape."""
+    if b"\\" in stretch:  # every escape keeps its backslash, and no quote or second backslash after it
+        stretch = stretch.replace(b"\\\\", b"\\n").replace(b'\\"', b"\\n")
+    # Two quotes side by side, an empty string or the border of two, leave everything else as far in or out as it was.
+    signs = stretch.translate(None, _DROPPED).replace(b'""', b"")
+    parts = signs.split(b'"')
+    brackets = b"".join(parts[inside::2])
+    ends_inside = inside ^ (len(parts) % 2 == 0)
+    if b"\\" in brackets:
+        return Balance(b"", b"", ends_inside, broken=True)
+    for _ in range(_ROUNDS):
+        before = len(brackets)
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        if len(brackets) == before:
+            break
+    else:
+        brackets = _unpaired(brackets)
+    left = _leftover.match(brackets)
+    closes, opens = (left[1], left[2]) if left else (b"", b"")
+    return Balance(closes, opens, ends_inside, broken=len(closes) + len(opens) < len(brackets))
+
+
+def _unpaired(brackets: bytes) -> bytes:
+    """The same for deep nesting: one pass with a stack."""
+    left = bytearray()
+    for sign in brackets:
+        if left and (left[-1], sign) in ((OPEN_OBJECT, CLOSE_OBJECT), (OPEN_ARRAY, CLOSE_ARRAY)):
+            left.pop()
+        else:
+            left.append(sign)
+    return bytes(left)
 
 
 class JsonFault(Exception):
@@ -118,9 +120,9 @@ class Cursor:
 
     def __init__(self, read: Read, size: int, *, start: int = 0, lines: bool = False, chunk: int = CHUNK) -> None:
         self.buf = b""
-        self.at = 0
-        self.end = 0
-        self.base = len(_BOM) if start == 0 and read(0, len(_BOM)) == _BOM else start
+        self.at: int = 0
+        self.end: int = 0
+        self.base: int = len(_BOM) if start == 0 and read(0, len(_BOM)) == _BOM else start
         self._read = read
         self._size = size
         self._lines = lines
@@ -180,20 +182,24 @@ class Cursor:
         self.peek()
         return self._read(start + 1, end - 1) if end - start - 2 <= longest else None
 
-    def pass_value(self, *, strictly: bool = False) -> None:
-        """Step over the value that stands here. `strictly`: a number or word must be one."""
+    def pass_value(self) -> None:
+        """Step over the value that is here."""
         sign = self.peek()
         if sign in (OPEN_OBJECT, OPEN_ARRAY):
-            self._pass_container()
+            match = _container.match(self.buf, self.at, min(self.end, self.at + _SMALL))
+            if match:
+                self.at = match.end()
+            else:
+                self.at += 1
+                self.pass_rest(sign + 2)  # in ASCII the closing bracket is two places after the opening one
         elif sign == QUOTE:
             self._pass_string()
-        elif strictly:
-            self._pass_literal()
         else:
             self._pass_scalar()
 
-    def pass_levels(self, depth: int) -> None:
-        """Step over everything up to the bracket that closes the `depth`-th container around this place."""
+    def pass_rest(self, closing: int) -> None:
+        """Step over what is left of the container around this place, which `closing` closes."""
+        opened = bytearray((closing,))  # the brackets that close what is open, the innermost last
         inside, block = False, _SMALL
         while True:
             piece = self.buf[self.at : min(self.end, self.at + block)]
@@ -205,48 +211,40 @@ class Cursor:
                 block = _SMALL
                 continue
             found = balance(piece, inside)
-            if found.closes < depth and not found.broken:
-                depth += found.opens - found.closes
+            rest = len(opened) - len(found.closes)
+            if not found.broken and rest > 0 and bytes(opened[rest:][::-1]) == found.closes:
+                opened[rest:] = found.opens.translate(_CLOSING)
                 inside = found.inside
                 self.at += len(piece)
                 block = min(4 * block, _BLOCK)
             elif len(piece) > _FINE:
                 block = max(_FINE, len(piece) // 4)
             else:
-                self._pass_levels_within(self.at + len(piece), depth, inside)
+                self._pass_tokens(self.at + len(piece), opened, inside)
                 return
 
     def fault(self, expected: str, *, ended: bool | None = None) -> JsonFault:
         return JsonFault(self.place, expected, ended=self.at >= self.end if ended is None else ended)
 
-    def _pass_levels_within(self, stop: int, depth: int, inside: bool) -> None:
-        """The same token by token, where the end, or a bracket of the wrong kind, is known to stand before `stop`."""
+    def _pass_tokens(self, stop: int, opened: bytearray, inside: bool) -> None:
+        """The same token by token, where the end, or what must not be there, is known to come before `stop`."""
         if inside:
             rest = _in_string.match(self.buf, self.at, stop)
             self.at = rest.end() + 1 if rest else self.at
-        opened = bytearray()  # what was opened from here on, as the brackets that close it
         for match in _token.finditer(self.buf, self.at, stop):
             sign = self.buf[match.start()]
             if sign in (OPEN_OBJECT, OPEN_ARRAY):
-                opened.append(sign + 2)  # in ASCII the closing bracket stands two places after the opening one
-            elif sign != QUOTE and opened:
-                if opened.pop() != sign:
-                    self.at = match.start()
-                    raise self.fault("the other closing bracket")
-            elif sign != QUOTE:
-                depth -= 1
-                if depth == 0:
-                    self.at = match.end()
-                    return
+                opened.append(sign + 2)
+            elif sign == _BACKSLASH:
+                self.at = match.start()
+                raise self.fault("a value")
+            elif sign != QUOTE and opened.pop() != sign:
+                self.at = match.start()
+                raise self.fault("the other closing bracket")
+            if not opened:
+                self.at = match.end()
+                return
         raise AssertionError("the balance of the brackets tells that they are closed here")
-
-    def _pass_container(self) -> None:
-        match = _container.match(self.buf, self.at, min(self.end, self.at + _SMALL))
-        if match:
-            self.at = match.end()
-        else:
-            self.at += 1
-            self.pass_levels(1)
 
     def _pass_string(self) -> None:
         match = _string.match(self.buf, self.at, self.end)
@@ -255,8 +253,13 @@ class Cursor:
             return
         self.at += 1
         while True:
-            rest = _in_string.match(self.buf, self.at, self.end)
-            self.at = rest.end() if rest else self.at
+            quote = self.buf.find(b'"', self.at, self.end)
+            plain = self.end if quote < 0 else quote
+            if self.buf.find(b"\\", self.at, plain) < 0:  # a long string mostly has no escapes: the fastest search
+                self.at = plain
+            else:
+                rest = _in_string.match(self.buf, self.at, self.end)
+                self.at = rest.end() if rest else self.at
             if self.at < self.end and self.buf[self.at] == QUOTE:
                 self.at += 1
                 return
@@ -264,28 +267,23 @@ class Cursor:
                 raise self.fault("the end of a string", ended=True)
 
     def _pass_scalar(self) -> None:
-        start = self.place
         while True:
             match = _scalar.match(self.buf, self.at, self.end)
-            self.at = match.end() if match else self.at
-            if self.at < self.end or not self.more():
-                break
-        if self.place == start:
-            raise self.fault("a value")
-
-    def _pass_literal(self) -> None:
-        while True:
-            match = _literal.match(self.buf, self.at, self.end)
             if match and match.end() < self.end:
                 self.at = match.end()
                 return
-            token = _scalar.match(self.buf, self.at, self.end)
-            if token and token.end() == self.end and self.end - self.at <= _LONG_SCALAR and self.more():
+            word = _word.match(self.buf, self.at, self.end)
+            length = word.end() - word.start() if word else 0
+            if word and word.end() == self.end and length <= _LONG_SCALAR and self.more():
                 continue
-            if match is None and (token is None or token.end() - token.start() <= _LONG_SCALAR):
+            if match is None and length <= _LONG_SCALAR:
                 raise self.fault("a value")
-            self._pass_scalar()
-            return
+            break
+        while True:
+            word = _word.match(self.buf, self.at, self.end)
+            self.at = word.end() if word else self.at
+            if self.at < self.end or not self.more():
+                return
 
     def _pass_line(self) -> bool:
         while self.end == len(self.buf):
@@ -296,6 +294,102 @@ class Cursor:
         self._find_end(self.at)
         return True
 
+    def advance(self, count: int) -> None:
+        """Go forward in `buf`, with `lines` to what may be another line."""
+        self.at += count
+        if self.at > self.end:
+            self._find_end(self.at)
+
     def _find_end(self, start: int) -> None:
         newline = self.buf.find(b"\n", start) if self._lines else -1
         self.end = len(self.buf) if newline < 0 else newline
+
+
+# ── What follows the first value ────────────────────────────────────────────────────────────────────────────
+#
+# Programs print a value and then a word about it, and records are written one after the other. A path counts the first
+# as one value, and the second as an array. Paths and outlines both ask here, so that they agree.
+
+_OPENING = (OPEN_OBJECT, OPEN_ARRAY)
+_PARSED = 64 * 1024  # bytes; a longer value is judged by how it begins
+_FIRST_ELEMENT = re.compile(
+    r'\s*(?:["{[]|\]\s*\Z|\Z|(?:-?[0-9][-+.0-9eE]*|true|false|null|NaN|-?Infinity)\s*(?:,|\]\s*\Z|\Z))', re.ASCII
+)
+
+
+def begins_json(start: str) -> bool:
+    """Cheap: what follows the opening bracket can follow one. `[12:00:01] up [ok]` is a log, not an array."""
+    if start[0] == "[":
+        return _FIRST_ELEMENT.match(start, 1) is not None
+    return start[1:].lstrip()[:1] in ("", '"', "}")
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What stands after the first value, which ends at `end`; `after` is where it begins."""
+
+    what: Literal["nothing", "values", "text"]
+    end: int
+    after: int
+
+
+def following(read: Read, size: int) -> Following | None:
+    """None where the first value is no array or object, or not a whole one."""
+    cursor = Cursor(read, size)
+    if cursor.peek() not in _OPENING:
+        return None
+    start = cursor.place
+    try:
+        cursor.pass_value()
+    except JsonFault:
+        return None
+    end = cursor.place
+    if cursor.peek() == ENDED:
+        return Following("nothing", end, cursor.place)
+    if not _is_json(read, start, end):
+        return None
+    after = cursor.place
+    return Following("values" if _goes_on(read, size, after) else "text", end, after)
+
+
+def is_followed_by_text(read: Read, size: int, end: int, after: int) -> bool:
+    """Whether what ends at `end` is an array or object, and what stands from `after` on is not JSON."""
+    cursor = Cursor(read, size)
+    is_container = cursor.peek() in _OPENING and _is_json(read, cursor.place, end)
+    return is_container and not _goes_on(read, size, after)
+
+
+def _goes_on(read: Read, size: int, after: int) -> bool:
+    """Whether what stands from `after` on are values too: up to the first array or object, or else up to the end.
+
+    A number may begin a sentence (`3 files written`), and a bracket a line of a log (`[ok] done`). A value that only
+    the end of the text cuts off is one.
+    """
+    cursor = Cursor(read, size, start=after)
+    while (sign := cursor.peek()) != ENDED:
+        start = cursor.place
+        try:
+            cursor.pass_value()
+        except JsonFault as fault:
+            return fault.ended and sign in _OPENING and begins_json(_text(read, start, size))
+        if sign in _OPENING:
+            return _is_json(read, start, cursor.place)
+    return True
+
+
+def _text(read: Read, start: int, end: int) -> str:
+    return read(start, min(end, start + _PARSED)).decode("utf-8", "replace")
+
+
+def _is_json(read: Read, start: int, end: int) -> bool:
+    """Its brackets are known to be balanced, which those of `[12:00:01]` are too."""
+    text = _text(read, start, end)
+    if end - start > _PARSED:
+        return begins_json(text)
+    try:
+        json.loads(text, strict=False, parse_int=str)  # as text: Python refuses to read very long numbers
+    except RecursionError:
+        return begins_json(text)
+    except ValueError:
+        return False
+    return True
