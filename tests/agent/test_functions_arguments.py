@@ -1,19 +1,21 @@
 """What a model wrote becomes what a function takes, or the model is told which argument is wrong and what it must be."""
 
+import datetime
 import enum
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, cast
 
 import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
-from holdall.agent.functions import BadArguments, Reading, function_tool
-from holdall.wire.arguments import Misfit
+from holdall.agent.functions import BadArguments, function_tool
 
 
 class Colour(enum.Enum):
@@ -46,6 +48,23 @@ class Node:
 class Filter(TypedDict):
     since: int
     until: NotRequired[int | None]
+
+
+class Size(NamedTuple):
+    wide: int
+    high: int
+
+
+class Bounded(BaseModel):
+    share: Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass
+class Refusing:
+    x: int
+
+    def __post_init__(self) -> None:
+        raise TypeError("it takes no points today")
 
 
 def reading(annotation: Any, value: Any, default: Any = ...) -> Any:
@@ -104,7 +123,13 @@ def test_arguments_become_the_annotated_types(annotation: Any, value: Any, expec
         (str, 1.5, "1.5"),
         (Level, "2", Level.HIGH),
         (Level, 2.0, Level.HIGH),
-        (Literal["a", None], "null", None),
+        (bool, "yes", True),
+        (bool, 1, True),
+        (int, True, 1),
+        (datetime.date, "2026-11-15", datetime.date(2026, 11, 15)),
+        (dict[int, str], {"1": "a"}, {1: "a"}),
+        (Size, [1, "2"], Size(1, 2)),
+        (Bounded, {"share": "0.5"}, Bounded(share=0.5)),
         (list[int], "[1, 2]", [1, 2]),
         (list[int], ["1", 2.0], [1, 2]),
         (Point, '{"x": "1"}', Point(1)),
@@ -131,32 +156,35 @@ MISFITS: list[tuple[Any, Any, str]] = [
     (str, None, snapshot("The argument 'x' must be a string.")),
     (str, True, snapshot("The argument 'x' must be a string.")),
     (str, ["a"], snapshot("The argument 'x' must be a string.")),
-    (int, True, snapshot("The argument 'x' must be an integer.")),
     (int, 5.5, snapshot("The argument 'x' must be an integer.")),
     (int, "five", snapshot("The argument 'x' must be an integer.")),
-    (int, math.inf, snapshot("The argument 'x' must be an integer.")),
+    (int, math.inf, snapshot("The argument 'x' must be a number.")),
     (float, "nan", snapshot("The argument 'x' must be a number.")),
     (float, math.nan, snapshot("The argument 'x' must be a number.")),
     (float, 10**400, snapshot("The argument 'x' must be a number.")),
-    (bool, 1, snapshot("The argument 'x' must be true or false.")),
-    (bool, "yes", snapshot("The argument 'x' must be true or false.")),
+    (bool, "maybe", snapshot("The argument 'x' must be true or false.")),
+    (datetime.date, "soon", snapshot("The argument 'x' must be a valid date or datetime, input is too short.")),
+    (Bounded, {"share": 2}, snapshot("The argument 'x.share' must be less than or equal to 1.")),
+    (Bounded, {"shares": 2}, snapshot("The argument 'x.share' is missing.")),
+    (Refusing, {"x": 1}, snapshot("The arguments cannot be read: it takes no points today.")),
+    (set[Any], [[1]], snapshot("The argument 'x[0]' is not right: Set items should be hashable.")),
     (None, 0, snapshot("The argument 'x' must be null.")),
-    (Colour, "green", snapshot("The argument 'x' must be one of red, blue.")),
-    (Colour, "RED", snapshot("The argument 'x' must be one of red, blue.")),
-    (Level, 3, snapshot("The argument 'x' must be one of 1, 2.")),
-    (Literal["a", 1, None], True, snapshot("The argument 'x' must be one of a, 1, null.")),
+    (Colour, "green", snapshot("The argument 'x' must be 'red' or 'blue'.")),
+    (Colour, "RED", snapshot("The argument 'x' must be 'red' or 'blue'.")),
+    (Level, 3, snapshot("The argument 'x' must be 1 or 2.")),
+    (Literal["a", 1, None], 2, snapshot("The argument 'x' must be 'a', 1 or None.")),
     (
         Literal[tuple("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")],
         "?",
         snapshot(
-            "The argument 'x' must be one of a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E, F, G, H, I, J, K, L, M, N and 12 more."
+            "The argument 'x' must be 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V', 'W', 'X', 'Y' or 'Z'."
         ),
     ),
     (list[int], 5, snapshot("The argument 'x' must be an array.")),
     (list[int], "1, 2", snapshot("The argument 'x' must be an array.")),
     (list[int], {"a": 1}, snapshot("The argument 'x' must be an array.")),
     (list[list[int]], [[1], [2, "x"]], snapshot("The argument 'x[1][1]' must be an integer.")),
-    (tuple[int, str], [1], snapshot("The argument 'x' must be an array of 2 entries.")),
+    (tuple[int, str], [1], snapshot("The argument 'x[1]' is missing.")),
     (dict[str, int], [1], snapshot("The argument 'x' must be an object.")),
     (dict[str, list[int]], {"a b": [1, "x"]}, snapshot("The argument 'x.a b[1]' must be an integer.")),
     (Point, 5, snapshot("The argument 'x' must be an object.")),
@@ -171,12 +199,12 @@ MISFITS: list[tuple[Any, Any, str]] = [
         {"value": 1, "children": [{"value": 2, "children": [{}]}]},
         snapshot("The argument 'x.children[0].children[0].value' is missing."),
     ),
-    (int | None, "x", snapshot("The argument 'x' must be an integer or null.")),
-    (int | str | None, [], snapshot("The argument 'x' must be an integer or a string or null.")),
+    (int | None, "x", snapshot("The argument 'x' must be an integer.")),
+    (int | str | None, [], snapshot("The argument 'x' must be an integer or a string.")),
     (Point | None, {"x": "a"}, snapshot("The argument 'x.x' must be an integer.")),
     (Point | None, {"y": 1}, snapshot("The argument 'x.x' is missing.")),
-    (Point | Filter, {"q": 1}, snapshot("The argument 'x' has no 'q'. It has: x, y, tags.")),
-    (Colour | None, "green", snapshot("The argument 'x' must be one of red, blue or null.")),
+    (Point | Filter, {"q": 1}, snapshot("The argument 'x' has no 'q'. It has: x, y, tags, since, until.")),
+    (Colour | None, "green", snapshot("The argument 'x' must be 'red' or 'blue'.")),
 ]
 
 
@@ -246,8 +274,11 @@ def test_a_value_of_any_depth_and_size_gets_an_answer() -> None:
         reading(dict[str, int], {"k" * 1_000_000: "v" * 1_000_000})
     assert len(str(refused.value)) < 1000
     assert reading(int, 10**5000) == 10**5000
-    with pytest.raises(BadArguments):
+    with pytest.raises(BadArguments) as refused:
         reading(str, 10**5000)
+    assert str(refused.value) == snapshot(
+        "The arguments cannot be read: Exceeds the limit (4300 digits) for integer string conversion; use sys.set_int_max_str_digits() to increase the limit."
+    )
 
 
 @dataclass
@@ -266,19 +297,32 @@ def test_unions_that_hold_themselves_are_not_tried_in_every_way() -> None:
     def tree(depth: int, leaf: object) -> Any:
         return {"left": tree(depth - 1, leaf), "right": 1} if depth else leaf
 
-    found = reading(Add | Mul | int, tree(30, 1))
+    found = reading(Add | Mul | int, tree(10, 1))
     assert isinstance(found, Add)
     with pytest.raises(BadArguments) as refused:
-        reading(Add | Mul | int, tree(30, "x"))
-    assert str(refused.value) == f"The argument 'x{'.left' * 30}' must be an object or an integer."
-    with pytest.raises(BadArguments) as refused:
-        reading(Add | Mul | int, tree(45, "x"))
-    assert str(refused.value) == snapshot(
-        "The argument 'x.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.lef … .left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left.left' must be an object or an integer."
-    )
+        reading(Add | Mul | int, tree(10, "x"))
+    assert str(refused.value) == f"The argument 'x{'.left' * 10}' must be an object or an integer."
+    for depth in (30, 300):  # pydantic would try each of the two at every level, 2**30 times in all
+        with pytest.raises(BadArguments, match=r"^The arguments are nested too deeply\.$"):
+            reading(Add | Mul | int, tree(depth, 1))
     with pytest.raises(BadArguments, match=r"'x\.left' must be an object or an integer"):
         reading(Add | Mul | int, '{"left": "[1]", "right": 1}')
     assert reading(list[int | None], [1, None] * 100_000)[:2] == [1, None], "many are not too many"
+    deep: Any = 1
+    for _ in range(200):
+        deep = {"a": deep}
+    assert reading(dict[str, Any], deep) == deep, "what holds anything is read in one way"
+
+
+def test_of_a_long_place_the_ends_are_told() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(40):
+        deep = {"value": 1, "children": [deep]}
+    with pytest.raises(BadArguments) as refused:
+        reading(Node, deep)
+    assert str(refused.value) == snapshot(
+        "The argument 'x.children[0].children[0].children[0].children[0].children[0].children[0].children[0].children[0].ch … hildren[0].children[0].children[0].children[0].children[0].children[0].children[0].children[0].value' is missing."
+    )
 
 
 # Whatever the types are: annotations with values of theirs, and how those look in JSON
@@ -360,14 +404,14 @@ def test_any_json_for_any_type_is_read_or_refused_in_one_sentence(typed: Typed, 
         shown = str(problem)
     else:
         return
-    assert shown.startswith("The argument 'x")
+    assert shown.startswith(("The argument 'x", 'The argument "x'))
     assert shown.endswith(".")
     assert len(shown) < 1000
 
 
 @settings(max_examples=300)
 @given(st.data())
-def test_what_the_schema_allows_is_read_exactly_and_what_is_written_fits_the_schema(data: st.DataObject) -> None:
+def test_what_the_schema_allows_is_read_and_values_of_the_type_fit_the_schema(data: st.DataObject) -> None:
     annotation, values = data.draw(TYPES)
 
     def call(x: Any) -> None: ...
@@ -379,6 +423,8 @@ def test_what_the_schema_allows_is_read_exactly_and_what_is_written_fits_the_sch
     written = json.loads(json.dumps(as_json(data.draw(values))))
     assert validator(tool.schema).is_valid({"x": written})
     other = data.draw(JSON)
-    if not validator(tool.schema).is_valid({"x": other}):
-        with pytest.raises(Misfit):
-            tool.parameters.read({"x": other}, Reading(exact=True))
+    if validator(tool.schema).is_valid({"x": other}):
+        try:
+            tool.read({"x": other})
+        except BadArguments as problem:
+            assert "and the map ends at 1000" in str(problem)  # noqa: PT017 - the check of Point is in no schema

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from holdall.agent.files import AgentFile, servers_of
-from holdall.agent.functions import load_function_tool
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
 from holdall.llm.naming import model_named
@@ -51,8 +50,7 @@ class _Build:
             )
         if "by_reference" not in file.settings:  # an agent may pass an output on to another tool without copying it
             settings = replace(settings, by_reference=True)
-        functions = [load_function_tool(spec, folder=file.folder) for spec in file.tools]
-        tools = [AgentTool(one.spec, one.call) for one in functions] + await self._server_tools(file)
+        tools = _function_tools(file) + await self._server_tools(file)
         _refuse_our_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
 
@@ -99,6 +97,14 @@ async def built(
     """Raises WrongUse or UpstreamFault, which say what to mend."""
     async with contextlib.AsyncExitStack() as stack:
         yield await _Build(home, settings_of, warn, stack).agent(file)
+
+
+def _function_tools(file: AgentFile) -> list[AgentTool]:
+    if not file.tools:
+        return []
+    functions: Any = importlib.import_module("holdall.agent.functions")  # it needs an extra
+    loaded = [functions.load_function_tool(spec, folder=file.folder) for spec in file.tools]
+    return [AgentTool(one.spec, one.call) for one in loaded]
 
 
 def _refuse_our_names(file: AgentFile, tools: list[AgentTool], settings: Settings) -> None:

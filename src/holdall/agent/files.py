@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from holdall.agent.functions import is_spec
 from holdall.mcp.client import spec
 from holdall.mcp.client.spec import Configured
 from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, nearest, shown, value_of
@@ -164,6 +163,14 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
+def is_function_name(value: object) -> bool:
+    """Whether it is `module:name`, both of which may have dots."""
+    if not isinstance(value, str) or len(value) > 500:
+        return False
+    module, colon, name = value.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
+
+
 OWN: Mapping[str, Rule] = {
     "name": Rule("it must be 1 to 64 letters, digits, - and _", _is_name),
     "description": Rule("it must be a text", _is_text),
@@ -175,7 +182,7 @@ OWN: Mapping[str, Rule] = {
 }
 # What each entry of a list must be.
 _ENTRIES = {
-    "tools": Rule("it must be a function as module:name", is_spec),
+    "tools": Rule("it must be a function as module:name", is_function_name),
     "agents": Rule("it must be the path of an agent's file", _is_text),
 }
 

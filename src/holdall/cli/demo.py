@@ -407,12 +407,13 @@ class Tour:
     def _agent(
         self, name: str, prompt: str, model: Model, functions: Sequence[Callable[..., Any]], *agents: Agent
     ) -> Agent:
-        from holdall.agent.functions import function_tool
         from holdall.agent.toolbox import Agent, AgentTool, Toolbox
         from holdall.bag import Holdall
         from holdall.values.settings import Settings, ToolPolicy
+        from holdall.wire.tool import ToolSpec
 
-        tools = [function_tool(one) for one in functions]
+        empty: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+        tools = [AgentTool(ToolSpec(one.__name__, one.__doc__ or "", empty), one) for one in functions]
         # The crawl takes three seconds: you need not wait for five. The other two tools only read a file, and never go
         # to the background, however busy this machine is.
         settings = Settings(
@@ -426,6 +427,6 @@ class Tour:
 
         return Agent(
             name=name, prompt=prompt, model=model, open_bag=open_bag, agents={one.name: one for one in agents},
-            tools=Toolbox(AgentTool(one.spec, one.call) for one in tools),
+            tools=Toolbox(tools),
             description="knows everything about the orders" if name == "accountant" else "",
         )  # fmt: skip

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urljoin
 
 from holdall.llm.catalogue import Price
@@ -287,11 +287,11 @@ class Tools:
         """Export every order of the day as JSON: id, customer, country, amount in cents, state, error code."""
         return self._noted("export_orders", self._shop.orders.read_text("utf-8"))
 
-    def crawl_runbook(self, writer: Any, most_pages: Annotated[int, "no more than these"] = 1000) -> None:
+    def crawl_runbook(self, writer: Any) -> None:
         """Crawl the runbook of the payment service and return the text of its pages. This takes a while."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the site is on this machine
         waiting, seen, digest = [f"{self._site}/"], set[str](), hashlib.sha256()
-        while waiting and len(seen) < most_pages:
+        while waiting:
             url = waiting.pop(0)
             if url in seen:
                 continue

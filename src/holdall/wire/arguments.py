@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-# What a model reads where its arguments do not fit a function: which one, and what it must be.
-#
-# The words are those that our own tools use (`wire.arguments`). A complaint never repeats a value: it may be a
-# megabyte.
+# Functions as tools: pydantic finds what is wrong, the words are here. They repeat no value: it may be a megabyte.
 
 
 Fault = Literal["must", "missing", "unknown"]
@@ -15,8 +12,23 @@ _LONGEST_NAME = 60
 _LONGEST_RULE = 500
 _LONGEST_PATH = 210
 
+TOO_DEEP = "are nested too deeply"
+_RULES = {
+    "string_type": "must be a string",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "must be an integer"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "none_required": "must be null",
+    **dict.fromkeys(
+        ("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"), "must be an array"
+    ),
+    **dict.fromkeys(
+        ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"), "must be an object"
+    ),
+}  # fmt: skip
 
-class Misfit(Exception):
+
+class InvalidArgument(Exception):
     """`place` leads from the argument to the value: names of members, and numbers of entries, from 0.
 
     Of a fault "must", `rule` says what it must be; of "unknown", the last name of the place is one that there is not,
@@ -32,52 +44,44 @@ class Misfit(Exception):
         self.fault: Fault = fault
         self.known = known
 
-    def inside(self, *steps: str | int) -> "Misfit":
-        """The same, seen from so many levels further out."""
-        return Misfit(self.rule, place=(*steps, *self.place), fault=self.fault, known=self.known)
+
+def rule_for(kind: str, message: str) -> str:
+    """What a value must be, in the words of JSON, from the kind of error that pydantic names and its message."""
+    if kind in _RULES:
+        return _RULES[kind]
+    if message.startswith("Input should "):  # "Input should be greater than 5"
+        return f"must {message.removeprefix('Input should ')}"
+    return f"is not right: {message.removeprefix('Value error, ').removeprefix('Assertion failed, ')}"
 
 
-def complaint(misfit: Misfit) -> str:
+def unreadable(why: str) -> str:
+    """Where reading the arguments failed in a way that names no place."""
+    return f"cannot be read: {why}"
+
+
+def most_telling(problems: Sequence[InvalidArgument]) -> InvalidArgument:
+    """The one to report. A value that fits no member of a union has one for each member: the deepest came furthest,
+    and what is asked for at the same place is joined: "must be an integer or null"."""
+    best = max(problems, key=lambda one: len(one.place) + (one.fault == "unknown"))
+    if best.fault != "must":
+        return best
+    rules = dict.fromkeys(one.rule for one in problems if one.fault == "must" and one.place == best.place)
+    return InvalidArgument(" or ".join(rules).replace(" or must be ", " or "), place=best.place)
+
+
+def complaint(problem: InvalidArgument) -> str:
     """One sentence."""
-    match misfit.fault, misfit.place:
+    match problem.fault, problem.place:
         case "missing", place:
             return f"The argument {_path(place)!r} is missing."
         case "unknown", (name,):
-            return f"There is no argument {_path((name,))!r}. Arguments are: {_listed(misfit.known)}."
+            return f"There is no argument {_path((name,))!r}. Arguments are: {_listed(problem.known)}."
         case "unknown", place:
-            return f"The argument {_path(place[:-1])!r} has no {_path(place[-1:])!r}. It has: {_listed(misfit.known)}."
+            return f"The argument {_path(place[:-1])!r} has no {_path(place[-1:])!r}. It has: {_listed(problem.known)}."
         case _, ():
-            return f"The arguments {misfit.rule[:_LONGEST_RULE]}."
+            return f"The arguments {problem.rule[:_LONGEST_RULE]}."
         case _, place:
-            return f"The argument {_path(place)!r} {misfit.rule[:_LONGEST_RULE]}."
-
-
-def one_of(choices: Sequence[object]) -> str:
-    return f"must be one of {_listed(str(choice) for choice in choices)}"
-
-
-def one_of_these(rules: Iterable[str]) -> str:
-    """Of a value that may be several things: "must be a number or null"."""
-    return " or ".join(dict.fromkeys(rules)).replace(" or must be ", " or ")
-
-
-def not_right(why: str) -> str:
-    """Where the function's own check refused a value, in that check's words."""
-    return f"is not right: {why[:_LONGEST_RULE]}"
-
-
-def entries(number: int) -> str:
-    return f"must be an array of {number} entries"
-
-
-A_TEXT = "must be a string"
-AN_INTEGER = "must be an integer"
-A_NUMBER = "must be a number"
-A_SWITCH = "must be true or false"
-NULL = "must be null"
-AN_ARRAY = "must be an array"
-AN_OBJECT = "must be an object"
-TOO_DEEP = "are nested too deeply"
+            return f"The argument {_path(place)!r} {problem.rule[:_LONGEST_RULE]}."
 
 
 def _path(place: Sequence[str | int]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 
 _REFUSED = ("minLength", "maxLength", "default", "minProperties", "maxProperties")
-_CHOICES, _NAMED = ("anyOf", "oneOf", "allOf"), ("$defs", "definitions")
+_CHOICES, _NAMED = ("anyOf", "oneOf", "allOf", "prefixItems"), ("$defs", "definitions")
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     kind = schema.get("type")
-    if kind is None:
+    if kind is None or "const" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     kinds = cast("list[str]", kind) if isinstance(kind, list) else [kind]
     nullable = schema | {"type": [*kinds, "null"]}
