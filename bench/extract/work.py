@@ -15,7 +15,7 @@ from bench.machine import Watch
 from bench.result import Gate, Measured, Row
 from bench.rounds import Compared, Turn
 from holdall.bag import Holdall
-from holdall.extract.asking import Progress
+from holdall.extract.model_calls import Progress
 from holdall.llm.scripted import ScriptedModel
 from holdall.policy.route import Ceiling
 from holdall.text.tokens import Estimate

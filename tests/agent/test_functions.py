@@ -364,7 +364,7 @@ def test_a_return_type_that_cannot_be_found_is_no_matter() -> None:
 def test_without_the_extra_the_install_line_is_named() -> None:
     code = (
         "import sys; sys.modules['pydantic'] = None\n"
-        "import holdall.agent.building\n"  # an agent without functions needs none of it
+        "import holdall.agent.build\n"  # an agent without functions needs none of it
         "try: import holdall.agent.functions\n"
         "except Exception as problem: print(type(problem).__name__, problem)"
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from holdall.agent.agent_session import AgentSession
 from holdall.agent.loop import run_agent, run_session
-from holdall.agent.session import AgentSession
 from holdall.agent.toolbox import Agent, Family
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request

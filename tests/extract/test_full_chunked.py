@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdall.extract.asking import Policy
 from holdall.extract.full_chunked import rooms
+from holdall.extract.model_calls import Policy
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply

@@ -55,7 +55,7 @@ async def test_its_time_is_its_own_unless_the_settings_name_one(
         asked.append(delay)
         return real(None)
 
-    monkeypatch.setattr("holdall.extract.asking.asyncio.timeout", noted)
+    monkeypatch.setattr("holdall.extract.model_calls.asyncio.timeout", noted)
     async with opened(tmp_path, model=OneAtATime(), extraction_seconds=given) as bag:
         facts = await bag.keep(TEXT)
         await bag.extract(facts.handle, "which codes?", mode="full-chunked")

@@ -42,3 +42,19 @@ def test_choices_and_definitions_become_strict_too() -> None:
             }
         },
     }
+
+
+def test_an_optional_constant_may_be_null_and_entries_of_a_tuple_are_strict() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string", "const": "fast"},
+            "pair": {"type": "array", "prefixItems": [{"type": "object", "properties": {}}], "minItems": 1},
+        },
+        "required": ["pair"],
+    }
+    shown = strict_schema(schema)["properties"]
+    assert shown["mode"] == {"anyOf": [{"type": "string", "const": "fast"}, {"type": "null"}]}
+    assert shown["pair"]["prefixItems"] == [
+        {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    ]

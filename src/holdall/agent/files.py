@@ -33,12 +33,6 @@ from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, 
 from holdall.text.escape import one_line
 from holdall.values.errors import BadSetting, WrongUse
 
-# An agent's file as text: read from disk, and taken apart into its front matter and its body.
-#
-# A file names code to import and commands to start, so one that anybody can write to is refused. Nothing here knows
-# what the front matter means.
-
-
 _LARGEST_FILE = 1024 * 1024
 _LARGEST_FRONT_MATTER = 64 * 1024
 _FENCE = "---"
@@ -65,7 +59,10 @@ class Document:
 
 
 def read(path: str) -> str:
-    """All of it, as UTF-8 without a mark at its beginning, with plain line ends."""
+    """All of it, as UTF-8 without a mark at its beginning, with plain line ends.
+
+    The file names code to import and commands to start, so one that others can write to is refused.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -74,7 +71,7 @@ def read(path: str) -> str:
         why = problem.strerror if isinstance(problem, OSError) else problem
         raise WrongUse(f"the agent's file {one_line(path)} cannot be read: {why}.") from problem
     try:
-        _refuse_what_others_can_change(path, os.fstat(descriptor))
+        _refuse_writable_by_others(path, os.fstat(descriptor))
         data = os.read(descriptor, _LARGEST_FILE + 1)
     finally:
         os.close(descriptor)
@@ -86,7 +83,7 @@ def read(path: str) -> str:
         raise WrongUse(f"the agent's file {one_line(path)} is not UTF-8 (byte {problem.start}).") from problem
 
 
-def _refuse_what_others_can_change(path: str, about: os.stat_result) -> None:
+def _refuse_writable_by_others(path: str, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
         raise WrongUse(f"the agent's file {one_line(path)} is not a regular file.")
     if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
@@ -132,13 +129,7 @@ def _body(text: str) -> str:
     return text.strip("\n").rstrip()
 
 
-# The keys of an agent's front matter, each with its rule, and every setting beside them.
-#
-# `tools` lists functions, so the tables for single tools, which Settings calls `tools`, stand under `tools_policy`
-# here. A null means that a key was left out. Values are checked and named; nothing is opened, imported or started.
-
-
-TABLES_KEY = "tools_policy"
+TABLES_KEY = "tools_policy"  # Settings calls it `tools`, which lists functions here
 KNOWN = {**SETTINGS, "max_depth": SETTINGS["max_agent_depth"]}  # in its own file an agent is what it is about
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -363,7 +354,7 @@ class _Tree:
             if not os.path.exists(file):
                 raise WrongUse(f"{where}: there is no agent {one_line(entry)}.{similar(file)}")
             real = os.path.realpath(file)
-            _refuse_a_circle(real, way, where)
+            _refuse_cycle(real, way, where)
             if real not in self._loaded and len(self._loaded) + len(way) >= _MOST_AGENTS:
                 raise WrongUse(f"{where}: with {one_line(entry)} there would be more than {_MOST_AGENTS} agents.")
             agent = self.load(file, way)
@@ -374,7 +365,7 @@ class _Tree:
         return tuple(agents.values())
 
 
-def _refuse_a_circle(real: str, way: tuple[str, ...], where: str) -> None:
+def _refuse_cycle(real: str, way: tuple[str, ...], where: str) -> None:
     if real in way:
         folder = os.path.dirname(way[0])
         circle = [one_line(os.path.relpath(one, folder)) for one in (*way[way.index(real) :], real)]
@@ -415,11 +406,10 @@ def _name_from(path: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:64] or "agent"
 
 
-# The MCP servers that an agent's file names, by a file or in a table of its own. Nothing is started.
-
-
 def servers_of(agent: AgentFile, *, environment: Mapping[str, str] | None = None, inherits: bool = False) -> Configured:
-    """None of them where the file names none. Raises BadServer, with the agent's file as the place of its own table."""
+    """The MCP servers that the file names; none is started. Raises BadServer, which names the agent's file as the place
+    of a table in it.
+    """
     if agent.servers is None:
         return Configured(())
     if isinstance(agent.servers, str):

@@ -464,11 +464,11 @@ def _module(name: str, spec: str, folder: str) -> ModuleType:
     except (Exception, SystemExit) as problem:  # the module's own code ran, and may do anything
         raise _failed(spec, name, problem) from problem
     if folder:
-        _refuse_a_namesake(name.partition(".")[0], spec, folder)
+        _refuse_name_clash(name.partition(".")[0], spec, folder)
     return found
 
 
-def _refuse_a_namesake(top: str, spec: str, folder: str) -> None:
+def _refuse_name_clash(top: str, spec: str, folder: str) -> None:
     """Two modules cannot have one name in one process; the other one would be taken for that of this folder."""
     loaded = getattr(sys.modules.get(top), "__file__", None)
     for path in (os.path.join(folder, f"{top}.py"), os.path.join(folder, top, "__init__.py")):

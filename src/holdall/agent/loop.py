@@ -4,7 +4,7 @@ It knows no limits, formats or strategies. What a request holds, what tools ther
 business of the session and the bag; how a conversation too long is made shorter, of the guard.
 """
 
-from holdall.agent.session import AgentSession
+from holdall.agent.agent_session import AgentSession
 from holdall.agent.toolbox import Agent, Family, Report
 from holdall.bag import Holdall
 from holdall.guard.recovery import is_overflow

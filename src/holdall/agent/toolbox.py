@@ -10,8 +10,6 @@ from holdall.values.chat import Usage
 from holdall.values.errors import WrongUse
 from holdall.wire.tool import ToolSpec
 
-# The tools of one agent: functions, tools of MCP servers, other agents. By name, each with what is called.
-
 
 @dataclass(frozen=True, slots=True)
 class AgentTool:
@@ -23,7 +21,7 @@ class AgentTool:
 
 
 class Toolbox:
-    """Fixed once it is made: an agent's tools do not change under it."""
+    """The tools of one agent by name: functions, tools of MCP servers, other agents. Fixed once it is made."""
 
     def __init__(self, tools: Iterable[AgentTool] = ()) -> None:
         self._tools: dict[str, AgentTool] = {}
@@ -42,9 +40,6 @@ class Toolbox:
 
     def __len__(self) -> int:
         return len(self._tools)
-
-
-# What an agent is, and what a run of it comes to.
 
 
 Status = Literal["success", "failure", "partial"]

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
-from holdall.extract.asking import Document, Looked, Policy, Watch
 from holdall.extract.full_chunked import NO_NOTES, Notes
-from holdall.extract.run import Plan, Question
+from holdall.extract.model_calls import Document, Looked, Policy, Watch
+from holdall.extract.question import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of
 from holdall.policy.folds import Coverage

@@ -46,8 +46,8 @@ from holdall.wire.tool import ToolSpec
 
 if TYPE_CHECKING:
     from holdall.bag.ask import Questions
-    from holdall.extract.asking import Watch
-    from holdall.extract.run import Plan
+    from holdall.extract.model_calls import Watch
+    from holdall.extract.question import Plan
 
 Message = TypeVar("Message")
 Result = TypeVar("Result")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from holdall.agent.agent_session import AgentSession
     from holdall.agent.files import AgentFile
-    from holdall.agent.session import AgentSession
     from holdall.agent.toolbox import Report
     from holdall.bag import Holdall
     from holdall.config import Configuration
@@ -462,10 +462,10 @@ async def run(
     Example:  holdall run finder.md "Which disk failed?"
               holdall run finder.md --resume finder-3fa9c1
     """
-    from holdall.agent.building import built
+    from holdall.agent.agent_session import AgentSession
+    from holdall.agent.build import build_agent
     from holdall.agent.files import load_agent
     from holdall.agent.loop import run_session
-    from holdall.agent.session import AgentSession
     from holdall.agent.toolbox import Family
 
     ask = RunAsk(agent, prompt, model, background, max_turns, resume)
@@ -476,7 +476,7 @@ async def run(
     prompt = _prompt(ask)
     name = _session(ask, file, found)
     with reserved() as out, _logged():
-        building = built(
+        building = build_agent(
             file, home=found.home, warn=screen.about,
             settings_of=lambda one: _configuration(options, one, ask.flags()).settings,
         )  # fmt: skip

@@ -24,7 +24,7 @@ from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, roughly, size
 
 if TYPE_CHECKING:
-    from holdall.agent.session import AgentSession
+    from holdall.agent.agent_session import AgentSession
     from holdall.agent.toolbox import Agent, Report
     from holdall.bag import Holdall
     from holdall.cli.demo_world import Tools, Truth
@@ -301,8 +301,8 @@ class Tour:
                     await model.close()
 
     async def run(self, agent: Agent, bag: Holdall) -> Report:
+        from holdall.agent.agent_session import AgentSession
         from holdall.agent.loop import run_session
-        from holdall.agent.session import AgentSession
 
         self.say(f"{show.paint('The question', 'bold')}\n  {QUESTION}")
         session = AgentSession(agent, bag, drive=run_session)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdall.extract.asking import Asked, Asker, Document, Policy, Watch
 from holdall.extract.chunks import Chunk, Part, parts_of, plan_chunks
+from holdall.extract.model_calls import Asked, Asker, Document, Policy, Watch
 from holdall.extract.quotes import folded
 from holdall.extract.verify import Quote, verify
 from holdall.llm.protocol import Model, Request
@@ -169,17 +169,15 @@ class Mapped:
         return tuple(one for one in self.findings if one.finding.found)
 
 
-# Answers and findings that were paid for once, as notes: by content, question, model and the version of the prompts.
-#
-# A note that cannot be read, or is none of ours, is no note. Failures are never remembered.
-
-
 _LOG = logging.getLogger("holdall")
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Where notes about one content are kept. Both block: they are called in a thread."""
+    """Answers and findings that were paid for once, by content, question, model and the version of the prompts.
+
+    Both members block: they are called in a thread. A note that cannot be read counts as none; failures are not kept.
+    """
 
     recall: Callable[[str], bytes | None]
     remember: Callable[[str, bytes], None]
@@ -254,18 +252,16 @@ def _snippets(flat: list[dict[str, Any]]) -> tuple[Snippet, ...]:
     return tuple(found)
 
 
-# The calls of full-chunked: every chunk is read, in parallel; what a model found in each is proved, then summed up.
-#
-# A chunk that cannot be read is reported with its range and the rest is used. A chunk that the model says is too long
-# is cut in two.
-
-
 _LEAST_BYTES = 512  # a chunk this short is not cut again: it is not its length that the model minds
 
 
 @dataclass(slots=True)
 class ChunkCalls:
-    """One question about one document."""
+    """One question: all chunks of a document are read, in parallel; what was found is proved, then summed up.
+
+    A chunk that cannot be read is reported with its range and the rest is used. One that the model says is too long is
+    cut in two.
+    """
 
     document: Document
     question: str

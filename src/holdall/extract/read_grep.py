@@ -5,8 +5,8 @@ A report that it did not write (it ran out of turns, or never came to one) is a 
 
 from dataclasses import dataclass, field
 
-from holdall.extract.asking import Asked, Asker, Document, Policy
 from holdall.extract.full_chunked import claims
+from holdall.extract.model_calls import Asked, Asker, Document, Policy
 from holdall.extract.verify import Quote, verify
 from holdall.llm.converse import Turn, converse, side_by_side
 from holdall.llm.protocol import Model, Request

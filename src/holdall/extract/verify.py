@@ -1,7 +1,7 @@
-"""Which of a model's quotes stand in the source, and where. The bytes are asked, never the model.
+"""Which of a model's quotes are in the source, and where. What a model says about places is never used.
 
 A quote is looked for in what the model has seen: `exact`, as it was written; `loose`, but for white space, escapes and
-typography (`quotes_loose` says which); `near`, the place most like it, where three quarters of it are as they were; or
+typography (`quotes.Loose` says which); `near`, the place most like it, where three quarters of it are as they were; or
 `none`. Only the first two are verified. What a model left out with an ellipsis splits the quote: each part must stand,
 in order, and is a snippet of its own. A quote that is less than a line is widened to its line, or to its element in a
 long line of JSON; one of a sign or two is not, for it may stand anywhere.
@@ -20,12 +20,6 @@ from holdall.text.utf8 import decode, encode
 from holdall.values.extraction import Check, Snippet
 from holdall.values.spans import Span
 
-# A short quote together with what it stands in: its line, or its element of JSON where a line is too long to show.
-#
-# The range gets wider and nothing else happens to it. Whether a quotation mark in the middle of a long line opens a
-# string or closes one is judged by its neighbours; a wrong guess costs a range that is too wide or too narrow.
-
-
 MOST = 2048  # bytes: a line or element that is longer is not shown whole
 _ENOUGH = 80  # bytes; a smaller element is shown with the one around it
 _REACH = 200  # bytes on both sides in a long line that is no JSON
@@ -38,7 +32,11 @@ _tokens = re.compile(rb'\\.|["{}\[\],]', re.DOTALL)
 
 
 def widened(read: Read, total: int, quote: Span) -> Span:
-    """The line of a quote that is less than a line; or its element, or what is near it. Else the quote as it is."""
+    """The line of a quote that is less than a line; or its element, or what is near it. Else the quote as it is.
+
+    Whether a quotation mark in the middle of a long line opens a string or closes one is judged by its neighbours; a
+    wrong guess costs a range that is too wide or too narrow.
+    """
     if quote.end - quote.start >= MOST:
         return quote
     low, high = max(0, quote.start - MOST), min(total, quote.end + MOST)

@@ -47,13 +47,12 @@ from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.findings import report_in
 from holdall.wire.tool import ToolSpec
 
-# A model that makes the same calls and gets the same results over and over: it is told, then made to report.
-
-
 _TOLD_AFTER, _ENDED_AFTER = 3, 6  # times in a row
 
 
 class Repeats:
+    """Counts turns with the same calls and the same results: the model is told, then made to report."""
+
     def __init__(self) -> None:
         self._last: tuple[str, str] = ("", "")
         self._times = 0
@@ -74,13 +73,12 @@ class Repeats:
         return [replace(first, text=f"{first.text}\n\n{repeats_itself(self._times)}"), *others]
 
 
-# A model whose every call is an event of the session, with its sizes, tokens and cost; never its text.
-
-
 _PREVIEW = 500
 
 
 class Metered(Wrapped):
+    """Every call is an event of the session, with its sizes, tokens and cost, and the beginning of the reply."""
+
     def __init__(self, model: Model, bag: Holdall) -> None:
         super().__init__(model)
         self._bag = bag
@@ -113,12 +111,6 @@ class Metered(Wrapped):
         """The last message is not kept: the next request has another one in its place."""
         *kept, last = request.messages
         return self._sizes.of(kept) + size_of((last,))
-
-
-# The tool calls of one turn: all started at once through the bag, which decides what the model gets of each.
-#
-# The members of a batch are calls like any other; what a batch returns is only their list. Nothing here knows a limit
-# of size: the bag does.
 
 
 MOST_NESTED = 3  # a batch in a batch in a batch
@@ -210,7 +202,9 @@ def _told(returned: Returned) -> dict[str, Any]:
 async def run_calls(
     runtime: Runtime, calls: Sequence[ToolCall], *, window: int, used: int
 ) -> tuple[list[Returned], dict[str, Response]]:
-    """What each call gives, in their order, and of what kind it is."""
+    """What each call gives, in their order, and of what kind it is. All are started at once through the bag, which
+    decides what the model gets of each; members of a batch are calls like any other.
+    """
     async with runtime.bag.turn(window=window, tokens_used=used) as turn:
         started = [_start(runtime, turn, call, 0) for call in calls]
     for one in started:

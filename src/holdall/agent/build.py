@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from holdall.mcp.client.connection import Connection, Servers
 
 SettingsOf = Callable[[AgentFile], Settings]
-_OURS = ("final_report", "task_status", "batch", "spawn_agent")  # tools of the runtime
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
+_RUNTIME_TOOLS = ("final_report", "task_status", "batch", "spawn_agent")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
 _LONGEST_NAME = 64
 
 
@@ -51,7 +51,7 @@ class _Build:
         if "by_reference" not in file.settings:  # an agent may pass an output on to another tool without copying it
             settings = replace(settings, by_reference=True)
         tools = _function_tools(file) + await self._server_tools(file)
-        _refuse_our_names(file, tools, settings)
+        _refuse_runtime_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
@@ -91,7 +91,7 @@ class _Build:
 
 
 @contextlib.asynccontextmanager
-async def built(
+async def build_agent(
     file: AgentFile, *, home: str, settings_of: SettingsOf, warn: Callable[[str], None] = lambda _: None
 ) -> AsyncGenerator[Agent]:
     """Raises WrongUse or UpstreamFault, which say what to mend."""
@@ -107,11 +107,11 @@ def _function_tools(file: AgentFile) -> list[AgentTool]:
     return [AgentTool(one.spec, one.call) for one in loaded]
 
 
-def _refuse_our_names(file: AgentFile, tools: list[AgentTool], settings: Settings) -> None:
+def _refuse_runtime_names(file: AgentFile, tools: list[AgentTool], settings: Settings) -> None:
     """A tool that has the name of one of ours could never be called."""
     for tool in tools:
         name = tool.spec.name
-        if name in _OURS or dialect_of(settings).tool(name) is not None:
+        if name in _RUNTIME_TOOLS or dialect_of(settings).tool(name) is not None:
             where = f' of the server "{tool.server}"' if tool.server else ""
             raise WrongUse(f"{file.path}: the tool {name}{where} has the name of one of Holdall's own. Rename it.")
 
@@ -123,6 +123,6 @@ def _server_tool(connection: "Connection", described: Mapping[str, Any], *, pref
         return (await connection.call(name, arguments)).typed()
 
     schema: Mapping[str, Any] = described.get("inputSchema") or {"type": "object"}
-    shown = _UNFIT.sub("_", f"{prefix}{name}")[:_LONGEST_NAME]
+    shown = _NOT_IN_NAMES.sub("_", f"{prefix}{name}")[:_LONGEST_NAME]
     spec = ToolSpec(shown, str(described.get("description") or ""), schema)
     return AgentTool(spec, call, connection.name)

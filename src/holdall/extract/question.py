@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from holdall.extract.asking import Asker, Document, Policy, Watch
 from holdall.extract.chunks import plan_chunks
 from holdall.extract.full_chunked import (
     NO_NOTES,
@@ -26,6 +25,7 @@ from holdall.extract.full_chunked import (
     rooms,
     searched_spans,
 )
+from holdall.extract.model_calls import Asker, Document, Policy, Watch
 from holdall.extract.read_grep import read_and_grep
 from holdall.extract.truncate import truncated
 from holdall.extract.verify import merge

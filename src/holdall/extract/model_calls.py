@@ -1,5 +1,8 @@
 """What a strategy is given, and the calls that it makes: in parallel, repeated where that helps, counted, recorded,
 under a ceiling.
+
+A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never came.
+Nothing here knows chunks: the caller says how a reply is read.
 """
 
 import asyncio
@@ -18,9 +21,6 @@ from holdall.values.extraction import CallRecord, Mode, Progress, Spent
 from holdall.values.spans import Span
 from holdall.wire.prompts import Source
 from holdall.wire.tool import ToolSpec
-
-# The output that is read, the question, and how: all that a strategy is given.
-
 
 Found = TypeVar("Found")
 
@@ -72,12 +72,6 @@ class Policy:
 
 
 Watch = Callable[[Progress], None]
-
-
-# The calls that a question makes: in parallel, repeated where that helps, counted, recorded, under a ceiling.
-#
-# A reply that cannot be used (no wrapper, broken JSON, cut off before it began) is repeated like one that never came.
-# It knows nothing of chunks or documents: whoever asks says how a reply is read.
 
 
 PREVIEW = 500  # characters of a reply that are recorded

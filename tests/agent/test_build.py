@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdall import config
-from holdall.agent.building import built
+from holdall.agent.build import build_agent
 from holdall.agent.files import AgentFile, load_agent
 from holdall.agent.loop import run_agent
 from holdall.agent.toolbox import Agent, Report
@@ -89,7 +89,7 @@ def answers_of(agent: Agent) -> list[str]:
 @requirement("runtime:tools-functions", "runtime:agent-files")
 async def test_functions_are_tools_with_their_schema(write: Any, tmp_path: Path) -> None:
     file = write("tools: [building_tools:search]", calling(("search", {"query": "x", "limit": 2})), REPORT)
-    async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         assert (agent.name, agent.prompt) == ("agent", "You find.")
         (spec,) = agent.tools.specs
         assert (spec.name, spec.description) == ("search", "Finds lines.")
@@ -104,7 +104,7 @@ async def test_the_tools_of_a_server_over_stdio(write: Any, tmp_path: Path) -> N
     file = write(
         f"servers: {table}", calling(("echo", {"text": "over stdio"})), calling(("big", {"bytes": 300_000})), REPORT
     )
-    async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         assert {"echo", "slow", "fail"} <= {spec.name for spec in agent.tools.specs}, "those of the second page too"
         await run(agent)
         echo, big = answers_of(agent)
@@ -119,7 +119,7 @@ async def test_the_tools_of_a_server_over_http(write: Any, tmp_path: Path) -> No
         file = write(
             "servers: mcp.json", calling(("echo", {"text": "over HTTP"})), calling(("big", {"bytes": 300_000})), REPORT
         )
-        async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+        async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
             await run(agent)
             echo, big = answers_of(agent)
     assert echo == "over HTTP"
@@ -129,7 +129,7 @@ async def test_the_tools_of_a_server_over_http(write: Any, tmp_path: Path) -> No
 async def test_tools_of_several_servers_cannot_be_mixed_up(write: Any, tmp_path: Path) -> None:
     server = {"command": sys.executable, "args": [GOOD]}
     file = write(f"servers: {json.dumps({'one': server, 'two': server})}", REPORT)
-    async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         assert {"one__echo", "two__echo"} <= {spec.name for spec in agent.tools.specs}
 
 
@@ -139,7 +139,7 @@ async def test_a_server_that_does_not_start_stops_the_building_and_what_else_was
     servers = {"good": {"command": sys.executable, "args": [GOOD]}, "gone": {"command": "/nowhere/at/all"}}
     file = write(f"servers: {json.dumps(servers)}", REPORT)
     with pytest.raises(UpstreamFault, match='MCP server "gone" cannot be started'):
-        async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()):
+        async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()):
             pass
 
 
@@ -147,7 +147,7 @@ async def test_what_is_not_known_of_a_server_is_warned_of(write: Any, tmp_path: 
     table = json.dumps({"good": {"command": sys.executable, "args": [GOOD], "iconPath": "x.png"}})
     warnings: list[str] = []
     file = write(f"servers: {table}", REPORT)
-    async with built(file, home=str(tmp_path / "home"), settings_of=settings_of(), warn=warnings.append):
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of(), warn=warnings.append):
         pass
     (warning,) = warnings
     assert warning.endswith("mcpServers.good.iconPath is not known to Holdall and is not used")
@@ -158,7 +158,7 @@ async def test_agents_are_built_with_it_and_have_its_model_where_they_name_none(
     write("description: silent", name="silent", body="You are silent.")
     write("description: says", {"text": "x"}, name="says", body="You say.")
     file = write("agents: [silent.md, says.md]", REPORT)
-    async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         silent, says = agent.agents["silent"], agent.agents["says"]
         assert silent.model is agent.model
         assert says.model is not agent.model
@@ -177,23 +177,23 @@ async def test_settings_come_from_the_flags_the_file_the_environment_in_this_ord
     file = write("agents: [child.md]\nmaxTurns: 3\nmax_calls_per_turn: 5\nwindow: 9000", REPORT)
     environment = {"HOLDALL_MAX_TURNS": "7", "HOLDALL_MAX_CALLS_PER_TURN": "8", "HOLDALL_WINDOW": "7000"}
     home = str(tmp_path / "home")
-    async with built(file, home=home, settings_of=settings_of(environment)) as agent:
+    async with build_agent(file, home=home, settings_of=settings_of(environment)) as agent:
         assert (agent.max_turns, agent.max_calls_per_turn, agent.model.window) == (3, 5, 9000)
         child = agent.agents["child"]
         assert (child.max_turns, child.max_calls_per_turn, child.model.window) == (4, 8, 7000)
-    async with built(file, home=home, settings_of=settings_of(environment, "max_turns=2")) as agent:
+    async with build_agent(file, home=home, settings_of=settings_of(environment, "max_turns=2")) as agent:
         assert (agent.max_turns, agent.agents["child"].max_turns) == (2, 2), "flags hold for every agent of the run"
     (tmp_path / "config.toml").write_text("max_turns = 9\n")
     bare = write("", REPORT, name="bare")
-    async with built(bare, home=home, settings_of=settings_of()) as agent:
+    async with build_agent(bare, home=home, settings_of=settings_of()) as agent:
         assert agent.max_turns == 9
-    async with built(bare, home=home, settings_of=settings_of(environment)) as agent:
+    async with build_agent(bare, home=home, settings_of=settings_of(environment)) as agent:
         assert agent.max_turns == 7
 
 
 async def test_the_limits_and_the_dialect_of_the_file_are_those_of_its_bag(write: Any, tmp_path: Path) -> None:
     file = write("dialect: extract\ntoolResponseMaxBytes: 2 KiB\ntools_policy: {search: {store: never}}", REPORT)
-    building = built(file, home=str(tmp_path / "home"), settings_of=settings_of())
+    building = build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of())
     async with building as agent, agent.open_bag("s1", "", agent.model) as bag:
         assert (bag.dialect.name, bag.core.limits.bytes, bag.policy_of("search").store) == ("extract", 2048, "never")
 
@@ -214,7 +214,7 @@ async def test_the_limits_and_the_dialect_of_the_file_are_those_of_its_bag(write
 )
 async def test_an_agent_that_cannot_be_is_refused(write: Any, tmp_path: Path, front: str, said: str) -> None:
     with pytest.raises(WrongUse) as problem:
-        async with built(write(front), home=str(tmp_path / "home"), settings_of=settings_of()):
+        async with build_agent(write(front), home=str(tmp_path / "home"), settings_of=settings_of()):
             pass
     assert said in str(problem.value)
 
@@ -223,13 +223,13 @@ async def test_two_tools_of_one_name_are_refused(write: Any, tmp_path: Path) -> 
     (tmp_path / "other_tools.py").write_text("def search(query: str) -> str:\n    return query\n")
     file = write("tools: [building_tools:search, other_tools:search]", REPORT)
     with pytest.raises(WrongUse, match="two tools of this agent are called 'search'"):
-        async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()):
+        async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()):
             pass
 
 
 async def test_a_model_that_is_none_is_refused_when_the_agent_is_built(write: Any, tmp_path: Path) -> None:
     with pytest.raises(NoSuchModel):
-        async with built(write("model: gpt-5"), home=str(tmp_path / "home"), settings_of=settings_of()):
+        async with build_agent(write("model: gpt-5"), home=str(tmp_path / "home"), settings_of=settings_of()):
             pass
 
 
@@ -239,5 +239,5 @@ async def test_an_agent_without_servers_needs_no_package_for_them(
     for name in ("mcp", "holdall.mcp.client.connection", "holdall.mcp.client.sdk"):
         monkeypatch.setitem(sys.modules, name, None)
     file = write("tools: [building_tools:search]", REPORT)
-    async with built(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         assert (await run(agent)).text == "done"
