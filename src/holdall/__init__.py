@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
     from holdall.policy.retention import Retention
     from holdall.policy.route import Ceiling, Forecast
-    from holdall.store.directory.placement import Quota
     from holdall.store.memory import MemoryStore
-    from holdall.store.protocol import OutputStore
+    from holdall.store.protocol import OutputStore, Quota
     from holdall.text.tokens import Tokenizer
     from holdall.values.answers import Answer, Found, Group, Match, Node, Nodes, Passage, Table
     from holdall.values.chat import Message, Reply, Returned, Said, System, ToolCall, Usage, User
@@ -85,9 +84,8 @@ _HOMES = {
     "holdall.policy.route": ("Ceiling", "Forecast"),
     "holdall.policy.decide": ("Decision", "Fits", "Keep", "Limits", "decide"),
     "holdall.policy.retention": ("Retention",),
-    "holdall.store.directory.placement": ("Quota",),
     "holdall.store.memory": ("MemoryStore",),
-    "holdall.store.protocol": ("OutputStore",),
+    "holdall.store.protocol": ("OutputStore", "Quota"),
     "holdall.text.tokens": ("Tokenizer",),
     "holdall.values.answers": ("Answer", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
     "holdall.values.chat": ("Message", "Reply", "Returned", "Said", "System", "ToolCall", "Usage", "User"),

@@ -16,8 +16,8 @@ from typing import Any, cast
 import platformdirs
 
 from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, unknown, value_of
-from holdall.store.directory.disk import VARIABLE as HOME_VARIABLE
-from holdall.store.directory.disk import checked, default_home
+from holdall.store.opening import VARIABLE as HOME_VARIABLE
+from holdall.store.opening import checked, default_home
 from holdall.values.errors import BadSetting, WrongUse
 from holdall.values.settings import Settings, ToolPolicy, is_switch, rule_of
 

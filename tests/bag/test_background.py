@@ -658,7 +658,7 @@ async def test_retrieval_never_goes_to_the_background_and_raw_gives_the_whole(tm
         assert whole.text == text, "over 16 KiB, and within the limits of the dialect"
         store = bag.store
         assert isinstance(store, DirectoryStore)
-        store.expire(bag.session, await bag.show(handle), "by hand")
+        store.expire(bag.session, [await bag.show(handle)], "by hand")
         gone = await bag.call("get_tool_output", {"id": handle, "mode": "raw"})
         assert (gone.text, gone.is_error) == ("Tool output expired", True)
         busy.end.set()

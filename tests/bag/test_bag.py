@@ -211,7 +211,7 @@ async def test_an_output_that_changes_under_an_open_reader_is_noticed(tmp_path: 
         handle = (await bag.keep("x" * 1000)).handle
         await bag.read(handle)
         other = DirectoryStore(home)
-        other.expire(bag.session, await bag.show(handle), "by hand")
+        other.expire(bag.session, [await bag.show(handle)], "by hand")
         other.close()
         with pytest.raises(OutputExpired):
             await bag.read(handle)

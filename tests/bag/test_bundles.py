@@ -113,7 +113,7 @@ async def test_a_session_that_changes_meanwhile_is_exported_as_it_is_then(home: 
     session = store.open_session("s1")
 
     def expire(_: Bundle) -> None:
-        store.expire(session, store.resolve(session, "c1"), "for a test")
+        store.expire(session, [store.resolve(session, "c1")], "for a test")
 
     try:
         done = await export_session("s1", str(tmp_path / "b"), home=home, listed=expire)

@@ -2,7 +2,7 @@
 
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from holdall.store import ingest
 from holdall.store.directory import disk, folder, placement
@@ -75,9 +75,10 @@ def bytes_before_tombstone() -> None:
     """Removes the bytes of an expired output first, and then says so in its record."""
     expire = DirectoryStore.expire
 
-    def expire_bytes_first(self: DirectoryStore, session: SessionInfo, facts: Facts, rule: str) -> int:
-        os.unlink(os.path.join(self.home, f"session-{session.id}", facts.file))
-        return expire(self, session, facts, rule)
+    def expire_bytes_first(self: DirectoryStore, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+        for facts in outputs:
+            os.unlink(os.path.join(self.home, f"session-{session.id}", facts.file))
+        return expire(self, session, outputs, rule)
 
     DirectoryStore.expire = expire_bytes_first
 

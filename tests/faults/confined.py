@@ -163,7 +163,7 @@ def _read_only(home: Path, handles: list[str], reason: str) -> None:
         lambda: keep(store, session, b"more"),
         lambda: store.put(session, [b"more"], Origin(terminal=True)),
         lambda: store.begin(session, Origin()),
-        lambda: store.expire(session, ready, "for a test"),
+        lambda: store.expire(session, [ready], "for a test"),
         lambda: store.open_session("another session"),
     ):
         refused(action, StoreFault, reason, str(home), "--home")

@@ -8,14 +8,13 @@ import json
 import os
 import signal
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import open_bundle
-from holdall.store.directory.root import Root
+from holdall.store.directory.store import DirectoryStore
 from holdall.values.errors import HoldallError
 from tests.faults.hooks import Fault, Hooks
 
@@ -27,8 +26,8 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     hooks = Hooks(fault, record=bool(task.get("record")))
     hooks.install()
     try:
-        with open_bundle(task["bundle"]) as read, closing(Root(task["home"], time.time)) as root:
-            import_bundle(root, read)
+        with open_bundle(task["bundle"]) as read, closing(DirectoryStore(task["home"])) as store:
+            import_bundle(store, read)
     except HoldallError as problem:
         return {"refused": type(problem).__name__, "message": str(problem), "steps": hooks.taken}
     return {"steps": hooks.taken}

@@ -14,7 +14,6 @@ from holdall.store.bundle.restore import import_bundle
 from holdall.store.bundle.stream import open_bundle
 from holdall.store.directory import upkeep
 from holdall.store.directory.publish import JOURNAL, STAGING
-from holdall.store.directory.root import Root
 from holdall.store.directory.store import DirectoryStore
 from tests.faults.conftest import FIRED
 from tests.faults.harness import KILLED, ended, events_in, share, started
@@ -81,8 +80,8 @@ def complaints(home: Path, bundle: Path, before: dict[str, Any], whole: dict[str
             found.append(f"there are {sorted(now)}, and neither all of the bundle nor none of it is there")
         found += [one.problem for one in upkeep.verify(store) if one.problem]
     if now == before:
-        with open_bundle(str(bundle)) as read, closing(Root(str(home), lambda: 0.0)) as root:
-            import_bundle(root, read)
+        with open_bundle(str(bundle)) as read, closing(DirectoryStore(str(home))) as store:
+            import_bundle(store, read)
     with closing(DirectoryStore(str(home))) as store:
         if everything(store) != before | whole:
             found.append("the next import does not restore it")
@@ -169,17 +168,17 @@ def test_what_a_killed_import_left_is_gone_after_the_next_one_and_one_that_runs_
     steps = importer(scratch / "0", bundle)["steps"]
     assert importer(home, bundle, len(steps) // 3, "before")["status"] == KILLED
     (left,) = home.glob(f"{STAGING}*")
-    with open_bundle(str(bundle)) as read, closing(Root(str(home), lambda: 0.0)) as root:
+    with open_bundle(str(bundle)) as read, closing(DirectoryStore(str(home))) as store:
         seen: list[list[Path]] = []
 
         def import_another(_: int) -> None:
             """In the middle of the first import a second one comes, and goes."""
             if not seen:
                 seen.append(list(home.glob(f"{STAGING}*")))
-                with open_bundle(str(second)) as again, closing(Root(str(home), lambda: 0.0)) as other:
+                with open_bundle(str(second)) as again, closing(DirectoryStore(str(home))) as other:
                     import_bundle(other, again)
 
-        import_bundle(root, read, progress=import_another)
+        import_bundle(store, read, progress=import_another)
     assert left not in seen[0]
     assert len(seen[0]) == 1
     assert list(home.glob(f"{STAGING}*")) == []

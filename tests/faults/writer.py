@@ -117,7 +117,7 @@ class Writer:
     def expire(self, label: str) -> None:
         if facts := self._kept.get(label):
             say("expiring", handle=facts.handle)
-            self.store().expire(self.session(), facts, "for a test")
+            self.store().expire(self.session(), [facts], "for a test")
             say("expired", handle=facts.handle)
 
     def retention(self) -> None:

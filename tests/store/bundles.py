@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,9 +13,8 @@ from holdall.store.bundle import stream as form
 from holdall.store.bundle import stream as zstd
 from holdall.store.bundle.export import export_session
 from holdall.store.bundle.restore import import_bundle
-from holdall.store.directory.root import Root
 from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import SessionInfo
+from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.bundles import Imported
 from holdall.values.outputs import Facts
 from tests.store.support import keep
@@ -25,7 +23,7 @@ JSON = json.dumps([{"id": number, "name": f"naïve {number}"} for number in rang
 LARGE = b"".join(b"%07d a line of a log that is longer than most of the others are\n" % n for n in range(80_000))
 
 
-def filled(store: DirectoryStore, name: str = "s1") -> SessionInfo:
+def filled(store: OutputStore, name: str = "s1") -> SessionInfo:
     """A session with outputs of every sort, a tombstone, logs, notes, and an agent below it that has one of its own."""
     session = store.open_session(name)
     child = store.open_session(f"{name}/helper-1", parent=session.id)
@@ -37,7 +35,7 @@ def filled(store: DirectoryStore, name: str = "s1") -> SessionInfo:
     keep(store, session, LARGE, tool="log", terminal=True)
     keep(store, session, b"", tool="nothing")
     gone = keep(store, session, "that was here for a while", tool="gone")
-    store.expire(session, gone, "kept for 1 days")
+    store.expire(session, [gone], "kept for 1 days")
     keep(store, child, "what the helper found\n", tool="search")
     told = {"role": "tool", "call_id": "c1", "name": "fetch", "text": f"kept as {first.long_handle}", "is_error": False}
     store.append_transcript(session, json.dumps(told).encode() + b"\n")
@@ -50,18 +48,18 @@ def filled(store: DirectoryStore, name: str = "s1") -> SessionInfo:
     return session
 
 
-def exported(store: DirectoryStore, session: SessionInfo) -> bytes:
+def exported(store: OutputStore, session: SessionInfo) -> bytes:
     written = io.BytesIO()
     export_session(store, session, written.write)
     return written.getvalue()
 
 
 def imported(home: Path, data: bytes, **options: Any) -> Imported:
-    with closing(Root(str(home), time.time)) as root:
-        return import_bundle(root, io.BytesIO(data).read, **options)
+    with closing(DirectoryStore(str(home))) as store:
+        return import_bundle(store, io.BytesIO(data).read, **options)
 
 
-def everything(store: DirectoryStore) -> dict[str, Any]:
+def everything(store: OutputStore) -> dict[str, Any]:
     """All that a store can tell of its sessions, by name; the rule of retention aside, which is not in a bundle."""
     sessions = store.sessions()
     names = {one.id: one.name for one in sessions}
@@ -81,7 +79,7 @@ def everything(store: DirectoryStore) -> dict[str, Any]:
     return found
 
 
-def _bytes(store: DirectoryStore, facts: Facts) -> bytes:
+def _bytes(store: OutputStore, facts: Facts) -> bytes:
     with closing(store.open(facts)) as reader:
         return reader.read(0, reader.totals.bytes)
 

@@ -15,9 +15,8 @@ from holdall.policy.retention import Retention
 from holdall.store.bundle.export import SessionChanged, export_session
 from holdall.store.bundle.stream import new_file
 from holdall.store.directory import upkeep
-from holdall.store.directory.placement import Quota
 from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import SessionInfo
+from holdall.store.protocol import Quota, SessionInfo
 from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, WrongUse
 from holdall.values.outputs import Origin
 from tests.requirements import requirement
@@ -216,7 +215,7 @@ def test_an_output_that_expires_during_an_export_ends_it_so_that_it_can_be_tried
     with pytest.raises(SessionChanged, match=facts.handle):
         export_session(
             folder_store, folder_session, lambda _: None,
-            listed=lambda _: print(folder_store.expire(folder_session, facts, "for a test")),
+            listed=lambda _: print(folder_store.expire(folder_session, [facts], "for a test")),
         )  # fmt: skip
 
 
@@ -244,12 +243,13 @@ def test_an_imported_session_does_not_go_because_it_is_old(folder_store: Directo
 
 def test_a_quota_is_asked_before_anything_is_written(folder_store: DirectoryStore, elsewhere: DirectoryStore) -> None:
     bundle = exported(folder_store, filled(folder_store))
+    keep(elsewhere, elsewhere.open_session("mine"), b"x" * 60_000)
     before = tree(Path(elsewhere.home))
     for quota in (Quota(session_bytes=100_000), Quota(store_bytes=100_000)):
         with pytest.raises(QuotaReached, match=r"100\.0 kB"):
             imported(Path(elsewhere.home), bundle, quota=quota)
-    with pytest.raises(QuotaReached):
-        imported(Path(elsewhere.home), bundle, quota=Quota(store_bytes=100_000_000), used_bytes=99_000_000)
+    with pytest.raises(QuotaReached, match=r"60\.0 kB of it are used"):
+        imported(Path(elsewhere.home), bundle, quota=Quota(store_bytes=folder_store.used_bytes() + 50_000))
     assert {name for name in tree(Path(elsewhere.home)) if name != "names"} <= set(before)
     imported(Path(elsewhere.home), bundle, quota=Quota(100_000_000, 100_000_000))
 

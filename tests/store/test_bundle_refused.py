@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from holdall.store import records as record
 from holdall.store.bundle import stream
-from holdall.store.directory import folder as record
 from holdall.store.directory.store import DirectoryStore
 from holdall.values.bundles import MOST_SESSIONS
 from holdall.values.errors import BundleRefused, StoreFull
@@ -38,7 +38,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         keep(store, session, "one\ntwo\n")
         keep(store, session, "x" * 70_000 + "\n", terminal=True)
         gone = keep(store, session, "gone")
-        store.expire(session, gone, "for a test")
+        store.expire(session, [gone], "for a test")
         store.append_events(session, b'{"at":1.0,"event":"turn"}\n')
         store.append_transcript(session, b'{"role":"user","text":"hello"}\n')
         store.save_tree(session, b'{"op":"session","name":"small","at":0.0,"seconds":0.0}')

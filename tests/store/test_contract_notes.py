@@ -42,8 +42,8 @@ def test_a_note_goes_with_the_last_output_that_it_is_about(store: OutputStore, s
     stays = keep(store, session, "another")
     for facts in (first, stays):
         store.remember(session, facts.measure.sha256, KEY, b"note")
-    store.expire(session, first, "by hand")  # type: ignore[attr-defined]
+    store.expire(session, [first], "by hand")
     assert store.recall(session, first.measure.sha256, KEY) == b"note"
-    store.expire(session, twin, "by hand")  # type: ignore[attr-defined]
+    store.expire(session, [twin], "by hand")
     assert store.recall(session, first.measure.sha256, KEY) is None
     assert store.recall(session, stays.measure.sha256, KEY) == b"note"

@@ -138,7 +138,7 @@ def test_folders_are_0700_and_files_0600_whatever_the_umask(home: Path, umask: i
     writer.write(b"x")
     store.append_events(session, b"{}\n")
     assert _wrong_modes(home) == {}
-    store.expire(session, writer.finish(), "test")
+    store.expire(session, [writer.finish()], "test")
     store.outputs(session)
     upkeep.sweep(store)
     store.close()
@@ -260,7 +260,7 @@ def test_bytes_that_a_record_of_a_newer_version_may_name_are_not_removed(
     twin = keep(folder_store, folder_session, "shared")
     path = folder_of(home, folder_session) / f"{facts.handle}.record"
     path.write_bytes(path.read_bytes().replace(b"holdall record 1 ", b"holdall record 2 ", 1))
-    assert folder_store.expire(folder_session, twin, "test") == 0
+    assert folder_store.expire(folder_session, [twin], "test") == 0
     assert payload(home, folder_session) == [facts.file]
 
 

@@ -15,10 +15,8 @@ from inline_snapshot import snapshot
 
 from holdall.policy.retention import DAY, Retention
 from holdall.store import memory as memory_store
-from holdall.store.directory.placement import Quota
-from holdall.store.directory.upkeep import Sweep
 from holdall.store.memory import SMALL, MemoryStore
-from holdall.store.protocol import SessionInfo
+from holdall.store.protocol import Quota, SessionInfo, Sweep
 from holdall.values.errors import OutputDamaged, OutputExpired, QuotaReached, StoreFault, StoreFull, StoreGone, WrongUse
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
@@ -95,7 +93,7 @@ def test_what_is_not_there_is_told(memory: MemoryStore, kept_in: SessionInfo) ->
     with pytest.raises(StoreGone) as refused:
         memory.open(replace(facts, handle="bbbbbbbbbbbb"))
     assert str(refused.value) == "output bbbbbbbbbbbb is not in this store."
-    assert memory.expire(kept_in, replace(facts, handle="bbbbbbbbbbbb"), "test") == 0
+    assert memory.expire(kept_in, [replace(facts, handle="bbbbbbbbbbbb")], "test") == 0
     assert memory.unreadable(kept_in) == {}
 
 
@@ -178,10 +176,10 @@ def test_identical_outputs_of_a_session_are_held_once(memory: MemoryStore, kept_
 def test_a_shared_copy_stays_until_the_last_of_its_outputs_goes(memory: MemoryStore, kept_in: SessionInfo) -> None:
     before = descriptors()
     kept = [keep(memory, kept_in, fill(LARGE)) for _ in range(3)]
-    assert [memory.expire(kept_in, facts, "test") for facts in kept[:2]] == [0, 0]
+    assert [memory.expire(kept_in, [facts], "test") for facts in kept[:2]] == [0, 0]
     assert read_back(memory, kept[2]) == fill(LARGE)
-    assert memory.expire(kept_in, kept[2], "test") == LARGE
-    assert memory.expire(kept_in, kept[2], "test") == 0
+    assert memory.expire(kept_in, [kept[2]], "test") == LARGE
+    assert memory.expire(kept_in, [kept[2]], "test") == 0
     assert descriptors() == before
     assert memory.used_bytes(kept_in) == 0
 
@@ -192,11 +190,12 @@ def test_whoever_is_given_the_descriptor_can_read_and_map_it_and_not_change_it(
     memory: MemoryStore, kept_in: SessionInfo, size: int
 ) -> None:
     reader = memory.open(keep(memory, kept_in, fill(size)))
-    with mmap.mmap(reader.fileno(), size, prot=mmap.PROT_READ) as pages:
-        assert pages[:] == fill(size)
-    with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
-        os.write(reader.fileno(), b"y")
-    again = os.open(f"/proc/self/fd/{reader.fileno()}", os.O_RDWR)
+    with reader.local_file() as descriptor:
+        with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as pages:
+            assert pages[:] == fill(size)
+        with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+            os.write(descriptor, b"y")
+        again = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR)
     for change in (lambda: os.pwrite(again, b"y", 0), lambda: os.ftruncate(again, 0), lambda: os.ftruncate(again, 99)):
         with pytest.raises(OSError, match=os.strerror(errno.EPERM)):
             change()
@@ -208,7 +207,8 @@ def test_whoever_is_given_the_descriptor_can_read_and_map_it_and_not_change_it(
 def test_two_readers_do_not_move_each_other(memory: MemoryStore, kept_in: SessionInfo) -> None:
     facts = keep(memory, kept_in, b"ab" + fill(LARGE))
     readers = [memory.open(facts) for _ in range(2)]
-    assert [os.read(reader.fileno(), 2) for reader in readers] == [b"ab", b"ab"]
+    with readers[0].local_file() as first, readers[1].local_file() as second:
+        assert [os.read(descriptor, 2) for descriptor in (first, second)] == [b"ab", b"ab"]
     for reader in readers:
         reader.close()
 
@@ -223,7 +223,8 @@ def test_without_files_in_memory_a_temporary_one_without_a_name_is_used(
         facts = keep(memory, kept_in, fill(size))
         reader = memory.open(facts)
         assert os.listdir(tmp_path) == []
-        assert str(tmp_path) in os.readlink(f"/proc/self/fd/{reader.fileno()}")
+        with reader.local_file() as descriptor:
+            assert str(tmp_path) in os.readlink(f"/proc/self/fd/{descriptor}")
         reader.close()
         assert read_back(memory, facts) == fill(size)
     writer = memory.begin(kept_in, Origin())
@@ -257,7 +258,7 @@ def test_an_expired_output_says_when_and_why_it_went(memory: MemoryStore, kept_i
     facts = keep(memory, kept_in, "secret", tool="fetch", call_id="c1", arguments={"token": "secret"})
     stamp = memory.stamp(facts)
     clock.pass_days(30)
-    assert memory_store.sweep(memory) == Sweep(expired=(("s1", facts),), freed_bytes=6)
+    assert memory.sweep() == Sweep(expired=(("s1", facts),), freed_bytes=6)
     stone = replace(
         facts,
         state="expired",
@@ -306,28 +307,28 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(memory: MemoryStore, c
     young = keep(memory, days, "once")
     clock.now += 10 * DAY
     before = memory.outputs(days)
-    dry = memory_store.sweep(memory, dry_run=True)
+    dry = memory.sweep(dry_run=True)
     assert memory.outputs(days) == before
     assert {facts.handle for _, facts in dry.expired} == {facts.handle for facts in (*twice, shared)}
     assert (dry.freed_bytes, dry.leftovers, dry.dry_run) == (len("twice"), (), True)
-    assert memory_store.sweep(memory) == replace(dry, dry_run=False)
-    assert memory_store.sweep(memory) == Sweep()
+    assert memory.sweep() == replace(dry, dry_run=False)
+    assert memory.sweep() == Sweep()
     assert read_back(memory, young) == b"once"
     running.finish()
 
 
 def test_verify_reads_everything_and_names_what_is_damaged(memory: MemoryStore, kept_in: SessionInfo) -> None:
     good, other = keep(memory, kept_in, fill(LARGE)), keep(memory, kept_in, "other")
-    memory.expire(kept_in, keep(memory, kept_in, "gone"), "test")
+    memory.expire(kept_in, [keep(memory, kept_in, "gone")], "test")
     running = memory.begin(kept_in, Origin())
     elsewhere = memory.open_session("s2")
     keep(memory, elsewhere, "elsewhere")
     told: list[int] = []
-    verdicts = {one.handle: one.problem for one in memory_store.verify(memory, [kept_in], progress=told.append)}
+    verdicts = {one.handle: one.problem for one in memory.verify([kept_in], progress=told.append)}
     assert verdicts == {good.handle: "", other.handle: ""}
     assert told == sorted(told)
     assert told[-1] == LARGE + len("other")
-    assert len(list(memory_store.verify(memory))) == 3
+    assert len(list(memory.verify())) == 3
     assert running.finish().state == "ready"
 
 
@@ -336,9 +337,9 @@ def test_what_expires_while_the_others_are_verified_is_passed_over(memory: Memor
     handles = [facts.handle for facts in memory.outputs(kept_in)]
 
     def expire_the_last(_done: int) -> None:
-        memory.expire(kept_in, first if handles[1] == first.handle else second, "test")
+        memory.expire(kept_in, [first if handles[1] == first.handle else second], "test")
 
-    verdicts = list(memory_store.verify(memory, progress=expire_the_last))
+    verdicts = list(memory.verify(progress=expire_the_last))
     assert [(verdict.handle, verdict.problem) for verdict in verdicts] == [(handles[0], "")]
 
 
@@ -356,7 +357,7 @@ def test_verify_believes_no_byte_that_it_has_not_proved(
         reader.table.checksums[0] ^= 1
         reader.close()
         problem = "checksum mismatch in bytes 0 to 10"
-    (verdict,) = memory_store.verify(memory)
+    (verdict,) = memory.verify()
     assert verdict.problem == str(OutputDamaged(facts.handle, problem))
 
 
@@ -385,7 +386,7 @@ def test_an_output_whose_writer_is_gone_is_interrupted(
     clock.now += 5
     assert memory.outputs(kept_in) == [facts]
     assert read_back(memory, facts) == b"so far\nand"
-    assert memory.expire(kept_in, facts, "test") == 10
+    assert memory.expire(kept_in, [facts], "test") == 10
 
 
 def test_after_its_end_nothing_is_written_and_nothing_ends_again(memory: MemoryStore, kept_in: SessionInfo) -> None:

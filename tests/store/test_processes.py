@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
+from holdall.values.errors import SessionHeld
 from tests.requirements import requirement
 from tests.store.support import payload, read_back
 
@@ -127,3 +129,29 @@ def test_memory_stays_flat_while_a_stream_is_kept(home: Path) -> None:
         kept, grown = map(int, done.stdout.split())
         assert kept >= int(megabytes) * 1024 * 1000
         assert grown <= 32 * 1024
+
+
+@requirement("session:lease", "session:lease-says-who")
+def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
+    code = """
+        import sys
+        from holdall.store.directory.store import DirectoryStore
+        store = DirectoryStore(sys.argv[1])
+        with store.lease(store.open_session("s1"), "the one that dies"):
+            print("held", flush=True)
+            sys.stdin.read()
+    """
+    home = str(tmp_path / "home")
+    child = subprocess.Popen(
+        [sys.executable, "-c", dedent(code), home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    store = DirectoryStore(home)
+    session = store.open_session("s1")
+    with pytest.raises(SessionHeld, match="the one that dies"), store.lease(session, "second"):
+        pytest.fail("it is held")
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate(timeout=30)
+    with store.lease(session, "second"):
+        pass

@@ -12,10 +12,8 @@ from holdall.policy.retention import DAY, Retention
 from holdall.store.directory import folder as record
 from holdall.store.directory import upkeep
 from holdall.store.directory.folder import SessionFolder
-from holdall.store.directory.placement import Quota
 from holdall.store.directory.store import DirectoryStore
-from holdall.store.directory.upkeep import Sweep
-from holdall.store.protocol import SessionInfo
+from holdall.store.protocol import Quota, SessionInfo, Sweep
 from holdall.values.errors import OutputExpired, QuotaReached, StoreFault, StoreFull, UnknownHandle
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
@@ -150,7 +148,7 @@ def test_an_output_that_is_still_written_does_not_expire(
     writer.write(b"slow")
     clock.pass_days(1000)
     assert upkeep.sweep(folder_store) == Sweep()
-    assert folder_store.expire(folder_session, folder_store.resolve(folder_session, writer.handle), "no") == 0
+    assert folder_store.expire(folder_session, [folder_store.resolve(folder_session, writer.handle)], "no") == 0
     final = writer.finish()
     assert read_back(folder_store, final) == b"slow"
     assert expired(upkeep.sweep(folder_store)) == [("s1", final.handle)]
@@ -193,7 +191,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(
     before = tree(home)
     dry = upkeep.sweep(folder_store, dry_run=True)
     assert tree(home) == before
-    assert upkeep.due(folder_store)
+    assert folder_store.sweep_due()
     assert len(dry.expired) == 3
     assert dry.leftovers == (f"s1/{stray.name}",)
     assert dry.freed_bytes == len("twice") + len("left over")
@@ -241,15 +239,15 @@ def test_left_overs_of_a_dead_writer_go_once_they_are_old_and_those_of_a_living_
 
 
 def test_gc_is_due_once_a_day(folder_store: DirectoryStore, clock: Clock) -> None:
-    assert upkeep.due(folder_store)
+    assert folder_store.sweep_due()
     upkeep.sweep(folder_store)
-    assert not upkeep.due(folder_store)
+    assert not folder_store.sweep_due()
     clock.now += DAY - 1
-    assert not upkeep.due(folder_store)
+    assert not folder_store.sweep_due()
     clock.now += 1
-    assert upkeep.due(folder_store)
+    assert folder_store.sweep_due()
     upkeep.sweep(folder_store)
-    assert not upkeep.due(folder_store)
+    assert not folder_store.sweep_due()
 
 
 # ── Verify and stats ────────────────────────────────────────────────────────────────────────────────────────
@@ -263,7 +261,7 @@ def test_verify_reads_everything_and_names_what_is_damaged_or_lost(
     names = ("good", "flipped", "cut", "grown", "lost", "record", "hash")
     kept = {name: keep(folder_store, folder_session, name.encode() * (size // len(name))) for name in names}
     expiring = keep(folder_store, folder_session, "expiring")
-    folder_store.expire(folder_session, expiring, "test")
+    folder_store.expire(folder_session, [expiring], "test")
     running = folder_store.begin(folder_session, Origin())
     folder = folder_of(home, folder_session)
 
@@ -315,17 +313,17 @@ def test_stats_count_outputs_each_time_and_stored_bytes_once(
     keep(folder_store, folder_session, "a\nb\n", tool="fetch")
     keep(folder_store, folder_session, {"k": 1})
     gone = keep(folder_store, folder_session, "gone")
-    folder_store.expire(folder_session, gone, "test")
+    folder_store.expire(folder_session, [gone], "test")
     other = folder_store.open_session("s2")
     keep(folder_store, other, "a\nb\n")
     running = folder_store.begin(other, Origin(tool="crawl"))
-    total = upkeep.stats(folder_store)
+    total = folder_store.stats()
     assert (total.sessions, total.outputs, total.expired) == (2, 5, 1)
     assert (total.bytes, total.stored_bytes, total.lines) == (20, 16, 7)
     assert total.by_kind == {"text": 4, "json": 1}
     assert total.by_tool == {"fetch": 2, "(none)": 2, "crawl": 1}
     assert total.by_state == {"ready": 4, "expired": 1, "running": 1}
-    assert upkeep.stats(folder_store, [other]).outputs == 2
+    assert folder_store.stats([other]).outputs == 2
     running.finish()
 
 

@@ -9,9 +9,7 @@ These open no session: nothing is made in the store that was not in the bundle.
 import asyncio
 import contextlib
 import difflib
-import os
 import threading
-import time
 from collections.abc import Callable, Generator
 from typing import BinaryIO, TypeVar
 
@@ -21,12 +19,8 @@ from holdall.store.bundle.export import export_session as write_bundle
 from holdall.store.bundle.redact import Redactor, usual_rules
 from holdall.store.bundle.restore import import_bundle as read_bundle
 from holdall.store.bundle.stream import BundleReader
-from holdall.store.directory.disk import default_home
-from holdall.store.directory.placement import Quota
-from holdall.store.directory.root import Root
-from holdall.store.directory.sessions import PREFIX
-from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import Progress, SessionInfo
+from holdall.store.opening import default_home, is_store, open_store
+from holdall.store.protocol import OutputStore, Progress, Quota, SessionInfo
 from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
 from holdall.values.bundles import Bundle, Exported, Imported
@@ -64,7 +58,9 @@ async def export_session(
 
     def work(tick: Progress) -> Exported:
         rules = usual_rules() if redact else None
-        with _store(where, settings) as store:
+        if not is_store(where):
+            raise WrongUse(f"there is nothing to export: {where} is not there.")
+        with _opened(where, settings) as store:
             found = _session(store, session)
 
             def write(out: Write, tell: Listed | None) -> Exported:
@@ -104,9 +100,8 @@ async def import_bundle(
     def work(tick: Progress) -> Imported:
         with _reading(source) as read:
             quota = Quota(settings.quota_bytes, settings.session_quota_bytes)
-            used = _used(where, settings) if quota.store_bytes is not None else 0
-            with contextlib.closing(Root(where, time.time)) as root:
-                return read_bundle(root, read, name=name, quota=quota, used_bytes=used, listed=listed, progress=tick)
+            with _opened(where, settings) as store:
+                return read_bundle(store, read, name=name, quota=quota, listed=listed, progress=tick)
 
     return await _in_a_thread(work, progress)
 
@@ -142,21 +137,12 @@ async def _in_a_thread(work: Callable[[Progress], Done], progress: Progress | No
 
 
 @contextlib.contextmanager
-def _store(home: str, settings: Settings) -> Generator[DirectoryStore]:
-    if not os.path.isdir(home):
-        raise WrongUse(f"there is nothing to export: {home} is not there.")
-    store = DirectoryStore(home, tokenizer=tokenizer_named(settings.tokenizer))
+def _opened(home: str, settings: Settings) -> Generator[OutputStore]:
+    store = open_store(home, tokenizer=tokenizer_named(settings.tokenizer))
     try:
         yield store
     finally:
         store.close()
-
-
-def _used(home: str, settings: Settings) -> int:
-    if not os.path.isdir(home):
-        return 0
-    with _store(home, settings) as store:
-        return sum(map(store.used_bytes, store.sessions()))
 
 
 @contextlib.contextmanager
@@ -168,8 +154,8 @@ def _reading(source: str | BinaryIO) -> Generator[Read]:
         yield read
 
 
-def _session(store: DirectoryStore, wanted: str) -> SessionInfo:
-    found = store.find_session(PREFIX + wanted if is_uuid(wanted) else wanted)
+def _session(store: OutputStore, wanted: str) -> SessionInfo:
+    found = store.find_session(f"session-{wanted}" if is_uuid(wanted) else wanted)
     if found is not None:
         return found
     names = [one.name for one in store.sessions()]

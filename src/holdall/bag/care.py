@@ -1,22 +1,14 @@
-"""Looking after the store that a bag lives in: all of its sessions, not only the bag's own.
-
-The stores that ship are looked after here. One of somebody else's making looks after itself, and is told so.
-"""
+"""Looking after the store that a bag lives in: all of its sessions, not only the bag's own."""
 
 import asyncio
 import contextlib
 from collections.abc import Generator, Sequence
 
-from holdall.bag.core import nothing_kept, store_as_it_is
+from holdall.bag.core import open_existing_store
 from holdall.bag.journal import events_in
 from holdall.policy.folds import Counters
-from holdall.store import memory
-from holdall.store.directory import upkeep
-from holdall.store.directory.store import DirectoryStore
-from holdall.store.directory.upkeep import Stats, Sweep, Verdict
-from holdall.store.memory import MemoryStore
-from holdall.store.protocol import OutputStore, Progress, SessionInfo
-from holdall.values.errors import WrongUse
+from holdall.store.opening import empty_store
+from holdall.store.protocol import OutputStore, Progress, SessionInfo, Stats, Sweep, Verdict
 from holdall.values.settings import Settings
 
 
@@ -34,44 +26,28 @@ class Care:
 
         `session` is one that is there, for what is asked of only one.
         """
-        with store_as_it_is(home, settings) as store:
+        with open_existing_store(home, settings) as store:
             if store is None:
-                yield cls(nothing_kept(), None)
+                yield cls(empty_store(), None)
             else:
                 yield cls(store, store.find_session(session) if session is not None else None)
 
     async def sweep(self, *, dry_run: bool = False) -> Sweep:
         """Carry out retention in every session, and remove what killed writers left behind."""
-
-        def work() -> Sweep:
-            match self._store:
-                case DirectoryStore() as store:
-                    return upkeep.sweep(store, dry_run=dry_run)
-                case MemoryStore() as store:
-                    return memory.sweep(store, dry_run=dry_run)
-                case other:
-                    raise _not_ours(other, "sweep")
-
-        return await asyncio.to_thread(work)
+        return await asyncio.to_thread(self._store.sweep, dry_run=dry_run)
 
     async def verify(self, *, only_this_session: bool = False, progress: Progress | None = None) -> Sequence[Verdict]:
         """Read every kept byte again and compare every hash."""
         chosen = self._chosen(only_this_session)
 
         def work() -> list[Verdict]:
-            match self._store:
-                case DirectoryStore() as store:
-                    return list(upkeep.verify(store, chosen, progress=progress))
-                case MemoryStore() as store:
-                    return list(memory.verify(store, chosen, progress=progress))
-                case other:
-                    raise _not_ours(other, "verify")
+            return list(self._store.verify(chosen, progress=progress))
 
         return await asyncio.to_thread(work)
 
     async def stats(self, *, only_this_session: bool = False) -> Stats:
         chosen = self._chosen(only_this_session)
-        return await asyncio.to_thread(upkeep.stats, self._store, chosen)
+        return await asyncio.to_thread(self._store.stats, chosen)
 
     async def counters(self, *, only_this_session: bool = False) -> Counters:
         """What the events of the sessions add up to: shown, kept, retrieved, refused."""
@@ -106,10 +82,3 @@ class Care:
         from holdall.search.ripgrep import ripgrep_path  # noqa: PLC0415 - asked by `doctor` alone
 
         return ripgrep_path()
-
-
-def _not_ours(store: OutputStore, what: str) -> WrongUse:
-    return WrongUse(
-        f"bag.care.{what}() knows the stores that come with Holdall; a store of the class {type(store).__name__} is "
-        "looked after by whoever made it."
-    )

@@ -4,7 +4,6 @@ and how it is opened.
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,15 +13,10 @@ from holdall.bag.journal import Journal, watchers
 from holdall.llm.protocol import Model, Request
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
-from holdall.store.directory import upkeep
-from holdall.store.directory.disk import default_home
-from holdall.store.directory.placement import Quota
-from holdall.store.directory.sessions import PREFIX
-from holdall.store.directory.store import DirectoryStore
 from holdall.store.ids import new_uuid
-from holdall.store.memory import MemoryStore
 from holdall.store.open_outputs import Readers
-from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
+from holdall.store.opening import default_home, empty_store, has_sessions, open_store
+from holdall.store.protocol import OutputReader, OutputStore, Quota, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import NoModel, SessionClosed, StoreFault
@@ -218,7 +212,7 @@ def opened(
     dialect = dialect or dialect_of(settings)
     retention = retention_of(settings, session=dialect.keeps_for_session)
     if store is None:
-        store = DirectoryStore(
+        store = open_store(
             home or settings.store_dir or default_home(),
             tokenizer=tokenizer,
             retention=retention,
@@ -226,9 +220,9 @@ def opened(
             clock=clock,
         )
         info = store.open_session(session or new_uuid(), parent=parent)
-        if upkeep.due(store):
+        if store.sweep_due():
             with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
-                upkeep.sweep(store)
+                store.sweep()
     else:
         given = retention if settings.retention is not None else None
         info = store.open_session(session or new_uuid(), retention=given, parent=parent)
@@ -238,15 +232,15 @@ def opened(
 
 
 @contextlib.contextmanager
-def store_as_it_is(home: str, settings: Settings) -> Generator[DirectoryStore | None]:
+def open_existing_store(home: str, settings: Settings) -> Generator[OutputStore | None]:
     """The store in `home`, with no session opened and nothing tidied up; None where nothing was ever kept in it.
 
     So whoever only asks what there is makes neither a session nor a folder, and a dry run finds all that would go.
     """
-    if not _has_sessions(home):
+    if not has_sessions(home):
         yield None
         return
-    store = DirectoryStore(home, tokenizer=tokenizer_named(settings.tokenizer))
+    store = open_store(home, tokenizer=tokenizer_named(settings.tokenizer))
     try:
         yield store
     finally:
@@ -255,14 +249,4 @@ def store_as_it_is(home: str, settings: Settings) -> Generator[DirectoryStore | 
 
 def nothing_kept() -> OutputStore:
     """A store to look at in place of one in which nothing is kept yet; it leaves nothing on disk."""
-    return MemoryStore()
-
-
-def _has_sessions(home: str) -> bool:
-    """What cannot be looked into is for the store to explain."""
-    try:
-        return any(name.startswith(PREFIX) for name in os.listdir(home))
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    return empty_store()

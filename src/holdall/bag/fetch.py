@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from holdall.bag.core import Core
 from holdall.policy.folds import Counters, Coverage
-from holdall.store.directory.watch import FileWatch
-from holdall.store.protocol import OutputReader
+from holdall.store.protocol import OutputReader, Watch
 from holdall.store.sources import CHUNK
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import StoreFault, WrongUse
@@ -163,9 +162,11 @@ class Fetch:
         finally:
             watch.close()
 
-    async def watch(self, handle: str) -> FileWatch:
-        """Tells when the output is written to, by whichever process. Close it."""
-        return await self._core.on(handle, lambda reader: FileWatch(reader.fileno()))
+    async def watch(self, handle: str) -> Watch:
+        """Tells when the output is written to or has ended, by whichever process. Close it."""
+        core = self._core
+        core.check_open()
+        return await asyncio.to_thread(lambda: core.store.watch(core.store.resolve(core.session, handle)))
 
     # Inside
 

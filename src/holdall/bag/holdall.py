@@ -27,9 +27,8 @@ from holdall.bag.waits import Background
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
-from holdall.store.directory.disk import default_home
-from holdall.store.directory.store import ReadOnlyStore
 from holdall.store.ids import new_tag
+from holdall.store.opening import default_home, open_store
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import NothingFound
@@ -374,7 +373,7 @@ def open_to_look(session: str, *, home: str | None = None, settings: Settings | 
     if not is_uuid(session):
         raise NothingFound("there is no such session.")
     settings = settings or Settings()
-    store = ReadOnlyStore(home or settings.store_dir or default_home())
+    store = open_store(home or settings.store_dir or default_home(), read_only=True)
     try:
         return Holdall.open(session=f"session-{session}", settings=settings, store=store)
     except BaseException:

@@ -14,10 +14,9 @@ from typing import Any
 
 from holdall.bag.journal import events_in
 from holdall.policy.folds import Counters
-from holdall.store.directory.store import ReadOnlyStore
-from holdall.store.directory.summaries import Stamp, Summaries
-from holdall.store.protocol import SessionInfo
-from holdall.values.errors import StoreFault
+from holdall.store.opening import open_store
+from holdall.store.protocol import OutputStore, Remembered, SessionInfo, Stamp
+from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
 
@@ -73,7 +72,7 @@ class Overview:
 
     def __init__(self, home: str) -> None:
         self._home = home
-        self._cache = Summaries(home)
+        self._opened: OutputStore | None = None
         self._known: dict[str, tuple[str, Summary]] | None = None
         self._unreadable: dict[str, str] = {}  # stamps of folders that hold no session which can be read
         self._lock = threading.RLock()
@@ -95,7 +94,7 @@ class Overview:
         while True:
             with self._lock:
                 every = self._identified()
-                stamps = self._cache.stamps(one.id for one in every)
+                stamps = self._store.session_stamps(one.id for one in every)
                 stale = [one for one in every if one.id not in looked_at and self._is_stale(one, stamps)]
                 if not stale or time.monotonic() > deadline:
                     return _sum(every), sum(not one.is_known for one in every)
@@ -110,8 +109,8 @@ class Overview:
     def stamp(self, session: str) -> str:
         """Changes whenever the session does; the ends of its agents and of its outputs are changes."""
         with self._lock:
-            found = self._cache.stamps([session]).get(session)
-            return f"{found.text}:{self._cache.is_led(session):d}" if found is not None else ""
+            found = self._store.session_stamps([session]).get(session)
+            return f"{found.text}:{self._store.is_leased(session):d}" if found is not None else ""
 
     def children(self, session: str) -> list[Summary]:
         """The sessions that agents of this one started, oldest first."""
@@ -120,19 +119,37 @@ class Overview:
 
     def close(self) -> None:
         with self._lock:
-            self._cache.close()
+            self._close()
 
     # Inside
 
+    @property
+    def _store(self) -> OutputStore:
+        """Open. Anew where the store was removed or replaced since: whoever looks for days sees what is there now."""
+        if self._opened is not None:
+            try:
+                self._opened.session_stamps([])
+            except StoreGone:
+                self._close()
+        if self._opened is None:
+            self._opened = open_store(self._home, read_only=True)
+        return self._opened
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
     def _identified(self) -> list[Summary]:
         """Every session by name and time, newest first. Neither ever changes, so an old row is good for that."""
-        known, there = self._rows(), self._cache.sessions()
-        if unknown := self._cache.stamps(id for id in there if id not in known):
+        store = self._store
+        known, there = self._rows(), store.session_stamps()
+        if unknown := {id: stamp for id, stamp in there.items() if id not in known}:
             self._name(unknown)
         if gone := [id for id in known if id not in there]:
             for id in gone:
                 del known[id]
-            self._cache.forget(gone)
+            store.forget_summaries(gone)
         return _families({id: one for id, (_, one) in known.items()})
 
     def _name(self, unknown: Mapping[str, Stamp]) -> None:
@@ -140,15 +157,16 @@ class Overview:
         if all(self._unreadable.get(id) == stamp.text for id, stamp in unknown.items()):
             return
         known = self._rows()
-        with contextlib.closing(ReadOnlyStore(self._home)) as store:
-            for info in store.sessions():
-                known.setdefault(info.id, ("", Summary(info.id, info.name, info.created, info.parent)))
+        store = self._store
+        for info in store.sessions():
+            known.setdefault(info.id, ("", Summary(info.id, info.name, info.created, info.parent)))
         self._unreadable = {id: stamp.text for id, stamp in unknown.items() if id not in known}
-        self._cache.save([(id, "", asdict(known[id][1])) for id in unknown if id in known])
+        store.save_summaries([Remembered(id, "", asdict(known[id][1])) for id in unknown if id in known])
 
     def _fresh(self, sessions: Sequence[Summary], deadline: float) -> list[Summary]:
         """The same, those that have changed looked at again, until the deadline."""
-        known, stamps = self._rows(), self._cache.stamps(one.id for one in sessions)
+        store = self._store
+        known, stamps = self._rows(), store.session_stamps(one.id for one in sessions)
         found = [one for one in sessions if one.id in stamps]
         stale = [at for at, one in enumerate(found) if self._is_stale(one, stamps)]
         for first in range(0, len(stale), _BATCH):
@@ -157,7 +175,7 @@ class Overview:
             self._look_again(found, stale[first : first + _BATCH], stamps, deadline)
         for at, one in enumerate(found):
             if one.is_open and known[one.id][0] == stamps[one.id].text:
-                found[at] = replace(one, is_led=self._cache.is_led(one.id))
+                found[at] = replace(one, is_led=store.is_leased(one.id))
         return found
 
     def _is_stale(self, one: Summary, stamps: Mapping[str, Stamp]) -> bool:
@@ -166,25 +184,26 @@ class Overview:
 
     def _look_again(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
         known = self._rows()
-        saved: list[tuple[str, str, Mapping[str, Any]]] = []
-        with contextlib.closing(ReadOnlyStore(self._home)) as store:
+        saved: list[Remembered] = []
+        # A store of its own: it holds what it has looked into open for as long as it is open.
+        with contextlib.closing(open_store(self._home, read_only=True)) as store:
             for at in stale:
                 if time.monotonic() > by:
                     break
                 one, stamp = found[at], stamps[found[at].id]
                 with contextlib.suppress(StoreFault):
                     info = store.open_session(f"session-{one.id}")
-                    made = found[at] = replace(_summary(store, info), is_led=self._cache.is_led(one.id))
+                    made = found[at] = replace(_summary(store, info), is_led=store.is_leased(one.id))
                     known[one.id] = (stamp.text if stamp.is_settled else "", made)
                     if stamp.is_settled:
-                        saved.append((one.id, stamp.text, asdict(made)))
+                        saved.append(Remembered(one.id, stamp.text, asdict(made)))
         if saved:
-            self._cache.save(saved)
+            self._store.save_summaries(saved)
 
     def _rows(self) -> dict[str, tuple[str, Summary]]:
         if self._known is None:
             self._known = {}
-            for id, (stamp, flat) in self._cache.rows().items():
+            for id, stamp, flat in self._store.summaries():
                 with contextlib.suppress(TypeError, KeyError):
                     values: dict[str, Any] = {one.name: flat[one.name] for one in fields(Summary)}
                     values["tools"] = tuple(values["tools"])
@@ -215,7 +234,7 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
     return sorted(sessions.values(), key=place)
 
 
-def _summary(store: ReadOnlyStore, info: SessionInfo) -> Summary:
+def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     outputs = [facts for facts in store.outputs(info) if facts.state != "expired"]
     events = events_in(store.events_from(info, 0)[0])
     counters = Counters()

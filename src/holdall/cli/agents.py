@@ -75,9 +75,9 @@ async def show_tree(options: Options, wanted: str | None) -> int:
 
 def _newest_run(found: Configuration) -> Known | None:
     """Only a session that an agent ran in has a snapshot of its tree."""
-    from holdall.bag.core import store_as_it_is
+    from holdall.bag.core import open_existing_store
 
-    with store_as_it_is(found.home, found.settings) as store:
+    with open_existing_store(found.home, found.settings) as store:
         for one in store.sessions() if store is not None else ():
             if not one.parent and store is not None and store.tree(one) is not None:
                 return Known(one.name, one.id, one.parent)

@@ -196,16 +196,16 @@ class Known(NamedTuple):
 
 def sessions_at(found: "Configuration") -> list[Known]:
     """All of the store, newest first."""
-    from holdall.bag.core import store_as_it_is
+    from holdall.bag.core import open_existing_store
 
-    with store_as_it_is(found.home, found.settings) as store:
+    with open_existing_store(found.home, found.settings) as store:
         return [Known(one.name, one.id, one.parent) for one in store.sessions()] if store is not None else []
 
 
 def find_session(found: "Configuration", wanted: str) -> Known | None:
-    from holdall.bag.core import store_as_it_is
+    from holdall.bag.core import open_existing_store
 
-    with store_as_it_is(found.home, found.settings) as store:
+    with open_existing_store(found.home, found.settings) as store:
         info = store.find_session(f"session-{wanted}" if is_uuid(wanted) else wanted) if store is not None else None
         return Known(info.name, info.id, info.parent) if info is not None else None
 

@@ -3,6 +3,7 @@ name, which goes with its last descriptor.
 """
 
 import codecs
+import contextlib
 import errno
 import json
 import os
@@ -162,7 +163,10 @@ class Source:
     copy: BinaryIO | None = None
     notes: list[str] = field(default_factory=list[str])
 
+    local: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # the stored file, while it is read
+
     def close(self) -> None:
+        self.local.close()
         if self.copy:
             self.copy.close()
 
@@ -190,7 +194,8 @@ class LastSource:
             return Source(copy.fileno(), known.shape, copy, list(known.notes))
 
     def keep(self, key: tuple[object, ...], source: Source) -> None:
-        """Closes the one before, or this one where it is not kept."""
+        """Closes the one before, or this one where it is not kept. The stored file is let go of in any case."""
+        source.local.close()
         with self._lock:
             fits = source.copy is None or source.shape["size"] <= _LARGEST_KEPT
             before, self._source = (self._source, source) if fits else (source, self._source)
@@ -328,10 +333,12 @@ def _members(reader: OutputReader, hit: Hit, check: Check) -> Iterator[bytes]:
 
 
 def _stored(reader: OutputReader, shape: dict[str, Any]) -> Source:
-    here, whole = os.fstat(reader.fileno()).st_size, reader.totals.bytes
-    if here != whole:
-        raise OutputDamaged(reader.facts.handle, f"its file has {here:,} bytes instead of {whole:,}")
-    return Source(reader.fileno(), {"size": whole} | shape, None, [_UNCHECKED])
+    with contextlib.ExitStack() as opened:
+        descriptor = opened.enter_context(reader.local_file())
+        here, whole = os.fstat(descriptor).st_size, reader.totals.bytes
+        if here != whole:
+            raise OutputDamaged(reader.facts.handle, f"its file has {here:,} bytes instead of {whole:,}")
+        return Source(descriptor, {"size": whole} | shape, None, [_UNCHECKED], opened.pop_all())
 
 
 def _copied(reader: OutputReader, shape: dict[str, Any], copy: BinaryIO) -> Source:

@@ -1,5 +1,6 @@
 """The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do."""
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -18,21 +19,31 @@ from holdall.policy.measure import Measurer
 from holdall.policy.retention import Retention
 from holdall.store.directory import placement
 from holdall.store.directory.live import RunningReader
-from holdall.store.directory.placement import Quota
-from holdall.store.directory.session_files import name_of
-from holdall.store.directory.sessions import PREFIX, check_name
-from holdall.store.directory.upkeep import Sweep, Verdict
 from holdall.store.ids import new_handle, new_uuid
 from holdall.store.ingest import ingest, write_all
-from holdall.store.protocol import OutputReader, Progress, SessionInfo
+from holdall.store.protocol import (
+    Log,
+    Note,
+    OutputReader,
+    Progress,
+    Quota,
+    Remembered,
+    SessionInfo,
+    Stamp,
+    Stats,
+    Sweep,
+    Verdict,
+)
 from holdall.store.reader import FileReader
-from holdall.store.sources import storable
+from holdall.store.records import PREFIX, TERMINAL, check_name, file_for, note_name
+from holdall.store.totals import room_for, stats_of, taken, used_bytes_of
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import (
     AmbiguousCallId,
     OutputDamaged,
     OutputExpired,
+    SessionExists,
     SessionHeld,
     StoreFault,
     StoreFull,
@@ -59,8 +70,8 @@ _TOO_MANY = (
 class Blob:
     """Some bytes: first a file to write to, then, once it is settled, bytes that nobody can change any more."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str = "") -> None:
+        self.name = name  # as it would be on disk
         self._data: bytes | None = None
         self._descriptor = create()
         # Whoever drops the blob gives its bytes back, also where it was dropped because something failed.
@@ -145,21 +156,61 @@ class Ending(Protocol):
     def __call__(self, state: State, error: str, exit_code: int | None) -> Facts: ...
 
 
+class MemoryWatch:
+    """Told by the draft that it watches. Without one (the output has ended) there is nothing to be told of."""
+
+    def __init__(self, draft: "Draft | None") -> None:
+        self._draft = draft
+        self._lock = threading.Lock()
+        self._told = False
+        self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+        if draft is not None:
+            draft.watches.add(self)
+
+    def tell(self) -> None:
+        """From whichever thread."""
+        with self._lock:
+            self._told = True
+            if self._waiting is not None:
+                loop, future = self._waiting
+                with contextlib.suppress(RuntimeError):  # a loop that is closed waits for nothing
+                    loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
+
+    async def changed(self) -> None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._lock:
+            if self._told:
+                self._told = False
+                return
+            self._waiting = (loop, future)
+        try:
+            await future
+        finally:
+            with self._lock:
+                self._waiting, self._told = None, False
+
+    def close(self) -> None:
+        if self._draft is not None:
+            self._draft.watches.discard(self)
+
+
 class Draft:
     """What was written so far. One thread writes, any number may look."""
 
-    def __init__(self, id: str, tokenizer: Tokenizer, room: Callable[[int], None] | None) -> None:
-        self.blob = Blob(id)
+    def __init__(self, file: str, tokenizer: Tokenizer, room: Callable[[int], None] | None) -> None:
+        self.blob = Blob(file)
         self._measurer = Measurer(tokenizer)
         self._digest = hashlib.sha256()
         self._room = room
         self._lock = threading.Lock()
         self._is_over = False
+        self.watches: set[MemoryWatch] = set()
         self._writer: weakref.ref[MemoryWriter] | None = None
 
     def writer(self, facts: Facts, end: Ending) -> "MemoryWriter":
         writer = MemoryWriter(self, facts, end)
-        self._writer = weakref.ref(writer)
+        self._writer = weakref.ref(writer, lambda _: self._tell())
         return writer
 
     @property
@@ -180,10 +231,16 @@ class Draft:
                 self._digest.update(taken)
                 self._measurer.feed(taken)
                 view = view[len(taken) :]
+        self._tell()
 
     def give_up(self) -> None:
         with self._lock:
             self._is_over = True
+        self._tell()
+
+    def _tell(self) -> None:
+        for watch in tuple(self.watches):
+            watch.tell()
 
     def open(self) -> int:
         """A descriptor to read from: what was written so far, and what will be."""
@@ -197,7 +254,8 @@ class Draft:
             blob.settle()
             measure, table = self._measurer.finish(self._digest.hexdigest())
             del self.blob  # the bytes are the store's: whoever keeps the writer does not keep them too
-            return measure, table, blob
+        self._tell()
+        return measure, table, blob
 
 
 class MemoryWriter:
@@ -255,8 +313,9 @@ class Shelf:
 
     info: SessionInfo
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])  # by handle
-    log: bytearray = field(default_factory=bytearray)
-    transcript: bytearray = field(default_factory=bytearray)
+    logs: dict[Log, bytearray] = field(
+        default_factory=lambda: {"events": bytearray(), "transcript": bytearray(), "masks": bytearray()}
+    )
     tree: bytes | None = None
     holder: str | None = None  # of the lease
     notes: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -266,6 +325,11 @@ class Shelf:
     def in_order(self) -> list[Entry]:
         """Oldest first."""
         return sorted(self.entries.values(), key=lambda one: (one.facts.created, one.facts.handle))
+
+    def stamp(self) -> str:
+        """Changes with every output and event."""
+        versions = sum(entry.version for entry in self.entries.values())
+        return f"{len(self.entries)}-{versions}-{len(self.logs['events'])}"
 
     def forget(self, sha256: str) -> None:
         """The notes about a content that no output has any more."""
@@ -309,6 +373,7 @@ class Shelves:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.all: dict[str, Shelf] = {}  # by the id of the session
+        self.summaries: dict[str, Remembered] = {}
 
     def of(self, session_id: str) -> Shelf:
         if session_id not in self.all:
@@ -319,6 +384,62 @@ class Shelves:
         """By name, or by the name that its folder would have."""
         by_id = self.all.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
         return by_id or next((one for one in self.all.values() if one.info.name == name), None)
+
+
+# Sessions from elsewhere, put together before anybody sees them.
+
+
+class StagedShelf:
+    """One session on its way in."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+        self._blobs: dict[str, Blob] = {}
+
+    def write_bytes(self, file: str, chunks: Iterable[bytes], length: int) -> None:  # noqa: ARG002 - nothing to plan
+        blob = Blob(file)
+        for chunk in chunks:
+            write_all(blob.descriptor, chunk)
+        blob.settle()
+        self._blobs[file] = blob
+
+    def write_record(self, facts: Facts, table: BlockTable) -> None:
+        entry = self._shelf.entries[facts.handle] = Entry(facts, table)
+        if facts.state != "expired":
+            self._shelf.hold(entry, self._blobs[facts.file], facts)
+
+    def write_note(self, content: str, key: str, data: bytes) -> None:
+        self._shelf.notes[note_name(content, key)] = data
+
+    def write_log(self, log: Log, chunks: Iterable[bytes]) -> None:
+        for chunk in chunks:
+            self._shelf.logs[log] += chunk
+
+    def write_tree(self, data: bytes) -> None:
+        self._shelf.tree = data
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._blobs.clear()
+
+
+class MemoryStaging:
+    def __init__(self, shelves: Shelves) -> None:
+        self._shelves = shelves
+        self._staged: dict[str, Shelf] = {}
+
+    def session(self, info: SessionInfo) -> StagedShelf:
+        self._staged[info.id] = Shelf(info)
+        return StagedShelf(self._staged[info.id])
+
+    def publish(self, sessions: Sequence[SessionInfo]) -> None:
+        with self._shelves.lock:
+            for info in sessions:
+                if self._shelves.named(info.name) is not None:
+                    raise SessionExists(taken(info.name))
+            self._shelves.all |= {info.id: self._staged[info.id] for info in sessions}
 
 
 # The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do.
@@ -348,6 +469,10 @@ class MemoryStore:
         self._quota = quota or Quota()
         self._shelves: Shelves = beside._shelves if beside is not None else Shelves()
 
+    @property
+    def home(self) -> str:
+        return "memory"
+
     def close(self) -> None:
         """Nothing: whoever has this store may use it further. When nobody has it any more, its outputs go."""
 
@@ -365,6 +490,15 @@ class MemoryStore:
                 found.info = replace(found.info, retention=retention)
             return found.info
 
+    def find_session(self, name: str) -> SessionInfo | None:
+        check_name(name)
+        with self._shelves.lock:
+            found = self._shelves.named(name)
+            return found.info if found is not None else None
+
+    def unreadable_sessions(self) -> Mapping[str, StoreFault]:
+        return {}
+
     def sessions(self) -> Sequence[SessionInfo]:
         """Newest first."""
         with self._shelves.lock:
@@ -373,8 +507,7 @@ class MemoryStore:
 
     def end_session(self, session: SessionInfo) -> None:
         if session.retention.session:
-            for facts in self.outputs(session):
-                self.expire(session, facts, "kept for its session, which has ended")
+            self.expire(session, self.outputs(session), "kept for its session, which has ended")
 
     # Outputs: in
 
@@ -390,10 +523,11 @@ class MemoryStore:
         counted = placement.Counted(chunks)
         with explained("keeping an output", needed=counted.bytes):
             room = self._room(session)
-            blob = Blob(new_uuid())
+            blob = Blob()
             taken = ingest(counted, blob.descriptor, self.tokenizer, progress=progress, room=room)
             blob.settle()
-            facts = placement.facts_of(blob.name, session.id, origin, taken, notes(), self.clock())
+            facts = placement.facts_of(new_uuid(), session.id, origin, taken, notes(), self.clock())
+            blob.name = file_for(facts)
             with self._shelves.lock:
                 shelf = self._shelves.of(session.id)
                 entry = Entry(facts, taken.table)
@@ -401,17 +535,11 @@ class MemoryStore:
                 return shelf.publish(entry)
 
     def begin(self, session: SessionInfo, origin: Origin) -> MemoryWriter:
+        id = new_uuid()
+        file = f"{TERMINAL}/{id}.log" if origin.terminal else f"{id}.txt"
         with explained("starting an output"):
-            draft = Draft(new_uuid(), self.tokenizer, self._room(session))
-        facts = Facts(
-            handle="",
-            id=draft.blob.name,
-            session=session.id,
-            created=self.clock(),
-            origin=replace(origin, arguments=storable(origin.arguments)),
-            state="running",
-            file=draft.blob.name,
-        )
+            draft = Draft(file, self.tokenizer, self._room(session))
+        facts = placement.running_facts(id, session.id, origin, file, self.clock())
         with self._shelves.lock:
             shelf = self._shelves.of(session.id)
             entry = Entry(facts, draft=draft)
@@ -470,17 +598,30 @@ class MemoryStore:
             entry = self._shelves.of(facts.session).entries.get(facts.handle)
             return str(entry.version) if entry is not None else None
 
+    def watch(self, facts: Facts) -> MemoryWatch:
+        with self._shelves.lock:
+            self.open(facts).close()  # raises as it does
+            return MemoryWatch(self._shelves.of(facts.session).entries[facts.handle].draft)
+
     # The log
 
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
         with self._shelves.lock, explained("writing an event"):
-            log = self._shelves.of(session.id).log
+            log = self._shelves.of(session.id).logs["events"]
             # In one step: where there is no memory for all of it, nothing of it is there.
             log += b"\n" + lines if log and not log.endswith(b"\n") else lines
 
+    def log_length(self, session: SessionInfo, log: Log) -> int:
+        with self._shelves.lock:
+            return self._shelves.of(session.id).logs[log].rfind(b"\n") + 1
+
+    def read_log(self, session: SessionInfo, log: Log, start: int, end: int) -> bytes:
+        with self._shelves.lock:
+            return bytes(self._shelves.of(session.id).logs[log][start:end])
+
     def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
         with self._shelves.lock:
-            log = self._shelves.of(session.id).log
+            log = self._shelves.of(session.id).logs["events"]
             end = max(at, log.rfind(b"\n") + 1)
             return bytes(log[at:end]), end
 
@@ -488,11 +629,11 @@ class MemoryStore:
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         with self._shelves.lock, explained("writing the transcript"):
-            self._shelves.of(session.id).transcript += lines
+            self._shelves.of(session.id).logs["transcript"] += lines
 
     def transcript(self, session: SessionInfo) -> bytes:
         with self._shelves.lock:
-            return bytes(self._shelves.of(session.id).transcript)
+            return bytes(self._shelves.of(session.id).logs["transcript"])
 
     def save_tree(self, session: SessionInfo, data: bytes) -> None:
         with self._shelves.lock:
@@ -515,20 +656,32 @@ class MemoryStore:
             with self._shelves.lock:
                 shelf.holder = None
 
+    def is_leased(self, session: str) -> bool:
+        with self._shelves.lock:
+            return session in self._shelves.all and self._shelves.all[session].holder is not None
+
     # Notes
+
+    def notes(self, session: SessionInfo) -> Sequence[Note]:
+        with self._shelves.lock:
+            notes = self._shelves.of(session.id).notes
+            named = [(*name.partition("-"), len(data)) for name, data in sorted(notes.items())]
+            return [Note(content, key, length) for content, _, key, length in named]
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
         with self._shelves.lock:
-            return self._shelves.of(session.id).notes.get(name_of(content, key))
+            return self._shelves.of(session.id).notes.get(note_name(content, key))
 
     def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
         with self._shelves.lock:
-            self._shelves.of(session.id).notes[name_of(content, key)] = data
+            self._shelves.of(session.id).notes[note_name(content, key)] = data
 
     # Upkeep
 
-    def expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
-        """Leave a tombstone in place of an output. The number of bytes that this freed."""
+    def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+        return sum(self._expire(session, facts, rule) for facts in outputs)
+
+    def _expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
         with self._shelves.lock:
             shelf = self._shelves.of(session.id)
             entry = shelf.entries.get(facts.handle)
@@ -543,9 +696,51 @@ class MemoryStore:
             shelf.forget(current.measure.sha256)
             return current.measure.bytes
 
-    def used_bytes(self, session: SessionInfo) -> int:
-        """What the session's outputs take: identical ones once."""
-        return sum({facts.file: facts.measure.bytes for facts in self.outputs(session) if facts.file}.values())
+    def sweep_due(self) -> bool:
+        """Never: whoever keeps a store in memory for so long asks for it."""
+        return False
+
+    def sweep(self, *, dry_run: bool = False) -> Sweep:
+        return sweep(self, dry_run=dry_run)
+
+    def verify(
+        self, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+    ) -> Iterator[Verdict]:
+        return verify(self, sessions, progress=progress)
+
+    def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+        return stats_of(self, sessions)
+
+    def used_bytes(self, session: SessionInfo | None = None) -> int:
+        return used_bytes_of(self, session)
+
+    def free_bytes(self) -> int | None:
+        return None
+
+    @contextlib.contextmanager
+    def staging(self) -> Generator["MemoryStaging"]:
+        with explained("importing a bundle"):
+            yield MemoryStaging(self._shelves)
+
+    # All sessions at a glance
+
+    def session_stamps(self, sessions: Iterable[str] | None = None) -> Mapping[str, Stamp]:
+        with self._shelves.lock:
+            chosen = list(self._shelves.all) if sessions is None else sessions
+            return {id: Stamp(self._shelves.all[id].stamp(), True) for id in chosen if id in self._shelves.all}
+
+    def summaries(self) -> Sequence[Remembered]:
+        with self._shelves.lock:
+            return list(self._shelves.summaries.values())
+
+    def save_summaries(self, summaries: Sequence[Remembered]) -> None:
+        with self._shelves.lock:
+            self._shelves.summaries |= {one.session: one for one in summaries}
+
+    def forget_summaries(self, sessions: Sequence[str]) -> None:
+        with self._shelves.lock:
+            for id in sessions:
+                self._shelves.summaries.pop(id, None)
 
     # Inside
 
@@ -568,8 +763,8 @@ class MemoryStore:
             self._shelves.of(session.id)  # a session that is not there is told before anything is taken in
             if self._quota == Quota():
                 return None
-            in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
-            return placement.room_for(self._quota, self.used_bytes(session), in_all)
+            in_all = self.used_bytes() if self._quota.store_bytes is not None else 0
+            return room_for(self._quota, self.used_bytes(session), in_all)
 
 
 # The same care as `upkeep` takes, of a store in memory: expiry, and proof of every byte.
@@ -594,7 +789,7 @@ def sweep(store: MemoryStore, *, dry_run: bool = False) -> Sweep:
             staying = {facts.file for facts in outputs if facts not in over}
             freed += sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
         else:
-            freed += sum(store.expire(session, facts, f"kept for {session.retention}") for facts in over)
+            freed += store.expire(session, over, f"kept for {session.retention}")
     return Sweep(tuple(expired), (), freed, dry_run)
 
 

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from holdall.store.directory.live import RunningReader
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.values.outputs import Facts
 
@@ -54,7 +53,7 @@ class Readers:
         with self._lock:
             known = self._entries.get(reference)
             if known is not None and known.stamp == self._store.stamp(known.reader.facts):
-                if not isinstance(known.reader, RunningReader):
+                if known.reader.facts.state != "running":
                     known.users += 1
                     self._entries.move_to_end(reference)
                     return known

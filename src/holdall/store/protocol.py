@@ -1,14 +1,17 @@
 """What a store promises. One contract suite runs on every implementation.
 
-These are promises, not code: the verbs are written against them and know no folder, no file name and no lock.
+These are promises, not code. Everything outside of `holdall.store` is written against them and knows no folder, no
+file name and no lock; `store.opening` is the only place that chooses an implementation.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
 
 from holdall.policy.retention import Retention
+from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin, State
 from holdall.values.spans import BlockTable, Totals
@@ -25,6 +28,76 @@ class SessionInfo:
     created: float
     retention: Retention
     parent: str = ""
+
+
+Log = Literal["events", "transcript", "masks"]  # masks: what an export masked, in a session that came as a bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much may be kept; None means as much as there is room for."""
+
+    store_bytes: int | None = None
+    session_bytes: int | None = None
+
+
+class Stamp(NamedTuple):
+    """`is_settled` is false where the session has just changed: a second change might leave the same stamp."""
+
+    text: str
+    is_settled: bool
+
+
+class Note(NamedTuple):
+    """A note about an output: the two hashes that it is remembered under, and its length."""
+
+    content: str
+    key: str
+    length: int
+
+
+class Remembered(NamedTuple):
+    """What was worked out about a session, and the stamp that the session had then."""
+
+    session: str
+    stamp: str
+    summary: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What gc removed, or would remove."""
+
+    expired: tuple[tuple[str, Facts], ...] = ()  # session name, facts
+    leftovers: tuple[str, ...] = ()  # files that no record names
+    freed_bytes: int = 0
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verify found of one output. An empty `problem` means that every byte is as it came."""
+
+    session: str
+    handle: str
+    bytes: int
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Stats:
+    """Totals over sessions. `stored_bytes` counts identical outputs once, `bytes` each time."""
+
+    sessions: int = 0
+    outputs: int = 0
+    expired: int = 0
+    bytes: int = 0
+    stored_bytes: int = 0
+    lines: int = 0
+    tokens: int = 0
+    by_kind: Counter[str] = field(default_factory=Counter[str])
+    by_tool: Counter[str] = field(default_factory=Counter[str])
+    by_state: Counter[str] = field(default_factory=Counter[str])
 
 
 class OutputReader(Protocol):
@@ -45,8 +118,29 @@ class OutputReader(Protocol):
         """Exactly these bytes, each block checked: OutputDamaged rather than a byte that is not as it came."""
         ...
 
-    def fileno(self) -> int:
-        """A descriptor for tools that scan the whole. What they find is not checked until it is read."""
+    def refresh(self) -> int:
+        """Take in what was written since it was opened or refreshed; the number of new bytes. Ended outputs have none.
+
+        What could be read before never changes.
+        """
+        ...
+
+    def local_file(self) -> AbstractContextManager[int]:
+        """The descriptor of a local file with these bytes, for tools that scan the whole; good inside of the block.
+
+        Where there is no such file one is made. It is only for reading, and its bytes are not checked: what a tool
+        finds in it is read again with `read` before anybody sees it. Of a running output it may have more by now.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class Watch(Protocol):
+    """Wakes whoever waits for an output that is written by this process or another one. Close it."""
+
+    async def changed(self) -> None:
+        """Until something was written to the output, or it has ended, since the watch was made or last told so."""
         ...
 
     def close(self) -> None: ...
@@ -71,15 +165,87 @@ class OutputWriter(Protocol):
         """Make all of it durable, measured and final under the same handle."""
         ...
 
+    def close(self) -> None:
+        """Give up. Without `finish`, the output then counts as interrupted."""
+        ...
+
+
+class StagedSession(Protocol):
+    """One session on its way into the store. Nobody sees anything of it before it is published."""
+
+    def write_bytes(self, file: str, chunks: Iterable[bytes], length: int) -> None:
+        """The bytes of outputs, under the name that their facts have in `file`; about `length` of them."""
+        ...
+
+    def write_record(self, facts: Facts, table: BlockTable) -> None:
+        """One output. Its bytes were written before."""
+        ...
+
+    def write_note(self, content: str, key: str, data: bytes) -> None: ...
+
+    def write_log(self, log: Log, chunks: Iterable[bytes]) -> None: ...
+
+    def write_tree(self, data: bytes) -> None: ...
+
+    def finish(self) -> None:
+        """Make all of it durable."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Staging(Protocol):
+    """Where sessions are put together before they all come into the store, or none of them."""
+
+    def session(self, info: SessionInfo) -> StagedSession: ...
+
+    def publish(self, sessions: Sequence[SessionInfo]) -> None:
+        """Give the sessions their places and names, all of them also where the process is killed in the middle.
+
+        The first is the one above the others. Raises SessionExists where a name is taken.
+        """
+        ...
+
 
 class OutputStore(Protocol):
-    """Where outputs live. Every store passes the same tests (tests/store)."""
+    """Where outputs live. Every store passes the same tests (tests/store).
+
+    Safe to use from many threads. Methods block; none of them needs an event loop.
+    """
+
+    @property
+    def home(self) -> str:
+        """Where it is, as a person would say it: for messages. Never a password."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What tokens are counted by."""
+        ...
+
+    # Sessions
 
     def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
         """The session of that name, made where there is none. Two processes that ask at once get the same one."""
         ...
 
-    def sessions(self) -> Sequence[SessionInfo]: ...
+    def find_session(self, name: str) -> SessionInfo | None:
+        """The session of that name, or of the name `session-<id>`. None is made."""
+        ...
+
+    def sessions(self) -> Sequence[SessionInfo]:
+        """Newest first."""
+        ...
+
+    def unreadable_sessions(self) -> Mapping[str, StoreFault]:
+        """Sessions that another version made, or that are damaged, and why: they are not among the others."""
+        ...
+
+    def end_session(self, session: SessionInfo) -> None:
+        """Carry out the session's retention rule where it is `session`."""
+        ...
+
+    # Outputs
 
     def put(
         self,
@@ -119,6 +285,12 @@ class OutputStore(Protocol):
         """Changes whenever the facts of the output do; None where it is gone."""
         ...
 
+    def watch(self, facts: Facts) -> Watch:
+        """Made before the output is looked at, it misses nothing. Raises as `open` does."""
+        ...
+
+    # What a session has beside its outputs
+
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
         """Add whole lines, each ended by a newline, to the session's log; whoever else appends loses none of theirs."""
         ...
@@ -148,6 +320,10 @@ class OutputStore(Protocol):
         """
         ...
 
+    def is_leased(self, session: str) -> bool:
+        """Whether anybody holds the lease of the session with this id."""
+        ...
+
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
         """What was remembered in this session under these two hashes; None where there is nothing (any more)."""
         ...
@@ -156,8 +332,69 @@ class OutputStore(Protocol):
         """A small note about an output of that content. It goes with the last output of the session that has it."""
         ...
 
-    def end_session(self, session: SessionInfo) -> None:
-        """Carry out the session's retention rule where it is `session`."""
+    def notes(self, session: SessionInfo) -> Sequence[Note]:
+        """All that is remembered, in the order of their names."""
+        ...
+
+    def log_length(self, session: SessionInfo, log: Log) -> int:
+        """Up to where the log has whole lines; 0 where there is none."""
+        ...
+
+    def read_log(self, session: SessionInfo, log: Log, start: int, end: int) -> bytes:
+        """These bytes of a log, or as many of them as there are."""
+        ...
+
+    # All sessions at a glance
+
+    def session_stamps(self, sessions: Iterable[str] | None = None) -> Mapping[str, Stamp]:
+        """Of the sessions with these ids that are there, or of all: changes with every output and event of theirs.
+
+        Also of those that cannot be read.
+        """
+        ...
+
+    def summaries(self) -> Sequence[Remembered]:
+        """What was saved. A cache: anything may be missing, nothing is wrong."""
+        ...
+
+    def save_summaries(self, summaries: Sequence[Remembered]) -> None: ...
+
+    def forget_summaries(self, sessions: Sequence[str]) -> None: ...
+
+    # Upkeep. Nothing of it runs by itself, and nothing touches an output that is being written.
+
+    def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+        """Leave tombstones that name the rule in place of these outputs. The number of bytes that this freed."""
+        ...
+
+    def sweep_due(self) -> bool:
+        """Whether the last sweep was a day ago or more."""
+        ...
+
+    def sweep(self, *, dry_run: bool = False) -> Sweep:
+        """Carry out retention in every session, and remove what killed writers left. A dry run only tells."""
+        ...
+
+    def verify(
+        self, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+    ) -> Iterator[Verdict]:
+        """Read every byte of these sessions, or of all, again and compare every hash."""
+        ...
+
+    def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+        """Totals of these sessions, or of all."""
+        ...
+
+    def used_bytes(self, session: SessionInfo | None = None) -> int:
+        """What the outputs of the session, or of all sessions, take: identical ones of a session once."""
+        ...
+
+    def free_bytes(self) -> int | None:
+        """How much there is room for; None where nobody can tell."""
+        ...
+
+    def staging(self) -> AbstractContextManager[Staging]:
+        """For sessions that come from elsewhere. What was not published is gone after the block."""
         ...
 
     def close(self) -> None: ...

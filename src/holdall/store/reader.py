@@ -2,8 +2,10 @@
 characters to bytes and back: one table look-up, then one block.
 """
 
+import contextlib
 import os
 from collections import OrderedDict
+from collections.abc import Generator
 
 from holdall.policy.measure import checksum
 from holdall.store.protocol import OutputReader
@@ -117,7 +119,15 @@ class FileReader:
         joined = b"".join(self._block(index) for index in range(first, last + 1))
         return joined[start - first * BLOCK : end - first * BLOCK]
 
+    def refresh(self) -> int:
+        return 0
+
+    @contextlib.contextmanager
+    def local_file(self) -> Generator[int]:
+        yield self._descriptor
+
     def fileno(self) -> int:
+        """Only of readers of local files; others ask for a `local_file`."""
         return self._descriptor
 
     def close(self) -> None:

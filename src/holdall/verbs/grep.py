@@ -127,14 +127,16 @@ class _Search:
 
     def _output(self, want: Want) -> Generator[bytes]:
         """What ripgrep prints. An empty output has no line, so nothing matches in it."""
-        size, descriptor = self.reader.totals.bytes, self.reader.fileno()
-        there = os.fstat(descriptor).st_size
-        if there < size:
-            raise OutputDamaged(self.reader.facts.handle, f"its file ends at byte {there:,} of {size:,} (truncated)")
-        growing = there > size or self.reader.facts.state == "running"
-        command = command_for(self.pattern, want, first_bytes(descriptor, size) if growing else descriptor)
-        if size:
-            yield from output_of(command, seconds=self.seconds)
+        size = self.reader.totals.bytes
+        with self.reader.local_file() as descriptor:
+            there = os.fstat(descriptor).st_size
+            if there < size:
+                ends = f"its file ends at byte {there:,} of {size:,} (truncated)"
+                raise OutputDamaged(self.reader.facts.handle, ends)
+            growing = there > size or self.reader.facts.state == "running"
+            command = command_for(self.pattern, want, first_bytes(descriptor, size) if growing else descriptor)
+            if size:
+                yield from output_of(command, seconds=self.seconds)
 
     def _found(self, total: int, *notes: str) -> Found:
         totals, state = self.reader.totals, self.reader.facts.state

@@ -274,7 +274,11 @@ def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:
     if size == 0:
         raise AnchorNotFound
     seen = 0
-    with mmap.mmap(reader.fileno(), size, prot=mmap.PROT_READ) as pages, memoryview(pages) as view:
+    with (
+        reader.local_file() as descriptor,
+        mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as pages,
+        memoryview(pages) as view,
+    ):
         at = stringzilla.find(view, needle)
         while at >= 0:
             if seen == wanted:

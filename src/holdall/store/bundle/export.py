@@ -5,25 +5,19 @@ the same bytes each time. Nothing in the store is changed.
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Literal, Self
 
-from holdall.policy.measure import Measurer, checksum
+from holdall.policy.measure import Measurer
+from holdall.store import records as record
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.redact import Redactor
-from holdall.store.bundle.stream import MASKS, BundleWriter, Entry, Kind
-from holdall.store.directory import disk
-from holdall.store.directory import folder as record
-from holdall.store.directory.folder import SessionFolder
-from holdall.store.directory.session_files import FOLDER as ANSWERS
-from holdall.store.directory.session_files import NAME as EVENTS
-from holdall.store.directory.session_files import TRANSCRIPT, TREE
-from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import Progress, SessionInfo
+from holdall.store.bundle.stream import BundleWriter, Entry, Kind
+from holdall.store.protocol import Log, Note, OutputReader, OutputStore, Progress, SessionInfo
+from holdall.store.records import ANSWERS, LOGS, TREE
 from holdall.values.bundles import MOST_SESSIONS, Bundle, BundledSession, Exported
-from holdall.values.errors import OutputDamaged, StoreFault, StoreGone
+from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.outputs import Facts, Measure
 from holdall.values.spans import BLOCK, BlockTable
 
@@ -35,7 +29,6 @@ from holdall.values.spans import BLOCK, BlockTable
 
 
 UNFINISHED = ("running", "queued")
-_BACK = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -45,7 +38,7 @@ class Stored:
     file: str
     length: int
     outputs: list[Facts] = field(default_factory=list[Facts])
-    descriptor: int = -1  # of a running one: held, because its file goes where its end is found to be known already
+    reader: OutputReader | None = None  # of a running one: held, because it goes where its end is found to be known
 
     @property
     def is_unfinished(self) -> bool:
@@ -55,13 +48,12 @@ class Stored:
 @dataclass(slots=True)
 class SessionSnapshot:
     session: SessionInfo
-    folder: SessionFolder
     parent: int
-    logs: dict[str, int]  # by name: the length of their whole lines
+    logs: dict[Log, int]  # the length of their whole lines
     tree: bytes | None
     stored: list[Stored]
     expired: list[Facts]
-    notes: list[tuple[str, int]]  # name and length
+    notes: Sequence[Note]
 
     def to_bundle(self) -> BundledSession:
         return BundledSession(
@@ -74,20 +66,20 @@ class SessionSnapshot:
             bytes=sum(one.length * len(one.outputs) for one in self.stored),
             stored_bytes=sum(one.length for one in self.stored),
             files=len(self.stored),
-            transcript_bytes=self.logs.get(TRANSCRIPT, 0),
-            events_bytes=self.logs.get(EVENTS, 0),
+            transcript_bytes=self.logs.get("transcript", 0),
+            events_bytes=self.logs.get("events", 0),
             tree_bytes=len(self.tree or b""),
             notes=len(self.notes),
-            note_bytes=sum(length for _, length in self.notes),
+            note_bytes=sum(note.length for note in self.notes),
         )
 
 
 class Snapshot:
     """The session that is exported, and every session below it. Holds running outputs open until it is closed."""
 
-    def __init__(self, store: DirectoryStore, session: SessionInfo) -> None:
+    def __init__(self, store: OutputStore, session: SessionInfo) -> None:
         self.sessions: list[SessionSnapshot] = []
-        self._held: list[int] = []
+        self._held: list[OutputReader] = []
         try:
             self._take(store, session)
         except BaseException:
@@ -102,13 +94,13 @@ class Snapshot:
 
     def close(self) -> None:
         while self._held:
-            os.close(self._held.pop())
+            self._held.pop().close()
 
     def bundle(self, *, redacted: bool) -> Bundle:
-        masked = redacted or any(MASKS in one.logs for one in self.sessions)
+        masked = redacted or any("masks" in one.logs for one in self.sessions)
         return Bundle(tuple(one.to_bundle() for one in self.sessions), masked)
 
-    def _take(self, store: DirectoryStore, session: SessionInfo) -> None:
+    def _take(self, store: OutputStore, session: SessionInfo) -> None:
         waiting = [(session, -1)]
         while waiting:
             one, parent = waiting.pop(0)
@@ -121,71 +113,37 @@ class Snapshot:
             below = [child for child in store.sessions() if child.parent == one.id and child.id not in known]
             waiting += [(child, place) for child in sorted(below, key=lambda child: (child.created, child.id))]
 
-    def _one(self, store: DirectoryStore, session: SessionInfo, parent: int) -> SessionSnapshot:
-        logs, tree = _logs(store, session)
-        folder, outputs, faults = store.survey(session)
-        for fault in faults.values():  # what cannot be read cannot be exported, and is not left out in silence
+    def _one(self, store: OutputStore, session: SessionInfo, parent: int) -> SessionSnapshot:
+        tree = store.tree(session)
+        if tree is not None and len(tree) > form.MOST_IN_MEMORY:
+            raise StoreFault(f"{TREE} has {len(tree):,} bytes, which is more than a bundle takes.")
+        lengths = [(log, store.log_length(session, log)) for log in _LOGS]
+        for fault in store.unreadable(session).values():  # what cannot be read is not left out without a word
             raise fault
-        notes = list(_notes(folder))
-        stored, expired = self._stored(folder, outputs)
-        return SessionSnapshot(session, folder, parent, logs, tree, stored, expired, notes)
+        outputs, notes = store.outputs(session), store.notes(session)
+        stored, expired = self._stored(store, outputs)
+        logs = {log: length for log, length in lengths if length}
+        return SessionSnapshot(session, parent, logs, tree, stored, expired, notes)
 
-    def _stored(self, folder: SessionFolder, outputs: Sequence[Facts]) -> tuple[list[Stored], list[Facts]]:
+    def _stored(self, store: OutputStore, outputs: Sequence[Facts]) -> tuple[list[Stored], list[Facts]]:
         stored: dict[str, Stored] = {}
         expired: list[Facts] = []
-        for facts in outputs:
+        for listed in outputs:
+            reader = store.open(listed) if listed.state in UNFINISHED else None
+            facts = reader.facts if reader is not None else listed  # it may have ended since it was listed
             if facts.state == "expired":
                 expired.append(facts)
-            elif facts.state in UNFINISHED:
-                descriptor = folder.open_bytes(facts)
-                self._held.append(descriptor)
-                stored[facts.file] = Stored(facts.file, os.fstat(descriptor).st_size, [facts], descriptor)
+            elif reader is not None and facts.state in UNFINISHED:
+                self._held.append(reader)
+                stored[facts.file] = Stored(facts.file, reader.totals.bytes, [facts], reader)
             else:
                 stored.setdefault(facts.file, Stored(facts.file, facts.measure.bytes)).outputs.append(facts)
+                if reader is not None:
+                    reader.close()
         return list(stored.values()), expired
 
 
-def _logs(store: DirectoryStore, session: SessionInfo) -> tuple[dict[str, int], bytes | None]:
-    tree = store.tree(session)
-    folder, _, _ = store.survey(session)
-    found: dict[str, int] = {}
-    for name in (TRANSCRIPT, EVENTS, MASKS):
-        with contextlib.suppress(FileNotFoundError):
-            if length := whole_lines(name, inside=folder.descriptor):
-                found[name] = length
-    if tree is not None and len(tree) > form.MOST_IN_MEMORY:
-        raise StoreFault(f"{TREE} has {len(tree):,} bytes, which is more than a bundle takes.")
-    return found, tree
-
-
-def whole_lines(name: str, *, inside: int) -> int:
-    """Up to where a file that others append to has whole lines."""
-    descriptor = disk.open_file(name, inside=inside)
-    try:
-        end = os.fstat(descriptor).st_size
-        while end:
-            start = max(0, end - _BACK)
-            newline = os.pread(descriptor, end - start, start).rfind(b"\n")
-            if newline >= 0:
-                return start + newline + 1
-            end = start
-        return 0
-    finally:
-        os.close(descriptor)
-
-
-def _notes(folder: SessionFolder) -> Iterator[tuple[str, int]]:
-    with contextlib.suppress(FileNotFoundError):
-        inside = disk.open_folder(ANSWERS, inside=folder.descriptor)
-        try:
-            for name in sorted(disk.names_in(inside)):
-                if form.kind_of(f"{ANSWERS}/{name}") == "note":
-                    with contextlib.suppress(FileNotFoundError):
-                        yield name, os.stat(name, dir_fd=inside, follow_symlinks=False).st_size
-        finally:
-            os.close(inside)
-
-
+_LOGS: tuple[Log, ...] = ("transcript", "events", "masks")
 _CHUNK = 16 * BLOCK
 _CUT = "it was still being written when its session was exported; what had been written is in the bundle"
 
@@ -195,7 +153,7 @@ class SessionChanged(StoreFault):
 
 
 def export_session(
-    store: DirectoryStore,
+    store: OutputStore,
     session: SessionInfo,
     write: Callable[[bytes], object],
     *,
@@ -224,7 +182,7 @@ def export_session(
 
 class _Export:
     def __init__(
-        self, store: DirectoryStore, writer: BundleWriter, redactor: Redactor | None, progress: Progress | None
+        self, store: OutputStore, writer: BundleWriter, redactor: Redactor | None, progress: Progress | None
     ) -> None:
         self._store = store
         self._writer = writer
@@ -238,39 +196,32 @@ class _Export:
         if self._redactor is not None:
             self._redactor.begin()
         for stored in one.stored:
-            self._stored(one.folder, stored)
+            self._stored(one.session, stored)
         for facts in one.expired:
-            self._record(self._loaded(one.folder, facts), BlockTable())
-        for name, length in one.notes:
-            self._note(one.folder, name, length)
-        self._lines(one, TRANSCRIPT, "transcript")
-        self._lines(one, EVENTS, "events")
+            self._record(self._store.resolve(one.session, facts.handle), BlockTable())
+        for note in one.notes:
+            self._note(one.session, note)
+        self._lines(one, "transcript")
+        self._lines(one, "events")
         if one.tree is not None:
             tree = one.tree if self._redactor is None else self._redactor.json(one.tree, TREE)
             self._whole("tree", TREE, tree)
         self._masks(one)
 
-    def _stored(self, folder: SessionFolder, stored: Stored) -> None:
+    def _stored(self, session: SessionInfo, stored: Stored) -> None:
         """The bytes of a file, then the record of each output that has them."""
-        first, table = stored.outputs[0], BlockTable()
-        descriptor = stored.descriptor
-        if not stored.is_unfinished:
-            loaded = folder.load(first.handle)
-            if loaded is None or loaded[0] != first:
-                raise SessionChanged(f"output {first.handle} was changed while it was exported.")
-            table = loaded[1]
-            descriptor = folder.open_bytes(first)
-        measuring = _Measuring(self._store) if stored.is_unfinished or self._redactor is not None else None
-        chunks = self._read(descriptor, stored, table)
-        if self._redactor is not None:
-            chunks = self._redactor.stream(chunks, stored.file, first.handle)
-        try:
-            sha256 = self._writer.entry(
-                Entry(self._place, "bytes", stored.file, stored.length), measuring.seen(chunks) if measuring else chunks
-            )
-        finally:
-            if descriptor != stored.descriptor:
-                os.close(descriptor)
+        first = stored.outputs[0]
+        with contextlib.ExitStack() as opened:
+            reader = stored.reader
+            if reader is None:
+                reader = opened.enter_context(contextlib.closing(self._open(session, first)))
+            measuring = _Measuring(self._store) if stored.is_unfinished or self._redactor is not None else None
+            chunks = self._read(reader, stored)
+            if self._redactor is not None:
+                chunks = self._redactor.stream(chunks, stored.file, first.handle)
+            entry = Entry(self._place, "bytes", stored.file, stored.length)
+            sha256 = self._writer.entry(entry, measuring.seen(chunks) if measuring else chunks)
+            table = BlockTable() if stored.is_unfinished else reader.table
         measure, new_table = measuring.finish(sha256) if measuring else (first.measure, table)
         masked = self._redactor.masked(first.measure.sha256, sha256) if self._redactor is not None else 0
         changed = masked or stored.is_unfinished
@@ -279,15 +230,22 @@ class _Export:
                 raise OutputDamaged(facts.handle, "sha256 mismatch")
             self._record(_now(facts, measure, masked), new_table if changed else table)
 
-    def _read(self, descriptor: int, stored: Stored, table: BlockTable) -> Iterator[bytes]:
+    def _open(self, session: SessionInfo, facts: Facts) -> OutputReader:
+        changed = f"output {facts.handle} was changed while it was exported."
+        try:
+            if self._store.resolve(session, facts.handle) != facts:
+                raise SessionChanged(changed)
+            return self._store.open(facts)
+        except (OutputExpired, UnknownHandle, StoreGone):
+            raise SessionChanged(changed) from None
+
+    def _read(self, reader: OutputReader, stored: Stored) -> Iterator[bytes]:
         at = 0
         while at < stored.length:
-            chunk = _pread(descriptor, min(_CHUNK, stored.length - at), at)
+            chunk = reader.read(at, min(at + _CHUNK, stored.length))
             if len(chunk) < min(_CHUNK, stored.length - at):
                 detail = f"its file ends at byte {at + len(chunk):,} of {stored.length:,} (truncated)"
                 raise OutputDamaged(stored.outputs[0].handle, detail)
-            if len(table):
-                _check(chunk, at, stored, table)
             at += len(chunk)
             self._done += len(chunk)
             if self._progress is not None:
@@ -301,50 +259,43 @@ class _Export:
             facts = self._redactor.facts(facts)
         self._whole("record", facts.handle + record.SUFFIX, record.encode(facts, table))
 
-    def _loaded(self, folder: SessionFolder, facts: Facts) -> Facts:
-        loaded = folder.load(facts.handle)
-        if loaded is None:
-            raise StoreGone(f"the record of output {facts.handle} was removed from the store by hand.")
-        return loaded[0]
-
-    def _note(self, folder: SessionFolder, name: str, length: int) -> None:
-        try:
-            inside = disk.open_folder(ANSWERS, inside=folder.descriptor)
-            try:
-                data = disk.read_file(name, inside=inside)
-            finally:
-                os.close(inside)
-        except FileNotFoundError:
-            raise SessionChanged("a note was removed while its session was exported.") from None
-        if len(data) != length:
+    def _note(self, session: SessionInfo, note: Note) -> None:
+        data = self._store.recall(session, note.content, note.key)
+        if data is None:
+            raise SessionChanged("a note was removed while its session was exported.")
+        if len(data) != note.length:
             raise SessionChanged("a note was replaced while its session was exported.")
+        name = record.note_name(note.content, note.key)
         if self._redactor is not None:
             name = self._redactor.renamed(name)
             data = self._redactor.json(data, f"{ANSWERS}/{name}")
         self._whole("note", f"{ANSWERS}/{name}", data)
 
-    def _lines(self, one: SessionSnapshot, name: str, kind: Kind) -> None:
-        length = one.logs.get(name, 0)
+    def _lines(self, one: SessionSnapshot, log: Literal["transcript", "events"]) -> None:
+        length, name = one.logs.get(log, 0), LOGS[log]
         if not length:
             return
-        descriptor = disk.open_file(name, inside=one.folder.descriptor)
-        try:
-            chunks = _lines_of(descriptor, length)
-            if self._redactor is not None:
-                chunks = self._redactor.lines(chunks, name)
-            self._writer.entry(Entry(self._place, kind, name, length), chunks)
-        finally:
-            os.close(descriptor)
+        chunks = self._lines_of(one.session, log, length)
+        if self._redactor is not None:
+            chunks = self._redactor.lines(chunks, name)
+        self._writer.entry(Entry(self._place, log, name, length), chunks)
+
+    def _lines_of(self, session: SessionInfo, log: Log, length: int) -> Iterator[bytes]:
+        at = 0
+        while at < length:
+            chunk = self._store.read_log(session, log, at, min(at + _CHUNK, length))
+            if not chunk:
+                raise SessionChanged("a log became shorter while its session was exported.")
+            at += len(chunk)
+            yield chunk
 
     def _masks(self, one: SessionSnapshot) -> None:
         """What was masked now, after what an earlier export had masked."""
-        data = b""
-        if MASKS in one.logs:
-            data = disk.read_file(MASKS, inside=one.folder.descriptor)[: one.logs[MASKS]]
+        data = b"".join(self._lines_of(one.session, "masks", one.logs.get("masks", 0)))
         if self._redactor is not None:
             data += self._redactor.list()
         if data:
-            self._whole("masks", MASKS, data)
+            self._whole("masks", LOGS["masks"], data)
 
     def _whole(self, kind: Kind, name: str, data: bytes) -> None:
         if kind != "masks" and len(data) > form.MOST_IN_MEMORY:
@@ -355,7 +306,7 @@ class _Export:
 class _Measuring:
     """What the bytes that pass by measure."""
 
-    def __init__(self, store: DirectoryStore) -> None:
+    def __init__(self, store: OutputStore) -> None:
         self._measurer = Measurer(store.tokenizer)
 
     def seen(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -377,29 +328,3 @@ def _now(facts: Facts, measure: Measure, masked: int) -> Facts:
         kept = facts.measure if masked else measure
         facts = replace(facts, measure=kept, state="interrupted", ended=None, error=_CUT)
     return facts
-
-
-def _check(chunk: bytes, at: int, stored: Stored, table: BlockTable) -> None:
-    view = memoryview(chunk)
-    for start in range(0, len(chunk), BLOCK):
-        if checksum(view[start : start + BLOCK]) != table.checksums[(at + start) // BLOCK]:
-            where = f"checksum mismatch in bytes {at + start:,} to {min(at + start + BLOCK, stored.length):,}"
-            raise OutputDamaged(stored.outputs[0].handle, where)
-
-
-def _pread(descriptor: int, length: int, at: int) -> bytes:
-    """As many bytes, unless the file ends before."""
-    data = os.pread(descriptor, length, at)
-    while len(data) < length and (more := os.pread(descriptor, length - len(data), at + len(data))):
-        data += more
-    return data
-
-
-def _lines_of(descriptor: int, length: int) -> Iterator[bytes]:
-    at = 0
-    while at < length:
-        chunk = os.pread(descriptor, min(_CHUNK, length - at), at)
-        if not chunk:
-            raise SessionChanged("a log became shorter while its session was exported.")
-        at += len(chunk)
-        yield chunk

@@ -6,7 +6,6 @@ when the last byte was read and proved do the sessions get their places, all at 
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -16,17 +15,10 @@ from holdall.policy.measure import Measurer
 from holdall.policy.retention import Retention
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.stream import BundleReader, Entry
-from holdall.store.directory import disk, folder
-from holdall.store.directory import folder as record
-from holdall.store.directory import publish as publishing
-from holdall.store.directory.folder import TERMINAL
-from holdall.store.directory.placement import Quota, room_for
-from holdall.store.directory.root import Root
-from holdall.store.directory.session_files import FOLDER as ANSWERS
-from holdall.store.directory.sessions import PREFIX, Sessions, check_name
 from holdall.store.ids import new_uuid
-from holdall.store.ingest import Beside, write_all
-from holdall.store.protocol import Progress, SessionInfo
+from holdall.store.protocol import Log, OutputStore, Progress, Quota, SessionInfo, StagedSession, Staging
+from holdall.store.records import ANSWERS, SUFFIX, check_name, decode
+from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
 from holdall.values.bundles import Bundle, BundledSession, Imported, is_sha256
@@ -47,9 +39,9 @@ _COMPARED = ("bytes", "chars", "lines", "longest_line", "utf8", "sha256")
 
 def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable]:
     """The facts and the block table of a record in a bundle, every field of its own type."""
-    handle = entry.name.removesuffix(folder.SUFFIX)
+    handle = entry.name.removesuffix(SUFFIX)
     try:
-        facts, table = folder.decode(data, handle=handle)
+        facts, table = decode(data, handle=handle)
     except (StoreFault, RecursionError, OverflowError) as problem:
         raise BundleRefused(f"the record {handle} of this bundle is refused: {problem or 'too deep'}") from problem
     if facts.session != session or not is_uuid(facts.id):
@@ -159,7 +151,6 @@ def _refusal(handle: str, why: str) -> BundleRefused:
 # The folder is not in the store yet, so nothing here has to be undone.
 
 
-_LARGE = 4 * 1024 * 1024
 _UUID = 36
 _COUNTED = (
     "outputs", "expired", "bytes", "stored_bytes", "files", "notes", "note_bytes", "transcript_bytes", "events_bytes",
@@ -173,7 +164,7 @@ class IncomingSession:
 
     def __init__(
         self,
-        folder: int,
+        staged: StagedSession,
         told: BundledSession,
         info: SessionInfo,
         renamed: dict[str, str],
@@ -181,7 +172,7 @@ class IncomingSession:
         done: int,
     ) -> None:
         self.done = done  # bytes of outputs so far, over all sessions
-        self._folders = {"": folder}
+        self._staged = staged
         self._told = told
         self._info = info
         self._renamed = renamed
@@ -209,14 +200,15 @@ class IncomingSession:
             case "note":
                 self._count("notes", 1, entry)
                 self._count("note_bytes", entry.length, entry)
-                self._write(entry.name, [self._with_ids(reader.whole(entry))])
+                content, _, key = entry.name.removeprefix(f"{ANSWERS}/").partition("-")
+                self._staged.write_note(content, key, self._with_ids(reader.whole(entry)))
             case "tree":
                 self._count("tree_bytes", entry.length, entry)
                 data = self._with_ids(reader.whole(entry))
                 check_tree(data)
-                self._write(entry.name, [data])
+                self._staged.write_tree(data)
             case "transcript" | "events" | "masks":
-                self._take_lines(entry, reader)
+                self._take_lines(entry.kind, entry, reader)
 
     def finish(self) -> None:
         """Everything came that was told; all of it is durable."""
@@ -228,12 +220,10 @@ class IncomingSession:
                     f"this bundle says that it has {getattr(told, name):,} {name.replace('_', ' ')} in the session "
                     f'"{told.name}", and has {number:,}.'
                 )
-        for opened in self._folders.values():
-            os.fsync(opened)
+        self._staged.finish()
 
     def close(self) -> None:
-        while self._folders:
-            os.close(self._folders.popitem()[1])
+        self._staged.close()
 
     # Outputs
 
@@ -251,7 +241,7 @@ class IncomingSession:
                     self._progress(self.done)
                 yield chunk
 
-        self._write(entry.name, measured(), is_large=entry.length > _LARGE)
+        self._staged.write_bytes(entry.name, measured(), entry.length)
         self._measured = measurer.finish(reader.sha256)
         self._file, self._is_named = entry.name, False
 
@@ -270,7 +260,7 @@ class IncomingSession:
             self._is_named = True
             self._count("outputs", 1, entry)
             self._count("bytes", facts.measure.bytes, entry)
-        self._write(entry.name, [record.encode(replace(facts, session=self._info.id), table)])
+        self._staged.write_record(replace(facts, session=self._info.id), table)
 
     def _check_named(self) -> None:
         if not self._is_named:
@@ -278,10 +268,10 @@ class IncomingSession:
 
     # Files
 
-    def _take_lines(self, entry: Entry, reader: BundleReader) -> None:
+    def _take_lines(self, log: Log, entry: Entry, reader: BundleReader) -> None:
         """Whole lines. What is in them is looked at line by line by whoever reads them, and passed over where bad."""
-        if entry.kind != "masks":
-            self._count(f"{entry.kind}_bytes", entry.length, entry)
+        if log != "masks":
+            self._count(f"{log}_bytes", entry.length, entry)
         elif entry.length > _MOST_MASKS:
             raise BundleRefused(f"{entry.name} in this bundle has {entry.length:,} bytes, which none of its kind has.")
         last = b"\n"
@@ -292,31 +282,9 @@ class IncomingSession:
                 last = chunk[-1:]
                 yield chunk
 
-        self._write(entry.name, _replaced(checked(), self._renamed))
+        self._staged.write_log(log, _replaced(checked(), self._renamed))
         if last != b"\n":
             raise BundleRefused(f"{entry.name} of this bundle ends in the middle of a line.")
-
-    def _write(self, name: str, chunks: Iterable[bytes], *, is_large: bool = False) -> None:
-        sub, _, plain = name.rpartition("/")
-        descriptor = disk.create(plain, inside=self._inside(sub))
-        writing = Beside(lambda data: write_all(descriptor, data)) if is_large else None
-        try:
-            for chunk in chunks:
-                writing.give(chunk) if writing is not None else write_all(descriptor, chunk)
-            if writing is not None:
-                writing.finish()
-            os.fsync(descriptor)
-        finally:
-            if writing is not None:
-                writing.stop()
-            os.close(descriptor)
-
-    def _inside(self, sub: str) -> int:
-        if sub not in ("", TERMINAL, ANSWERS):
-            raise BundleRefused(f"this bundle has a file in {sub!r}, which no session has.")
-        if sub not in self._folders:
-            self._folders[sub] = disk.make_folder(sub, inside=self._folders[""])
-        return self._folders[sub]
 
     def _count(self, name: str, number: int, entry: Entry) -> None:
         """More than was told is refused as soon as it comes: what was told is what there is room for."""
@@ -349,16 +317,15 @@ _PER_ENTRY = 4096
 
 
 def import_bundle(
-    root: Root,
+    store: OutputStore,
     read: Callable[[int], bytes],
     *,
     name: str | None = None,
     quota: Quota | None = None,
-    used_bytes: int = 0,
     listed: Callable[[Bundle], None] | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """`name` is for the first session; those below it are named after it. `used_bytes` are those of the whole store.
+    """`name` is for the first session; those below it are named after it.
 
     `listed` is told what is in the bundle before anything is written.
     """
@@ -367,18 +334,15 @@ def import_bundle(
     names = names_for(bundle, name)
     if listed is not None:
         listed(bundle)
-    with disk.explained("importing a bundle", root.home):
-        root.check(make=True)
-        for one in names:
-            if root.sessions.find(one) is not None:
-                raise SessionExists(publishing.taken(one))
-        _check_room(bundle, root.home, quota or Quota(), used_bytes)
-        infos, new_ids = _infos(bundle, names, root)
-        with publishing.staging(root.descriptor, root.sessions) as staged:
-            renamed = {one.id: info.id for one, info in zip(bundle.sessions, infos, strict=True)} if new_ids else {}
-            incoming = _Incoming(reader, bundle, infos, Sessions(staged.folder, lambda: 0.0), renamed)
-            incoming.take(progress)
-            publishing.publish(staged, root.sessions, infos)
+    for one in names:
+        if store.find_session(one) is not None:
+            raise SessionExists(taken(one))
+    _check_room(bundle, store, quota or Quota())
+    infos, new_ids = _infos(bundle, names, store)
+    with store.staging() as staging:
+        renamed = {one.id: info.id for one, info in zip(bundle.sessions, infos, strict=True)} if new_ids else {}
+        _Incoming(reader, bundle, infos, staging, renamed).take(progress)
+        staging.publish(infos)
     return Imported(bundle, tuple(names), tuple(info.id for info in infos), new_ids)
 
 
@@ -406,13 +370,13 @@ class _Incoming:
         reader: BundleReader,
         bundle: Bundle,
         infos: Sequence[SessionInfo],
-        staged: Sessions,
+        staging: Staging,
         renamed: dict[str, str],
     ) -> None:
         self._reader = reader
         self._bundle = bundle
         self._infos = infos
-        self._staged = staged
+        self._staging = staging
         self._renamed = renamed
 
     def take(self, progress: Progress | None) -> None:
@@ -439,15 +403,14 @@ class _Incoming:
             session.close()
 
     def _open(self, place: int, progress: Progress | None, done: int) -> IncomingSession:
-        folder = self._staged.restore(self._infos[place])
+        staged = self._staging.session(self._infos[place])
         told = self._bundle.sessions[place]
-        return IncomingSession(folder, told, self._infos[place], self._renamed, progress, done)
+        return IncomingSession(staged, told, self._infos[place], self._renamed, progress, done)
 
 
-def _infos(bundle: Bundle, names: Sequence[str], root: Root) -> tuple[list[SessionInfo], bool]:
+def _infos(bundle: Bundle, names: Sequence[str], store: OutputStore) -> tuple[list[SessionInfo], bool]:
     """The sessions as they will be. Where one of their ids is taken here, all of them get new ones."""
-    there = set(disk.names_in(root.descriptor))
-    new_ids = any(PREFIX + one.id in there for one in bundle.sessions)
+    new_ids = bool(store.session_stamps(one.id for one in bundle.sessions))
     ids = [new_uuid() if new_ids else one.id for one in bundle.sessions]
     infos: list[SessionInfo] = []
     for one, id, name in zip(bundle.sessions, ids, names, strict=True):
@@ -457,16 +420,16 @@ def _infos(bundle: Bundle, names: Sequence[str], root: Root) -> tuple[list[Sessi
     return infos, new_ids
 
 
-def _check_room(bundle: Bundle, home: str, quota: Quota, used: int) -> None:
+def _check_room(bundle: Bundle, store: OutputStore, quota: Quota) -> None:
     for one in bundle.sessions:
         room_for(Quota(session_bytes=quota.session_bytes), 0, 0)(one.stored_bytes)
-    room_for(Quota(store_bytes=quota.store_bytes), 0, used)(bundle.stored_bytes)
+    if quota.store_bytes is not None:
+        room_for(Quota(store_bytes=quota.store_bytes), 0, store.used_bytes())(bundle.stored_bytes)
     logs = sum(one.transcript_bytes + one.events_bytes + one.tree_bytes + one.note_bytes for one in bundle.sessions)
     needed = bundle.stored_bytes + logs + bundle.entries * _PER_ENTRY + _BESIDE
-    about = os.statvfs(home)
-    free = about.f_bavail * about.f_frsize
-    if needed > free:
+    free = store.free_bytes()
+    if free is not None and needed > free:
         raise StoreFull(
-            f"this bundle unpacks to {size(bundle.stored_bytes + logs)}, and {size(free)} are free for {home}. Nothing "
-            "was restored. Make room, or choose another data folder with --home or HOLDALL_HOME."
+            f"this bundle unpacks to {size(bundle.stored_bytes + logs)}, and {size(free)} are free for {store.home}. "
+            "Nothing was restored. Make room, or choose another data folder with --home or HOLDALL_HOME."
         )

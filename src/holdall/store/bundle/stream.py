@@ -13,12 +13,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from holdall.store.directory import disk
-from holdall.store.directory.session_files import FOLDER as ANSWERS
-from holdall.store.directory.session_files import NAME as EVENTS
-from holdall.store.directory.session_files import TRANSCRIPT, TREE
-from holdall.store.directory.sessions import check_name
 from holdall.store.ids import new_tag
 from holdall.store.ingest import Beside, write_all
+from holdall.store.records import ANSWERS, LOGS, TREE, check_name
 from holdall.text.numbers import size
 from holdall.values.bundles import Bundle
 from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, WrongUse, flat
@@ -73,7 +70,6 @@ def decompressor() -> "zstd.ZstdDecompressor":
 
 VERSION = 1
 HEAD = b"holdall bundle %d\n"
-MASKS = "masks.ndjson"
 LINE = 400  # bytes that a line of ours has at most, the list of contents aside
 MOST_CONTENTS = 32 * 1024 * 1024  # bytes of the list of contents
 MOST_IN_MEMORY = 64 * 1024 * 1024  # bytes of one record, note or tree: these are read whole
@@ -86,10 +82,10 @@ _NAMES: dict[str, str] = {
     "bytes": rf"(?:{_UUID}\.(?:txt|json)|terminal/{_UUID}\.log)",
     "record": rf"[{LETTERS}][{SIGNS}]{{{SHORTEST - 1},{LONGEST - 1}}}\.record",
     "note": rf"{ANSWERS}/[0-9a-f]{{16,64}}-[0-9a-f]{{16,64}}",
-    "transcript": re.escape(TRANSCRIPT),
-    "events": re.escape(EVENTS),
+    "transcript": re.escape(LOGS["transcript"]),
+    "events": re.escape(LOGS["events"]),
     "tree": re.escape(TREE),
-    "masks": re.escape(MASKS),
+    "masks": re.escape(LOGS["masks"]),
 }
 _ENTRY = re.compile(
     r"entry (?P<session>0|[1-9][0-9]{0,5})/(?P<name>[!-~]{1,250}) (?P<length>0|[1-9][0-9]{0,17})\n", re.ASCII

@@ -1,76 +1,24 @@
-"""One session's folder: its records and files, and the one lock under which they change. A record describes its
-output completely, and proves itself.
+"""One session's folder: its records and files, and the one lock under which they change.
+
+A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever reads
+needs none, because every name appears, changes and goes in one step.
 """
 
 import contextlib
 import errno
-import json
 import os
 from collections.abc import Generator
 from dataclasses import replace
 
-from holdall.policy.measure import checksum
 from holdall.store.directory import disk
 from holdall.store.ids import new_handle, new_tag
 from holdall.store.protocol import SessionInfo
+from holdall.store.records import SUFFIX, TERMINAL, decode, encode
 from holdall.values.errors import OutputDamaged, OutputMissing, StoreFault, StoreUnsafe
 from holdall.values.handles import is_short
 from holdall.values.outputs import Facts
 from holdall.values.spans import BlockTable
 
-# The record beside the bytes: it describes an output completely, and proves itself.
-#
-#     holdall record 1 <xxh3 of everything after this line, 16 hex digits>\n
-#     {the facts, as JSON on one line}\n
-#     <the block table, as stored by values.blocks>
-#
-# The number in the first line is the version of this format. A reader that meets a version it does not know says so and
-# touches nothing.
-
-
-SUFFIX = ".record"
-VERSION = 1
-_MAGIC = b"holdall record "
-
-
-def encode(facts: Facts, table: BlockTable) -> bytes:
-    line = json.dumps(facts.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii")
-    body = line + b"\n" + table.to_bytes()
-    return _MAGIC + b"%d %016x\n" % (VERSION, checksum(body)) + body
-
-
-def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
-    """Raises OutputDamaged where one bit is not as it was written."""
-    first, _, body = data.partition(b"\n")
-    words = first.removeprefix(_MAGIC).split(b" ")
-    if not first.startswith(_MAGIC) or len(words) != 2:
-        raise OutputDamaged(handle, "its record is not a record")
-    if words[0] != b"%d" % VERSION:
-        theirs = words[0].decode("ascii", "replace")
-        raise StoreFault(
-            f"output {handle} was kept by another version of Holdall (record format {theirs}; this one reads "
-            f"{VERSION}). Nothing was changed; use the version that wrote it."
-        )
-    if words[1] != b"%016x" % checksum(body):
-        raise OutputDamaged(handle, "its record does not match its own checksum")
-    line, _, rest = body.partition(b"\n")
-    try:
-        facts = Facts.from_json(json.loads(line))
-        table = BlockTable.from_bytes(rest)
-    except (KeyError, TypeError, ValueError) as problem:
-        raise OutputDamaged(handle, f"its record cannot be read ({problem})") from problem
-    if facts.handle != handle:
-        raise OutputDamaged(handle, "its record is that of another output")
-    return facts, table
-
-
-# One session's folder: its records and files, and the one lock under which they change.
-#
-# A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever reads
-# needs none, because every name appears, changes and goes in one step.
-
-
-TERMINAL = "terminal"
 _LOCK = ".lock"
 
 

@@ -4,10 +4,11 @@ The writer holds a lock on the file for as long as it lives. So whether a runnin
 the kernel, not to a process id: where nobody holds the file, its writer is gone and the output is interrupted.
 """
 
+import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer
@@ -139,6 +140,10 @@ class RunningReader:
     def read(self, start: int, end: int) -> bytes:
         start, end = max(0, start), min(end, self.totals.bytes)
         return os.pread(self._descriptor, end - start, start) if start < end else b""
+
+    @contextlib.contextmanager
+    def local_file(self) -> Generator[int]:
+        yield self._descriptor
 
     def fileno(self) -> int:
         return self._descriptor

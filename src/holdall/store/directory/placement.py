@@ -5,27 +5,19 @@ Everything here happens under the session's lock, after the bytes are durable an
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from holdall.policy.measure import checksum
 from holdall.store.directory import session_files
-from holdall.store.directory.folder import TERMINAL, SessionFolder
+from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import Catalogue
 from holdall.store.ingest import Ingested
+from holdall.store.records import file_for
 from holdall.store.sources import storable
-from holdall.text.numbers import size
-from holdall.values.errors import QuotaReached, StoreFault
+from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin, State
 from holdall.values.spans import BLOCK, BlockTable
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """How much may be kept; None means as much as the disk takes."""
-
-    store_bytes: int | None = None
-    session_bytes: int | None = None
 
 
 class Counted:
@@ -78,10 +70,7 @@ def place(
     """Give the bytes their name, or none where the same bytes are kept already."""
     if twin := twin_of(folder, catalogue, facts, table):
         return twin.file
-    if facts.origin.terminal:
-        file = f"{TERMINAL}/{facts.id}.log"
-    else:
-        file = f"{facts.id}.{'json' if facts.measure.kind == 'json' else 'txt'}"
+    file = file_for(facts)
     target, name = folder.inside(file)
     os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=target)
     if target != folder.descriptor:
@@ -154,21 +143,6 @@ def twin_of(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: Bl
         if _is_intact(folder, other, table):
             return other
     return None
-
-
-def room_for(quota: Quota, used_here: int, used_in_all: int) -> Callable[[int], None]:
-    """Asked before each chunk with the bytes taken so far; refuses as soon as a quota would be passed."""
-    limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
-
-    def room(taken: int) -> None:
-        for what, limit, used in limits:
-            if limit is not None and used + taken > limit:
-                raise QuotaReached(
-                    f"the quota of this {what} is {size(limit)} and {size(used)} of it are used: an output of "
-                    f"{size(taken)} or more is not kept. Raise the quota or make room (`holdall gc`)."
-                )
-
-    return room
 
 
 def _is_intact(folder: SessionFolder, other: Facts, table: BlockTable) -> bool:

@@ -10,32 +10,100 @@ store next. Before that nobody sees any of them, and what a killed process left 
 import contextlib
 import json
 import os
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, cast
 
 from holdall.policy.retention import Retention
+from holdall.store import records
 from holdall.store.directory import disk
-from holdall.store.directory.sessions import NAMES, PREFIX, Sessions
+from holdall.store.directory.sessions import NAMES, Sessions
 from holdall.store.ids import new_tag
-from holdall.store.protocol import SessionInfo
+from holdall.store.ingest import Beside, write_all
+from holdall.store.protocol import Log, SessionInfo
+from holdall.store.records import PREFIX
+from holdall.store.totals import taken
 from holdall.values.errors import SessionExists, StoreFault
 from holdall.values.handles import is_uuid
+from holdall.values.outputs import Facts
+from holdall.values.spans import BlockTable
 
 STAGING = ".import-"
 JOURNAL = ".importing"
 _HELD = ".held"
+_LARGE = 4 * 1024 * 1024
 
 
-class Staging(NamedTuple):
-    """Where sessions are put together: an open folder in the open folder `root`."""
+class StagedFolder:
+    """The folder of one session, before it has its place. Nobody reads it yet, so nothing here has to be undone."""
 
-    root: int
-    folder: int
-    name: str
+    def __init__(self, folder: int) -> None:
+        self._folders = {"": folder}
+
+    def write_bytes(self, file: str, chunks: Iterable[bytes], length: int) -> None:
+        self._write(file, chunks, is_large=length > _LARGE)
+
+    def write_record(self, facts: Facts, table: BlockTable) -> None:
+        self._write(facts.handle + records.SUFFIX, [records.encode(facts, table)])
+
+    def write_note(self, content: str, key: str, data: bytes) -> None:
+        self._write(f"{records.ANSWERS}/{records.note_name(content, key)}", [data])
+
+    def write_log(self, log: Log, chunks: Iterable[bytes]) -> None:
+        self._write(records.LOGS[log], chunks)
+
+    def write_tree(self, data: bytes) -> None:
+        self._write(records.TREE, [data])
+
+    def finish(self) -> None:
+        for opened in self._folders.values():
+            os.fsync(opened)
+
+    def close(self) -> None:
+        while self._folders:
+            os.close(self._folders.popitem()[1])
+
+    def _write(self, name: str, chunks: Iterable[bytes], *, is_large: bool = False) -> None:
+        sub, _, plain = name.rpartition("/")
+        descriptor = disk.create(plain, inside=self._inside(sub))
+        writing = Beside(lambda data: write_all(descriptor, data)) if is_large else None
+        try:
+            for chunk in chunks:
+                writing.give(chunk) if writing is not None else write_all(descriptor, chunk)
+            if writing is not None:
+                writing.finish()
+            os.fsync(descriptor)
+        finally:
+            if writing is not None:
+                writing.stop()
+            os.close(descriptor)
+
+    def _inside(self, sub: str) -> int:
+        if sub not in ("", records.TERMINAL, records.ANSWERS):
+            raise StoreFault(f"no session has a folder {sub[:80]!r}.")
+        if sub not in self._folders:
+            self._folders[sub] = disk.make_folder(sub, inside=self._folders[""])
+        return self._folders[sub]
+
+
+class StagingFolder:
+    """Where sessions are put together: the open `folder` of this name in the open folder `root`."""
+
+    def __init__(self, root: int, folder: int, name: str, sessions: Sessions) -> None:
+        self.root = root
+        self.folder = folder
+        self.name = name
+        self._sessions = sessions
+        self._staged = Sessions(folder, lambda: 0.0)
+
+    def session(self, info: SessionInfo) -> StagedFolder:
+        return StagedFolder(self._staged.restore(info))
+
+    def publish(self, sessions: Sequence[SessionInfo]) -> None:
+        publish(self, self._sessions, sessions)
 
 
 @contextlib.contextmanager
-def staging(root: int, sessions: Sessions) -> Generator[Staging]:
+def staging(root: int, sessions: Sessions) -> Generator[StagingFolder]:
     """A folder of our own; what is still in it afterwards is removed."""
     name = STAGING + new_tag(16)
     with sessions.naming() as names:  # so that nobody takes a folder for abandoned that is just being made
@@ -53,13 +121,13 @@ def staging(root: int, sessions: Sessions) -> Generator[Staging]:
                 os.rmdir(name, dir_fd=root)
             raise
     try:
-        yield Staging(root, folder, name)
+        yield StagingFolder(root, folder, name, sessions)
     finally:
         _remove(root, folder, name)
         os.close(held)
 
 
-def publish(staged: Staging, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+def publish(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
     """Give the sessions in the staging folder their places and names. The first is the one above the others."""
     with sessions.naming() as names:
         _finish(staged.root, sessions, names)
@@ -81,14 +149,7 @@ def publish(staged: Staging, sessions: Sessions, infos: Sequence[SessionInfo]) -
             os.unlink(JOURNAL, dir_fd=names)
 
 
-def taken(name: str) -> str:
-    return (
-        f'there is a session "{name}" already, and it is not touched. '
-        "Restore the bundle under another name with --as NAME."
-    )
-
-
-def finish_what_was_begun(root: int, sessions: Sessions) -> None:
+def recover_interrupted_imports(root: int, sessions: Sessions) -> None:
     """Carry out what a killed process had begun to publish. Asked at every opening of a store, so one look is all."""
     try:
         os.stat(f"{NAMES}/{JOURNAL}", dir_fd=root, follow_symlinks=False)
@@ -134,7 +195,7 @@ def _carry_out(root: int, folder: int, sessions: Sessions, infos: Sequence[Sessi
             sessions.claim(info)
 
 
-def _take_back(staged: Staging, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+def _take_back(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
     for info in infos:
         with contextlib.suppress(OSError):
             sessions.forget(info.name)

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import NAME, Catalogue, Index
-from holdall.store.directory.publish import finish_what_was_begun
-from holdall.store.directory.sessions import PREFIX, Sessions
+from holdall.store.directory.publish import recover_interrupted_imports
+from holdall.store.directory.sessions import Sessions
 from holdall.store.protocol import SessionInfo
+from holdall.store.records import PREFIX
 from holdall.values.errors import StoreGone, StoreUnsafe
 
 
@@ -31,7 +32,7 @@ class Root:
     def _open(self) -> None:
         self._descriptor = disk.open_root(self.home)
         self.sessions = Sessions(self._descriptor, self._clock)
-        finish_what_was_begun(self._descriptor, self.sessions)
+        recover_interrupted_imports(self._descriptor, self.sessions)
         self.catalogue = Catalogue(Index(os.path.join(self.home, NAME)))
 
     @property

@@ -8,14 +8,15 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.ids import new_tag
 from holdall.store.ingest import write_all
-from holdall.store.protocol import SessionInfo
-from holdall.values.errors import SessionHeld, StoreUnsafe, WrongUse
+from holdall.store.protocol import Log, Note, SessionInfo
+from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, note_name
+from holdall.values.errors import SessionHeld, StoreFault, StoreUnsafe
 
 # The log of a session on disk: one JSON object a line, appended by any process, never rewritten.
 #
@@ -24,8 +25,9 @@ from holdall.values.errors import SessionHeld, StoreUnsafe, WrongUse
 # lost.
 
 
-NAME = "events.ndjson"
+NAME = LOGS["events"]
 _READ = 1 << 20
+_BACK = 64 * 1024
 
 
 def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
@@ -72,20 +74,48 @@ def read_from(at: int, *, inside: int, name: str = NAME) -> tuple[bytes, int]:
     return data[:whole], at + whole
 
 
+def whole_lines(name: str, *, inside: int) -> int:
+    """Up to where a log has whole lines; found from its end."""
+    try:
+        descriptor = disk.open_file(name, inside=inside)
+    except FileNotFoundError:
+        return 0
+    try:
+        end = os.fstat(descriptor).st_size
+        while end:
+            start = max(0, end - _BACK)
+            newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+        return 0
+    finally:
+        os.close(descriptor)
+
+
+def read_between(start: int, end: int, *, inside: int, name: str) -> bytes:
+    """These bytes of a log, as far as it goes."""
+    try:
+        descriptor = disk.open_file(name, inside=inside)
+    except FileNotFoundError:
+        return b""
+    try:
+        data = os.pread(descriptor, end - start, start)
+        while len(data) < end - start and (more := os.pread(descriptor, end - start - len(data), start + len(data))):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
+
+
 # What was worked out about an output and would be costly to work out again: small notes beside the outputs.
 #
 # A note is named by the hash of the output's content and a key, both hexadecimal. It goes when the last output with
 # that content does, and whoever finds none works it out anew: a note is never the only place where something is.
 
 
-FOLDER = "answers"
-_HEX = re.compile(r"[0-9a-f]{16,64}")
-
-
-def name_of(content: str, key: str) -> str:
-    if not _HEX.fullmatch(content) or not _HEX.fullmatch(key):
-        raise WrongUse("a note is named by two hashes.")
-    return f"{content}-{key}"
+FOLDER = ANSWERS
+_NOTE = re.compile(r"[0-9a-f]{16,64}-[0-9a-f]{16,64}")
 
 
 def recall(name: str, *, inside: int) -> bytes | None:
@@ -105,6 +135,23 @@ def remember(name: str, data: bytes, *, inside: int) -> None:
         disk.write_new(name, data, inside=folder, token=new_tag(), replace=True)
     finally:
         os.close(folder)
+
+
+def listed(*, inside: int) -> list[Note]:
+    """Every note, in the order of their names. Other files are passed over."""
+    found: list[Note] = []
+    with contextlib.suppress(FileNotFoundError):
+        folder = disk.open_folder(FOLDER, inside=inside)
+        try:
+            for name in sorted(disk.names_in(folder)):
+                if _NOTE.fullmatch(name):
+                    content, _, key = name.partition("-")
+                    with contextlib.suppress(FileNotFoundError):
+                        size = os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+                        found.append(Note(content, key, size))
+        finally:
+            os.close(folder)
+    return found
 
 
 def forget(contents: Iterable[str], *, inside: int) -> None:
@@ -131,8 +178,7 @@ def forget(contents: Iterable[str], *, inside: int) -> None:
 # session; says who it is
 
 
-TRANSCRIPT = "transcript.ndjson"
-TREE = "tree.json"
+TRANSCRIPT = LOGS["transcript"]
 LEASE = ".agent"
 _WHO = 1000  # bytes that say who holds it
 
@@ -184,12 +230,37 @@ class SessionFiles:
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
         with self._using("reading a note"):
-            return recall(name_of(content, key), inside=self._inside(session))
+            return recall(note_name(content, key), inside=self._inside(session))
 
     def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
         with self._using("writing a note", make=True):
-            name = name_of(content, key)
+            name = note_name(content, key)
             remember(name, data, inside=self._inside(session, make=True))
+
+    def notes(self, session: SessionInfo) -> Sequence[Note]:
+        with self._using("listing notes"):
+            return listed(inside=self._inside(session))
+
+    def log_length(self, session: SessionInfo, log: Log) -> int:
+        with self._using("reading a log"):
+            return whole_lines(LOGS[log], inside=self._inside(session))
+
+    def read_log(self, session: SessionInfo, log: Log, start: int, end: int) -> bytes:
+        with self._using("reading a log"):
+            return read_between(start, end, inside=self._inside(session), name=LOGS[log])
+
+    def is_leased(self, session: str) -> bool:
+        with contextlib.suppress(OSError, StoreFault), self._using("looking at a session"):
+            folder = disk.open_folder(PREFIX + session, inside=self._root.descriptor)
+            try:
+                descriptor = disk.open_file(LEASE, inside=folder)
+            finally:
+                os.close(folder)
+            try:
+                return disk.is_held(descriptor)
+            finally:
+                os.close(descriptor)
+        return False
 
     # Inside
 

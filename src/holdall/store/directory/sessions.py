@@ -20,12 +20,11 @@ from holdall.policy.retention import Retention
 from holdall.store.directory import disk
 from holdall.store.ids import new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
-from holdall.values.errors import BadSetting, StoreFault, WrongUse
+from holdall.store.records import PREFIX, check_name
+from holdall.values.errors import BadSetting, StoreFault
 from holdall.values.handles import is_uuid
 
-PREFIX = "session-"
 NAMES = "names"
-LONGEST_NAME = 200
 _FILE = "session.json"
 _LOCK = ".lock"
 _VERSION = 1
@@ -221,10 +220,3 @@ def _rule(value: object) -> Retention:
         return rules.parse(value)
     except BadSetting:
         return Retention(days=None)
-
-
-def check_name(name: str) -> None:
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise WrongUse(
-            f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."
-        )

@@ -1,52 +1,53 @@
-"""The store that ships: plain files in one folder of the user's own; and the same for somebody who only looks.
+"""The store that ships: plain files in one folder of the user's own. Keeps the promises of `store.protocol`.
 
-Keeps the promises of `store.protocol`.
+    HOME/
+      names/            which session has which name
+      index.sqlite      a cache of the records
+      session-<uuid>/   0700, one per session
+        session.json    what the session is
+        <handle>.record one per output: its facts and block table
+        <uuid>.txt      the bytes, exactly as they came (.json where they are JSON)
+        terminal/       <uuid>.log, the output of commands
+
+It writes nothing outside HOME and follows no link inside it.
 """
 
 import contextlib
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
 
 from holdall.policy.retention import Retention
-from holdall.store.directory import disk, placement
-from holdall.store.directory.folder import TERMINAL, SessionFolder
+from holdall.store.directory import disk, placement, publish, upkeep
+from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.live import LiveWriter, RunningReader, interrupted, is_running
-from holdall.store.directory.placement import Quota
+from holdall.store.directory.publish import StagingFolder
 from holdall.store.directory.root import Root
 from holdall.store.directory.session_files import SessionFiles
+from holdall.store.directory.summaries import Summaries, session_stamps
+from holdall.store.directory.watch import FileWatch
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
-from holdall.store.protocol import OutputReader, Progress, SessionInfo
-from holdall.store.reader import FileReader
-from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.errors import (
-    AmbiguousCallId,
-    NothingFound,
-    OutputExpired,
-    StoreFault,
-    StoreGone,
-    UnknownHandle,
-    WrongUse,
+from holdall.store.protocol import (
+    OutputReader,
+    Progress,
+    Quota,
+    Remembered,
+    SessionInfo,
+    Stamp,
+    Stats,
+    Sweep,
+    Verdict,
 )
+from holdall.store.reader import FileReader
+from holdall.store.records import TERMINAL
+from holdall.store.totals import room_for, stats_of, used_bytes_of
+from holdall.text.tokens import Estimate, Tokenizer
+from holdall.values.errors import AmbiguousCallId, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.handles import Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import BlockTable
-
-# The store that ships: plain files in one folder of the user's own. Keeps the promises of `store.protocol`.
-#
-#     HOME/
-#       names/            which session has which name
-#       index.sqlite      a cache of the records
-#       session-<uuid>/   0700, one per session
-#         session.json    what the session is
-#         <handle>.record one per output: its facts and block table
-#         <uuid>.txt      the bytes, exactly as they came (.json where they are JSON)
-#         terminal/       <uuid>.log, the output of commands
-#
-# It writes nothing outside HOME and follows no link inside it.
 
 
 class DirectoryStore(SessionFiles):
@@ -66,9 +67,11 @@ class DirectoryStore(SessionFiles):
         self._retention = retention or Retention()
         self._quota = quota or Quota()
         self._root = Root(home, clock)
+        self._summaries = Summaries(self._root.home)
 
     def close(self) -> None:
         self._root.close()
+        self._summaries.close()
 
     # Sessions
 
@@ -96,7 +99,7 @@ class DirectoryStore(SessionFiles):
 
     def end_session(self, session: SessionInfo) -> None:
         if session.retention.session:
-            self.expire_all(session, self.outputs(session), "kept for its session, which has ended")
+            self.expire(session, self.outputs(session), "kept for its session, which has ended")
 
     # Outputs: in
 
@@ -199,23 +202,64 @@ class DirectoryStore(SessionFiles):
         with self._using("looking at an output"):
             return self._root.folder_by_id(facts.session).stamp(facts.handle)
 
+    def watch(self, facts: Facts) -> FileWatch:
+        with contextlib.closing(self.open(facts)) as reader, reader.local_file() as descriptor:
+            return FileWatch(descriptor)
+
     # Upkeep
 
-    def expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
-        """Leave a tombstone in place of an output. The number of bytes that this freed on disk."""
-        return self.expire_all(session, [facts], rule)
-
-    def expire_all(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
-        """The same for many at once: the folder is looked through only once for who shares their files."""
+    def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
+        """The folder is looked through only once for who shares their files."""
         with self._using("removing an output"):
             folder = self._root.folder(session)
             with folder.lock():
                 handles = [facts.handle for facts in outputs]
                 return placement.expire(folder, self._root.catalogue, handles, rule, self.clock())
 
-    def used_bytes(self, session: SessionInfo) -> int:
-        """What the session's outputs take on disk: identical ones once."""
-        return sum({facts.file: facts.measure.bytes for facts in self.outputs(session) if facts.file}.values())
+    def sweep_due(self) -> bool:
+        return upkeep.due(self)
+
+    def sweep(self, *, dry_run: bool = False) -> Sweep:
+        return upkeep.sweep(self, dry_run=dry_run)
+
+    def verify(
+        self, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+    ) -> Iterator[Verdict]:
+        return upkeep.verify(self, sessions, progress=progress)
+
+    def stats(self, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+        return stats_of(self, sessions)
+
+    def used_bytes(self, session: SessionInfo | None = None) -> int:
+        return used_bytes_of(self, session)
+
+    def free_bytes(self) -> int | None:
+        with self._using("looking for room"):
+            about = os.statvfs(self.home)
+            return about.f_bavail * about.f_frsize
+
+    @contextlib.contextmanager
+    def staging(self) -> Generator[StagingFolder]:
+        with (
+            self._using("importing a bundle", make=True),
+            publish.staging(self._root.descriptor, self._root.sessions) as staged,
+        ):
+            yield staged
+
+    # All sessions at a glance
+
+    def session_stamps(self, sessions: Iterable[str] | None = None) -> Mapping[str, Stamp]:
+        with self._using("listing the sessions"):
+            return session_stamps(self._root.descriptor, sessions)
+
+    def summaries(self) -> Sequence[Remembered]:
+        return self._summaries.rows()
+
+    def save_summaries(self, summaries: Sequence[Remembered]) -> None:
+        self._summaries.save(summaries)
+
+    def forget_summaries(self, sessions: Sequence[str]) -> None:
+        self._summaries.forget(sessions)
 
     # Inside
 
@@ -285,52 +329,5 @@ class DirectoryStore(SessionFiles):
         """None where there is no quota: nothing is counted then."""
         if self._quota == Quota():
             return None
-        in_all = sum(map(self.used_bytes, self.sessions())) if self._quota.store_bytes is not None else 0
-        return placement.room_for(self._quota, self.used_bytes(session), in_all)
-
-
-# The directory store for somebody who only looks: a viewer must not become part of what it shows.
-#
-# Nothing is kept, begun, expired or written down through it, and no session is made: what is not there is an error. It
-# may fill the caches, as every look does, and an output whose writer died is found to be interrupted, as by every look.
-
-
-class ReadOnlyStore(DirectoryStore):
-    """What a bag does by itself, without being asked (its log, the end of its session), is quietly left out."""
-
-    def open_session(self, name: str, **_options: Any) -> SessionInfo:
-        found = self.find_session(name)
-        if found is None:
-            raise NothingFound("there is no such session.")
-        return found
-
-    def end_session(self, session: SessionInfo) -> None:
-        """It goes on without us."""
-
-    def append_events(self, session: SessionInfo, lines: bytes) -> None:
-        """What a person looks at was not shown to the model."""
-
-    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
-        """Nothing is asked of a model here that would be worth remembering."""
-
-    def put(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise _refusal()
-
-    def begin(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise _refusal()
-
-    def append_transcript(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise _refusal()
-
-    def save_tree(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise _refusal()
-
-    def lease(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise _refusal()
-
-    def expire_all(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise _refusal()
-
-
-def _refusal() -> WrongUse:
-    return WrongUse("this store was opened to look at it, and nothing is changed through it.")
+        in_all = self.used_bytes() if self._quota.store_bytes is not None else 0
+        return room_for(self._quota, self.used_bytes(session), in_all)

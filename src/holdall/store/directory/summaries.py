@@ -8,15 +8,14 @@ import contextlib
 import json
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
 
-from holdall.store.directory import disk, session_files
+from holdall.store.directory import disk
 from holdall.store.directory.index import CacheFile, proof_of
-from holdall.store.directory.session_files import LEASE
-from holdall.store.directory.sessions import PREFIX
-from holdall.values.errors import StoreFault
+from holdall.store.protocol import Remembered, Stamp
+from holdall.store.records import LOGS, PREFIX
 from holdall.values.handles import is_uuid
 
 NAME = "summaries.sqlite"
@@ -30,100 +29,61 @@ CREATE TABLE IF NOT EXISTS summaries (
 _SETTLED_SECONDS = 2.0
 
 
-class Stamp(NamedTuple):
-    """`is_settled` is false where the folder has just changed: a second change might leave the same stamp."""
-
-    text: str
-    is_settled: bool
-
-
 class Summaries:
-    """Used from one thread at a time."""
+    """One connection, used from any thread, one at a time."""
 
     def __init__(self, home: str) -> None:
-        self._home = os.path.abspath(home)
-        self._file = CacheFile(os.path.join(self._home, NAME), version=_VERSION, tables=_TABLES, clear=_CLEAR)
+        self._file = CacheFile(os.path.join(home, NAME), version=_VERSION, tables=_TABLES, clear=_CLEAR)
+        self._lock = threading.Lock()
 
-    def sessions(self) -> set[str]:
-        """The ids of all that have a folder."""
-        with self._root() as root:
-            found = {name.removeprefix(PREFIX) for name in disk.names_in(root) if name.startswith(PREFIX)}
-        return {id for id in found if is_uuid(id)}
-
-    def stamps(self, sessions: Iterable[str]) -> dict[str, Stamp]:
-        """Of those that are still there, by their ids."""
-        found: dict[str, Stamp] = {}
-        now = time.time()
-        with self._root() as root:
-            for id in sessions:
-                with contextlib.suppress(FileNotFoundError):
-                    found[id] = _stamp(PREFIX + id, root, now)
-        return found
-
-    def rows(self) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Session to (stamp, summary) for every row that proves itself."""
-        found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    def rows(self) -> list[Remembered]:
+        """Every row that proves itself."""
+        found: list[Remembered] = []
 
         def look(database: sqlite3.Connection) -> None:
             for session, stamp, text, proof in database.execute("SELECT * FROM summaries"):
                 with contextlib.suppress(TypeError, ValueError):
                     if proof == proof_of(text, stamp):
-                        found[session] = (stamp, json.loads(text))
+                        found.append(Remembered(session, stamp, json.loads(text)))
 
-        self._file.use(look, None)
+        with self._lock:
+            self._file.use(look, None)
         return found
 
-    def save(self, entries: Sequence[tuple[str, str, Mapping[str, Any]]]) -> None:
-        """(session, stamp, summary) of sessions that were just looked at."""
+    def save(self, entries: Sequence[Remembered]) -> None:
         rows: list[tuple[object, ...]] = []
         for session, stamp, summary in entries:
             text = json.dumps(summary, ensure_ascii=True)
             rows.append((session, stamp, text, proof_of(text, stamp)))
-        self._file.change("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", rows)
+        with self._lock:
+            self._file.change("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", rows)
 
     def forget(self, sessions: Sequence[str]) -> None:
-        self._file.change("DELETE FROM summaries WHERE session = ?", [(one,) for one in sessions])
-
-    def is_led(self, session: str) -> bool:
-        """Whether an agent runs in the session now: it holds the lease."""
-        try:
-            root = disk.open_root(self._home)
-        except StoreFault:
-            return False
-        try:
-            folder = disk.open_folder(PREFIX + session, inside=root)
-        except (OSError, StoreFault):
-            return False
-        finally:
-            os.close(root)
-        try:
-            descriptor = disk.open_file(LEASE, inside=folder)
-        except (OSError, StoreFault):
-            return False
-        finally:
-            os.close(folder)
-        try:
-            return disk.is_held(descriptor)
-        finally:
-            os.close(descriptor)
+        with self._lock:
+            self._file.change("DELETE FROM summaries WHERE session = ?", [(one,) for one in sessions])
 
     def close(self) -> None:
-        self._file.close()
+        with self._lock:
+            self._file.close()
 
-    @contextlib.contextmanager
-    def _root(self) -> Generator[int]:
-        with disk.explained("listing the sessions", self._home):
-            root = disk.open_root(self._home)
-            try:
-                yield root
-            finally:
-                os.close(root)
+
+def session_stamps(root: int, sessions: Iterable[str] | None) -> dict[str, Stamp]:
+    """Of those that have a folder in the open folder `root`, by their ids; without `sessions`, of all."""
+    if sessions is None:
+        there = (name.removeprefix(PREFIX) for name in disk.names_in(root) if name.startswith(PREFIX))
+        sessions = [id for id in there if is_uuid(id)]
+    found: dict[str, Stamp] = {}
+    now = time.time()
+    for id in sessions:
+        with contextlib.suppress(FileNotFoundError):
+            found[id] = _stamp(PREFIX + id, root, now)
+    return found
 
 
 def _stamp(name: str, root: int, now: float) -> Stamp:
     folder = os.stat(name, dir_fd=root, follow_symlinks=False)
     newest, log = folder.st_mtime, ""
     with contextlib.suppress(OSError):
-        about = os.stat(f"{name}/{session_files.NAME}", dir_fd=root, follow_symlinks=False)
+        about = os.stat(f"{name}/{LOGS['events']}", dir_fd=root, follow_symlinks=False)
         newest, log = max(newest, about.st_mtime), f"{about.st_mtime_ns}:{about.st_size}"
     return Stamp(f"{folder.st_mtime_ns}:{log}", now - newest > _SETTLED_SECONDS)

@@ -6,17 +6,16 @@ Nothing here runs by itself; `due` says when it is time again. A dry run reports
 import contextlib
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from holdall.policy.measure import checksum
 from holdall.store.directory import disk, publish
-from holdall.store.directory.folder import TERMINAL, SessionFolder
-from holdall.store.directory.sessions import NAMES, PREFIX
-from holdall.store.directory.store import DirectoryStore
-from holdall.store.protocol import OutputStore, Progress, SessionInfo
-from holdall.values.errors import HoldallError, OutputDamaged
+from holdall.store.directory.folder import SessionFolder
+from holdall.store.directory.sessions import NAMES
+from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
+from holdall.store.records import PREFIX, TERMINAL
+from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
 
@@ -25,43 +24,25 @@ _EVERY_SECONDS = 86_400.0
 _ABANDONED_SECONDS = 3600.0  # a file without a record may still be on its way for this long
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """What gc removed, or would remove."""
+class Tended(Protocol):
+    """What upkeep needs of a directory store."""
 
-    expired: tuple[tuple[str, Facts], ...] = ()  # session name, facts
-    leftovers: tuple[str, ...] = ()  # files that no record names
-    freed_bytes: int = 0
-    dry_run: bool = False
+    @property
+    def home(self) -> str: ...
 
+    @property
+    def clock(self) -> Callable[[], float]: ...
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What verify found of one output. An empty `problem` means that every byte is as it came."""
+    def sessions(self) -> Sequence[SessionInfo]: ...
 
-    session: str
-    handle: str
-    bytes: int
-    problem: str = ""
+    def unreadable_sessions(self) -> Mapping[str, StoreFault]: ...
+
+    def survey(self, session: SessionInfo) -> tuple[SessionFolder, Sequence[Facts], dict[str, StoreFault]]: ...
+
+    def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int: ...
 
 
-@dataclass(slots=True)
-class Stats:
-    """Totals over sessions. `stored_bytes` counts identical outputs once, `bytes` each time."""
-
-    sessions: int = 0
-    outputs: int = 0
-    expired: int = 0
-    bytes: int = 0
-    stored_bytes: int = 0
-    lines: int = 0
-    tokens: int = 0
-    by_kind: Counter[str] = field(default_factory=Counter[str])
-    by_tool: Counter[str] = field(default_factory=Counter[str])
-    by_state: Counter[str] = field(default_factory=Counter[str])
-
-
-def due(store: DirectoryStore) -> bool:
+def due(store: Tended) -> bool:
     """Whether the last gc was a day ago or more."""
     try:
         return store.clock() - os.stat(os.path.join(store.home, MARK)).st_mtime >= _EVERY_SECONDS
@@ -69,13 +50,13 @@ def due(store: DirectoryStore) -> bool:
         return True
 
 
-def sweep(store: DirectoryStore, *, dry_run: bool = False) -> Sweep:
+def sweep(store: Tended, *, dry_run: bool = False) -> Sweep:
     """Carry out retention and remove what killed writers left behind."""
     with disk.explained("removing what is over", store.home):
         return _sweep(store, dry_run=dry_run)
 
 
-def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
+def _sweep(store: Tended, *, dry_run: bool) -> Sweep:
     now = store.clock()
     sessions = store.sessions()  # first of all: this also makes sure that the data folder is still ours
     if not dry_run:
@@ -85,12 +66,12 @@ def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
     freed = 0
     for session in sessions:
         folder, outputs, _ = store.survey(session)
-        over = [facts for facts in outputs if _is_over(session, facts, now)]
+        over = [facts for facts in outputs if is_over(session, facts, now)]
         expired += [(session.name, facts) for facts in over]
         if over and not dry_run:
-            freed += store.expire_all(session, over, f"kept for {session.retention}")
+            freed += store.expire(session, over, f"kept for {session.retention}")
         if dry_run:
-            freed += _would_free(outputs, over)
+            freed += would_free(outputs, over)
         for name, size in _leftovers(store, session, folder, now):
             if dry_run or _remove(folder, name):
                 leftovers.append(f"{session.name}/{name}")
@@ -105,7 +86,7 @@ def _sweep(store: DirectoryStore, *, dry_run: bool) -> Sweep:
 
 
 def verify(
-    store: DirectoryStore, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+    store: Tended, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
 ) -> Iterator[Verdict]:
     """Read every stored byte again and compare every hash."""
     if sessions is None:
@@ -128,40 +109,17 @@ def verify(
             done += facts.measure.bytes
 
 
-def stats(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
-    total = Stats()
-    for session in store.sessions() if sessions is None else sessions:
-        total.sessions += 1
-        files: dict[str, int] = {}
-        for facts in store.outputs(session):
-            total.by_state[facts.state] += 1
-            if facts.state == "expired":
-                total.expired += 1
-                continue
-            total.outputs += 1
-            total.bytes += facts.measure.bytes
-            total.lines += facts.measure.lines
-            total.tokens += facts.measure.tokens
-            total.by_kind[facts.measure.kind] += 1
-            total.by_tool[facts.origin.tool or "(none)"] += 1
-            files[facts.file] = facts.measure.bytes
-        total.stored_bytes += sum(files.values())
-    return total
-
-
-def _is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
+def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
     return facts.state not in ("expired", "running") and session.retention.expires_at(facts.created) <= now
 
 
-def _would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
+def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
     going = {facts.handle for facts in over}
     staying = {facts.file for facts in outputs if facts.handle not in going}
     return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
 
 
-def _leftovers(
-    store: DirectoryStore, session: SessionInfo, folder: SessionFolder, now: float
-) -> Iterator[tuple[str, int]]:
+def _leftovers(store: Tended, session: SessionInfo, folder: SessionFolder, now: float) -> Iterator[tuple[str, int]]:
     """Files of the session that nobody writes, that are not new, and that no record names."""
     places = [("", folder.descriptor)]
     if TERMINAL in disk.names_in(folder.descriptor):
@@ -190,7 +148,7 @@ def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
                 os.close(descriptor)
 
 
-def _strays(store: DirectoryStore, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+def _strays(store: Tended, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
     """Temporary files outside of sessions: beside the names of sessions, and in folders that never became one."""
     sessions = {PREFIX + session.id for session in store.sessions()}
     for place in os.listdir(store.home):
@@ -249,7 +207,7 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
         raise OutputDamaged(facts.handle, "sha256 mismatch")
 
 
-def _mark(store: DirectoryStore, now: float) -> None:
+def _mark(store: Tended, now: float) -> None:
     path = os.path.join(store.home, MARK)
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -18,12 +18,14 @@ class FileWatch:
 
     def __init__(self, descriptor: int) -> None:
         self._queue: Any = None
+        self._watched = -1
         if sys.platform == "linux":
             self._descriptor = _inotify(descriptor)
         else:
             self._descriptor = self._kqueue(descriptor)
 
     def _kqueue(self, descriptor: int) -> int:
+        descriptor = self._watched = os.dup(descriptor)  # a queue forgets a file that is closed
         system: Any = select
         self._queue = system.kqueue()
         notes = system.KQ_NOTE_WRITE | system.KQ_NOTE_EXTEND | system.KQ_NOTE_ATTRIB
@@ -51,6 +53,7 @@ class FileWatch:
     def close(self) -> None:
         if self._queue is not None:
             self._queue.close()
+            os.close(self._watched)
         else:
             os.close(self._descriptor)
 

@@ -1,0 +1,56 @@
+"""What every store can say of itself by its own listing: totals, and whether there is room for more."""
+
+from collections.abc import Callable, Sequence
+
+from holdall.store.protocol import OutputStore, Quota, SessionInfo, Stats
+from holdall.text.numbers import size
+from holdall.values.errors import QuotaReached
+
+
+def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) -> Stats:
+    total = Stats()
+    for session in store.sessions() if sessions is None else sessions:
+        total.sessions += 1
+        files: dict[str, int] = {}
+        for facts in store.outputs(session):
+            total.by_state[facts.state] += 1
+            if facts.state == "expired":
+                total.expired += 1
+                continue
+            total.outputs += 1
+            total.bytes += facts.measure.bytes
+            total.lines += facts.measure.lines
+            total.tokens += facts.measure.tokens
+            total.by_kind[facts.measure.kind] += 1
+            total.by_tool[facts.origin.tool or "(none)"] += 1
+            files[facts.file] = facts.measure.bytes
+        total.stored_bytes += sum(files.values())
+    return total
+
+
+def used_bytes_of(store: OutputStore, session: SessionInfo | None = None) -> int:
+    if session is None:
+        return sum(used_bytes_of(store, one) for one in store.sessions())
+    return sum({facts.file: facts.measure.bytes for facts in store.outputs(session) if facts.file}.values())
+
+
+def room_for(quota: Quota, used_here: int, used_in_all: int) -> Callable[[int], None]:
+    """Asked before each chunk with the bytes taken so far; refuses as soon as a quota would be passed."""
+    limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
+
+    def room(taken: int) -> None:
+        for what, limit, used in limits:
+            if limit is not None and used + taken > limit:
+                raise QuotaReached(
+                    f"the quota of this {what} is {size(limit)} and {size(used)} of it are used: an output of "
+                    f"{size(taken)} or more is not kept. Raise the quota or make room (`holdall gc`)."
+                )
+
+    return room
+
+
+def taken(name: str) -> str:
+    return (
+        f'there is a session "{name}" already, and it is not touched. '
+        "Restore the bundle under another name with --as NAME."
+    )

@@ -1,0 +1,197 @@
+"""The log of a session on disk: several processes append to it, writers are killed, disks are full."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from holdall.store.directory import upkeep
+from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import SessionInfo
+from holdall.values.errors import StoreFault, StoreFull, StoreUnsafe
+from tests.requirements import requirement
+from tests.store.support import Clock, folder_of, keep
+from tests.store.test_contract_events import assert_all_there
+
+LOG = "events.ndjson"
+WRITERS = 3
+EACH = 150
+
+WRITER = """
+    import sys
+    from holdall.store.directory.store import DirectoryStore
+    from tests.store.test_contract_events import line
+
+    home, name, each = sys.argv[1:]
+    store = DirectoryStore(home)
+    session = store.open_session("shared")
+    print("ready", flush=True)
+    sys.stdin.readline()  # all of them start at once
+    seen, at = b"", 0
+    for number in range(int(each)):
+        store.append_events(session, line(name, number))
+        # Whoever follows the log meanwhile sees whole lines, and its own among them.
+        part, at = store.events_from(session, at)
+        seen += part
+        assert seen.endswith(b"\\n") and line(name, number) in part
+    store.close()
+    sys.stdout.buffer.write(seen)
+"""
+
+
+@requirement("store:events-appended")
+def test_several_processes_append_to_one_log_and_none_of_their_events_is_lost(home: Path) -> None:
+    root = Path(__file__).parents[2]
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", dedent(WRITER), str(home), str(number), str(EACH)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=root,
+        )
+        for number in range(WRITERS)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+    seen = [writer.communicate(timeout=60)[0] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * WRITERS
+    store = DirectoryStore(str(home))
+    data, _ = store.events_from(store.open_session("shared"), 0)
+    store.close()
+    assert_all_there(data, {str(number) for number in range(WRITERS)}, each=EACH)
+    assert all(data.startswith(part) for part in seen)
+    assert data in seen  # whoever wrote last saw everything
+
+
+def test_a_line_that_a_killed_writer_left_unfinished_costs_no_other(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path
+) -> None:
+    folder_store.append_events(folder_session, b'{"n":1}\n')
+    path = folder_of(home, folder_session) / LOG
+    path.write_bytes(path.read_bytes() + b'{"n":2,"tex')
+    assert folder_store.events_from(folder_session, 0) == (b'{"n":1}\n', 8)
+    folder_store.append_events(folder_session, b'{"n":3}\n')
+    assert path.read_bytes() == b'{"n":1}\n{"n":2,"tex\n{"n":3}\n'
+    assert folder_store.events_from(folder_session, 8) == (b'{"n":2,"tex\n{"n":3}\n', 28)
+
+
+@requirement("store:events-appended")
+def test_nobody_writes_into_a_line_that_is_half_written(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_write, real_flock, there = os.write, fcntl.flock, threading.Event()
+    other = threading.Thread(target=folder_store.append_events, args=(folder_session, b'{"by":"other"}\n'))
+
+    def write(descriptor: int, data: Any) -> int:
+        """Ours is written in two parts, and between them the other one tries."""
+        if threading.current_thread() is other:
+            written = real_write(descriptor, data)
+            there.set()
+            return written
+        written = real_write(descriptor, memoryview(data)[:4])
+        if not other.ident:
+            other.start()
+            assert there.wait(timeout=30)
+        return written
+
+    def flock(descriptor: int, operation: int) -> None:
+        if threading.current_thread() is other:
+            there.set()  # it waits from here on, until ours is whole
+        real_flock(descriptor, operation)
+
+    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(fcntl, "flock", flock)
+    folder_store.append_events(folder_session, b'{"by":"us"}\n')
+    other.join()
+    assert folder_store.events_from(folder_session, 0)[0] == b'{"by":"us"}\n{"by":"other"}\n'
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the disk takes four bytes, and then no more until this is undone."""
+    real = os.write
+    taken: list[int] = []
+
+    def write(descriptor: int, data: Any) -> int:
+        if taken:
+            raise OSError(errno.ENOSPC, "full")
+        taken.append(4)
+        return real(descriptor, memoryview(data)[:4])
+
+    monkeypatch.setattr(os, "write", write)
+
+
+def test_what_a_full_disk_took_of_a_line_is_taken_back(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_store.append_events(folder_session, b'{"n":1}\n')
+    fill_disk(monkeypatch)
+    with pytest.raises(StoreFull, match="no space left while writing an event"):
+        folder_store.append_events(folder_session, b'{"n":2}\n')
+    assert (folder_of(home, folder_session) / LOG).read_bytes() == b'{"n":1}\n'
+    monkeypatch.undo()
+    folder_store.append_events(folder_session, b'{"n":2}\n')
+    assert folder_store.events_from(folder_session, 0) == (b'{"n":1}\n{"n":2}\n', 16)
+
+
+def test_what_cannot_be_taken_back_is_ended_before_the_next_line(
+    folder_store: DirectoryStore, folder_session: SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_descriptor: int, _size: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    fill_disk(monkeypatch)
+    monkeypatch.setattr(os, "ftruncate", refused)
+    with pytest.raises(StoreFull):
+        folder_store.append_events(folder_session, b'{"n":1}\n')
+    assert folder_store.events_from(folder_session, 0) == (b"", 0)
+    monkeypatch.undo()
+    folder_store.append_events(folder_session, b'{"n":2}\n')
+    assert folder_store.events_from(folder_session, 0) == (b'{"n"\n{"n":2}\n', 13)
+
+
+@pytest.mark.timeout(20)  # a FIFO that is opened in the plain way waits for its other end
+@pytest.mark.parametrize("place", ["link", "dangling link", "fifo", "folder"])
+def test_what_stands_in_the_place_of_the_log_is_neither_read_nor_written(
+    folder_store: DirectoryStore, folder_session: SessionInfo, home: Path, tmp_path: Path, place: str
+) -> None:
+    path, target = folder_of(home, folder_session) / LOG, tmp_path / "precious"
+    match place:
+        case "link":
+            target.write_bytes(b'{"of":"another"}\n')
+            path.symlink_to(target)
+        case "dangling link":
+            path.symlink_to(target)
+        case "fifo":
+            os.mkfifo(path)
+        case _:
+            path.mkdir()
+    refusal = StoreFault if place == "folder" else StoreUnsafe
+    before = target.read_bytes() if target.exists() else None
+    with pytest.raises(refusal):
+        folder_store.append_events(folder_session, b"{}\n")
+    with pytest.raises(StoreUnsafe):
+        folder_store.events_from(folder_session, 0)
+    assert (target.read_bytes() if target.exists() else None) == before
+    # Outputs do not depend on their log.
+    assert keep(folder_store, folder_session, "x").measure.bytes == 1
+
+
+def test_gc_leaves_the_log_alone(folder_store: DirectoryStore, folder_session: SessionInfo, clock: Clock) -> None:
+    keep(folder_store, folder_session, "x")
+    folder_store.append_events(folder_session, b"{}\n")
+    clock.pass_days(4000)
+    swept = upkeep.sweep(folder_store)
+    assert (len(swept.expired), swept.leftovers) == (1, ())
+    assert folder_store.events_from(folder_session, 0) == (b"{}\n", 3)
