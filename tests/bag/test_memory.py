@@ -2,14 +2,19 @@
 
 import asyncio
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
-from inline_snapshot import snapshot
 
-from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle, WrongUse
+from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle
 from holdall.policy.retention import Retention
 from holdall.store.memory import SMALL
 from holdall.values.outputs import Facts, Inline, Kept
@@ -145,16 +150,57 @@ class Own:
         return getattr(self._inner, name)
 
 
-async def test_a_store_of_somebody_elses_making_is_used_and_its_upkeep_left_to_them() -> None:
+async def test_a_store_of_somebody_elses_making_is_used_and_looked_after_by_the_protocol() -> None:
     own: Any = Own()
     async with Holdall.open(store=own, settings=Settings()) as bag:
         kept: Facts = await bag.keep("theirs")
         assert (await bag.read(kept.handle)).text == "theirs"
         assert (await bag.care.stats()).outputs == 1
-        with pytest.raises(WrongUse) as refused:
-            await bag.care.sweep()
-        assert str(refused.value) == snapshot(
-            "bag.care.sweep() knows the stores that come with Holdall; a store of the class Own is looked after by whoever made it."
-        )
-        with pytest.raises(WrongUse, match=r"bag\.care\.verify\(\) knows the stores that come with Holdall"):
-            await bag.care.verify()
+        assert (await bag.care.sweep()).expired == ()
+        assert [one.handle for one in await bag.care.verify()] == [kept.handle]
+
+
+PROGRAM = """
+    import asyncio, sys
+    from holdall import Holdall, MemoryStore, Settings
+
+    async def main() -> None:
+        store = MemoryStore() if sys.argv[1] == "memory" else None
+        async with Holdall.open(session="s", store=store, settings=Settings(retention="session")) as bag:
+            for size in (200_000, 3_000_000):
+                taken = await bag.take("some words\\n" * (size // 11), tool="fetch", call_id=str(size))
+                assert (await bag.read(taken.handle, lines="3:5")).data == b"some words\\n" * 3
+                assert (await bag.grep(taken.handle, "words")).total == size // 11
+            writer = await bag.begin(tool="crawl")
+            writer.write(b"so far")
+            writer.finish()
+        if store is not None:
+            assert {facts.state for facts in store.outputs(bag.session)} == {"expired"}
+
+    asyncio.run(main())
+"""
+_CHANGES = (
+    "openat,open,creat,openat2,mkdir,mkdirat,mknod,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat"
+)
+_WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TMPFILE|creat\(|mkdir|mknod|rename|link")
+
+
+@requirement("api:memory-store")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_session_in_memory_opens_no_file_for_writing_and_makes_no_name(tmp_path: Path) -> None:
+    def traced(kind: str) -> list[str]:
+        trace = tmp_path / f"{kind}.trace"
+        command = ["strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={_CHANGES}"]
+        env = os.environ | {"HOLDALL_HOME": str(tmp_path / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
+        ran = subprocess.run(
+            [*command, sys.executable, "-c", textwrap.dedent(PROGRAM), kind],
+            env=env, capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        if "ptrace" in ran.stderr:
+            pytest.skip("strace may not trace here")
+        assert ran.returncode == 0, ran.stderr
+        lines = trace.read_text("utf-8", "replace").splitlines()
+        return [line for line in lines if _WRITES.search(line) and '"/dev/null"' not in line and "readlink" not in line]
+
+    assert any("session-" in line for line in traced("folder")), "what is on disk is seen"
+    assert traced("memory") == []
