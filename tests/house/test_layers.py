@@ -18,6 +18,7 @@ CONTRACTS = {contract["name"]: contract for contract in tomllib.loads(PYPROJECT)
 PURE = "The core is pure"
 PROTECTED = "Only these may show the model less than everything"
 EDGES = "Edges reach the inside through the bag"
+STORES = "Stores are known by their protocol"
 
 # Forbidden and protected contracts stop at a module that does not exist. These are the rooms that belong in
 # each list; the test below demands those that exist, and only those.
@@ -65,7 +66,7 @@ def small_house(tmp_path: Path) -> Path:
         (tmp_path / "holdall" / room).mkdir(parents=True)
         (tmp_path / "holdall" / room / "__init__.py").touch()
     for module in ("__init__", "text/excerpt", "values/left", "values/right", "adapters/one", "adapters/two",
-                   "extract/truncate"):  # fmt: skip
+                   "extract/truncate", "store/directory", "store/memory"):  # fmt: skip
         (tmp_path / "holdall" / f"{module}.py").touch()
     (tmp_path / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     return tmp_path
@@ -88,6 +89,8 @@ def test_an_empty_house_keeps_every_contract(small_house: Path) -> None:
         ("policy/decide", "from time import monotonic", PURE),
         ("store/disk", "import holdall.text.excerpt", PROTECTED),
         ("cli/read", "from holdall.store import disk", EDGES),
+        ("bag/care", "from holdall.store.memory import MemoryStore", STORES),
+        ("verbs/read", "import holdall.store.directory", STORES),
     ],
 )
 def test_a_contract_is_seen_to_break(small_house: Path, module: str, line: str, broken: str) -> None:
