@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, cast
 from weakref import WeakValueDictionary
 
 from holdall.policy.measure import Measurer
@@ -580,18 +580,24 @@ class MemoryStore:
 
     def open(self, facts: Facts) -> OutputReader:
         with self._shelves.lock, explained("opening an output"):
-            shelf = self._shelves.of(facts.session)
-            entry = shelf.entries.get(facts.handle)
-            if entry is None:
-                raise StoreGone(f"output {facts.handle} is not in this store.")
-            current = self._current(shelf, entry)
+            entry = self._readable(facts)
             if entry.blob is not None:
-                return FileReader(entry.blob.open(), current, entry.table)
-            if entry.draft is None:
-                when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
-                raise OutputExpired(current.handle, when, current.error)
-            descriptor = entry.draft.open()
+                return FileReader(entry.blob.open(), entry.facts, entry.table)
+            current = entry.facts
+            descriptor = cast("Draft", entry.draft).open()
         return RunningReader(descriptor, current)  # not under the lock: it reads all that is there
+
+    def _readable(self, facts: Facts) -> Entry:
+        """As it is now. Raises where there is nothing to read."""
+        shelf = self._shelves.of(facts.session)
+        entry = shelf.entries.get(facts.handle)
+        if entry is None:
+            raise StoreGone(f"output {facts.handle} is not in this store.")
+        current = self._current(shelf, entry)
+        if entry.blob is None and entry.draft is None:
+            when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
+            raise OutputExpired(current.handle, when, current.error)
+        return entry
 
     def stamp(self, facts: Facts) -> str | None:
         with self._shelves.lock:
@@ -600,8 +606,7 @@ class MemoryStore:
 
     def watch(self, facts: Facts) -> MemoryWatch:
         with self._shelves.lock:
-            self.open(facts).close()  # raises as it does
-            return MemoryWatch(self._shelves.of(facts.session).entries[facts.handle].draft)
+            return MemoryWatch(self._readable(facts).draft)
 
     # The log
 

@@ -193,8 +193,7 @@ class DirectoryStore(SessionFiles):
                     return RunningReader(folder.open_bytes(current), current)
                 current, table = self._ended(folder, current)
             if current.state == "expired":
-                when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
-                raise OutputExpired(current.handle, when, current.error)
+                raise _expired(current)
             return FileReader(folder.open_bytes(current), current, table)
 
     def stamp(self, facts: Facts) -> str | None:
@@ -203,8 +202,16 @@ class DirectoryStore(SessionFiles):
             return self._root.folder_by_id(facts.session).stamp(facts.handle)
 
     def watch(self, facts: Facts) -> FileWatch:
-        with contextlib.closing(self.open(facts)) as reader, reader.local_file() as descriptor:
-            return FileWatch(descriptor)
+        with self._using("watching an output"):
+            folder = self._root.folder_by_id(facts.session)
+            current, _ = self._loaded(folder, facts)
+            if current.state == "expired":
+                raise _expired(current)
+            descriptor = folder.open_bytes(current)
+            try:
+                return FileWatch(descriptor)
+            finally:
+                os.close(descriptor)
 
     # Upkeep
 
@@ -331,3 +338,8 @@ class DirectoryStore(SessionFiles):
             return None
         in_all = self.used_bytes() if self._quota.store_bytes is not None else 0
         return room_for(self._quota, self.used_bytes(session), in_all)
+
+
+def _expired(facts: Facts) -> OutputExpired:
+    when = time.strftime("%Y-%m-%d", time.gmtime(facts.ended or facts.created))
+    return OutputExpired(facts.handle, when, facts.error)
