@@ -1,5 +1,9 @@
-"""Paths into JSON as people and models write them: JSONPath (RFC 9535, the part that streams) and JSON Pointer (RFC
-6901); and member names, read with their escapes and written into a normalized path. It reads no document.
+"""Paths into JSON as people and models write them: JSONPath (RFC 9535) and JSON Pointer (RFC 6901); and the names of
+members, read with their escapes and written into a normalized path.
+
+Only what one pass over the document can answer: names, indices from the front, slices that go forward, wildcards and
+`..`. The rest (filters, functions, indices from the end) is refused by name, with what to write instead. This module
+never reads a document.
 """
 
 import json
@@ -9,10 +13,9 @@ from dataclasses import dataclass
 
 from holdall.values.errors import BadQuery
 
-# Member names: read from a document with their escapes, and written into a normalized path (RFC 9535).
+# ── Names ─────────────────────────────────────────────────────────────────────────────────────────────────────
 #
-# A name or a path that is too long to show is shortened with `…` inside, and it is told that it is.
-
+# A name or a path that is too long to show is shortened with `…` inside, and says so.
 
 Step = bytes | int  # a member's name as UTF-8, or an element's index
 
@@ -73,12 +76,7 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT_ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}"
 
 
-# Paths into JSON as people and models write them: JSONPath (RFC 9535) and JSON Pointer (RFC 6901).
-#
-# Only what one pass over the document can answer: names, indices from the front, slices that go forward, wildcards and
-# `..`. The rest (filters, functions, indices from the end) is refused by name, with what to write instead. This module
-# never sees a document.
-
+# ── Paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LONGEST_PATH = 10_000  # characters; far more than anybody types, far less than what would slow the scan down
 _MOST_SEGMENTS = 500
