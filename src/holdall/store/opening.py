@@ -10,8 +10,6 @@ from collections.abc import Callable
 import platformdirs
 
 from holdall.policy.retention import Retention
-from holdall.store.directory.store import DirectoryStore
-from holdall.store.memory import MemoryStore
 from holdall.store.protocol import OutputStore, Quota
 from holdall.store.read_only import read_only as only_looking
 from holdall.store.records import PREFIX
@@ -53,6 +51,8 @@ def open_store(
     read_only: bool = False,
 ) -> OutputStore:
     """The store in `home`, made where there is none. With `read_only` nothing is changed through it."""
+    from holdall.store.directory.store import DirectoryStore  # noqa: PLC0415 - settings are read without a store
+
     store = DirectoryStore(home, tokenizer=tokenizer, retention=retention, quota=quota, clock=clock)
     return only_looking(store) if read_only else store
 
@@ -74,4 +74,6 @@ def has_sessions(home: str) -> bool:
 
 def empty_store() -> OutputStore:
     """A store to look at in place of one in which nothing is kept yet; it leaves nothing on disk."""
+    from holdall.store.memory import MemoryStore  # noqa: PLC0415 - few ask for it
+
     return MemoryStore()

@@ -117,12 +117,14 @@ class Snapshot:
         tree = store.tree(session)
         if tree is not None and len(tree) > form.MOST_IN_MEMORY:
             raise StoreFault(f"{TREE} has {len(tree):,} bytes, which is more than a bundle takes.")
-        lengths = [(log, store.log_length(session, log)) for log in _LOGS]
+        logs: dict[Log, int] = {}
+        for log in _LOGS:
+            if length := store.log_length(session, log):
+                logs[log] = length
         for fault in store.unreadable(session).values():  # what cannot be read is not left out without a word
             raise fault
         outputs, notes = store.outputs(session), store.notes(session)
         stored, expired = self._stored(store, outputs)
-        logs = {log: length for log, length in lengths if length}
         return SessionSnapshot(session, parent, logs, tree, stored, expired, notes)
 
     def _stored(self, store: OutputStore, outputs: Sequence[Facts]) -> tuple[list[Stored], list[Facts]]:
