@@ -41,7 +41,6 @@ try:
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
     from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
     from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
-    from pydantic_core import PydanticSerializationError, core_schema
 except ModuleNotFoundError as problem:
     raise MissingExtra("pydantic", "agent", "using Python functions as tools") from problem
 
@@ -49,7 +48,7 @@ WRITER = "writer"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 _CONFIG = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False, protected_namespaces=())
-_CANNOT = (PydanticUserError, PydanticUndefinedAnnotation, PydanticSerializationError, TypeError, ValueError)
+_CANNOT = (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError)
 _MOST_READINGS = 10_000  # of one value, where a union holds itself: pydantic tries every member at every level
 
 
@@ -177,7 +176,7 @@ class _Schema(GenerateJsonSchema):
 
     ignored_warning_kinds: ClassVar[Any] = {"skipped-choice", "non-serializable-default"}
 
-    def generate(self, schema: core_schema.CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
+    def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
         shown = super().generate(schema, mode)
         for one in (shown, *shown.get("$defs", {}).values()):
             one.pop("title", None)
@@ -186,7 +185,7 @@ class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - as pydantic calls it
         return False
 
-    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+    def dataclass_schema(self, schema: Any) -> JsonSchemaValue:
         shown, of = super().dataclass_schema(schema), schema["cls"]
         for one in dataclasses.fields(of):
             if not one.init:
@@ -196,16 +195,16 @@ class _Schema(GenerateJsonSchema):
             shown["description"] = inspect.cleandoc(about)  # before 2.13 pydantic leaves it out
         return _described(shown, of)
 
-    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
+    def typed_dict_schema(self, schema: Any) -> JsonSchemaValue:
         return _described(super().typed_dict_schema(schema), schema.get("cls", object))
 
-    def encode_default(self, dft: Any) -> Any:
-        written = super().encode_default(dft)
+    def default_schema(self, schema: Any) -> JsonSchemaValue:
+        shown = super().default_schema(schema)
         try:
-            json.dumps(written, allow_nan=False)
-        except ValueError as problem:
-            raise PydanticSerializationError("JSON has no such number") from problem
-        return written
+            json.dumps(shown.get("default"), allow_nan=False)
+        except ValueError:  # JSON has no such number
+            del shown["default"]
+        return shown
 
 
 def _described(shown: JsonSchemaValue, of: type) -> JsonSchemaValue:
