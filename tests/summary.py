@@ -14,7 +14,7 @@ from tests.requirements import load
 # Seconds of one worker on a quiet machine with two cores; two workers share them, and the whole stays under 10 minutes.
 BUDGETS = {
     "agent": 45, "bag": 120, "bench": 90, "cli": 150, "config": 10, "docs": 60, "extract": 60, "faults": 120,
-    "gateway": 240, "golden": 45, "guard": 10, "house": 90, "llm": 30, "model": 60, "policy": 20, "store": 60,
+    "gateway": 240, "golden": 45, "guard": 10, "house": 90, "llm": 30, "model": 60, "policy": 20, "search": 20, "store": 60,
     "text": 60, "upstream": 60, "values": 10, "verbs": 60, "web": 90, "wire": 40,
 }  # fmt: skip
 _IDS = "requirements"

@@ -20,6 +20,7 @@ _TAG = re.compile(r"(<handle-\d+>:)[0-9a-f]{8}\b")
 _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
 _WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
 _TIMES = re.compile(r'("(?:created|ended|at|seconds|last|began|started)": ?)-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?=[,}\]\s])')
+_REMOVED = re.compile(r"(removed on )\d{4}-\d\d-\d\d\b")  # today
 _SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?s\b(?!\w)")
 _MILLISECONDS = re.compile(r"\b\d+ ms\b(?= ·| took|$)", re.MULTILINE)
 
@@ -52,6 +53,7 @@ class Normal:
         text = _CLOSING_TAG.sub(r"\1<tag>", text)
         text = _WRAPPER.sub(r"\1<nonce>\2", text)
         text = _TIMES.sub(r"\1<time>", text) if self.times else text
+        text = _REMOVED.sub(r"\1<date>", text)
         if durations:
             text = _MILLISECONDS.sub("<time>", _SECONDS.sub("<time>", text))
         return text
