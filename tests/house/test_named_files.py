@@ -40,7 +40,9 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 def test_the_map_names_every_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     listed = [path for path in PACKAGE.iterdir() if path.name[0] not in "_."]
-    inside = [path for path in listed if path.is_file() or (path / "__init__.py").exists()]  # not what an older version left
+    inside = [
+        path for path in listed if path.is_file() or (path / "__init__.py").exists()
+    ]  # not what an older version left
     parts = [f"{path.name}/" if path.is_dir() else path.name for path in inside if path.name != "py.typed"]
     assert parts
     assert [part for part in parts if f"`{part}`" not in text] == []
