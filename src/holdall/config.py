@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, fields
 from typing import Any, cast
 
 import platformdirs
@@ -19,6 +19,7 @@ from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLE
 from holdall.store.opening import VARIABLE as HOME_VARIABLE
 from holdall.store.opening import checked, default_home
 from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy, is_switch, rule_of
 
 FILE_VARIABLE = "HOLDALL_CONFIG"
@@ -30,7 +31,7 @@ _LARGEST_FILE = 1024 * 1024
 _NEAR_VARIABLE = 0.8  # a variable of another program's may begin like ours: there only a slip counts
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Configuration:
     """All that a command needs to open its session, and where each value came from (`tools.fetch.store` for a tool's).
 

@@ -25,7 +25,7 @@ _ARGUMENT = re.compile(r"(?:, )?(?P<name>\w+)=")
 def reader_with(data: bytes, **facts: Any) -> FileReader:
     """An output with these facts, and `tool` and its like of its origin."""
     reader = reader_of(data, handle="k3f9")
-    origin = {name: facts.pop(name) for name in list(facts) if name in Origin.__slots__}
+    origin = {name: facts.pop(name) for name in list(facts) if name in Origin.__match_args__}
     reader.facts = replace(reader.facts, origin=Origin(**origin), **facts)
     return reader
 

@@ -10,7 +10,7 @@ import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from holdall.agent.toolbox import Agent, AgentTool, Family, Report, Status
@@ -28,6 +28,7 @@ from holdall.values.answers import Answer
 from holdall.values.chat import Reply, Returned, System, ToolCall, Usage, User, size_of
 from holdall.values.errors import ModelFault
 from holdall.values.outputs import Inline, Kept, Running, Unkept
+from holdall.values.record import record
 from holdall.wire.actions import broken_arguments, unknown_tool
 from holdall.wire.agent_texts import (
     FINAL_REPORT,
@@ -131,7 +132,7 @@ class Runtime(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spawn:
     """An agent that is to be started: a call like any other, which may go to the background at once."""
 

@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from holdall.agent.files import AgentFile, servers_of
@@ -17,6 +17,7 @@ from holdall.bag import Holdall
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.values.errors import UpstreamFault, WrongUse
+from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.wire.dialects import dialect_of
 from holdall.wire.tool import ToolSpec
@@ -30,7 +31,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one 
 _LONGEST_NAME = 64
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Build:
     """One tree of agents on its way."""
 

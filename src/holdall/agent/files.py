@@ -23,7 +23,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from holdall.mcp.client.spec import Configured
 from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, nearest, shown, value_of
 from holdall.text.escape import one_line
 from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.record import record
 
 _LARGEST_FILE = 1024 * 1024
 _LARGEST_FRONT_MATTER = 64 * 1024
@@ -50,7 +51,7 @@ class NotYaml(ValueError):
         super().__init__(what)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Document:
     """`lines` has the line of every key, under the keys that lead to it; lists have no lines of their own."""
 
@@ -134,7 +135,7 @@ KNOWN = {**SETTINGS, "max_depth": SETTINGS["max_agent_depth"]}  # in its own fil
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """What a value must be, in words and as a check."""
 
@@ -178,7 +179,7 @@ _ENTRIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checked:
     """`own` has the agent's own keys, `settings` all others by our names, `sources` the place of each."""
 
@@ -282,7 +283,7 @@ def _unknown_of_a_tool(full: str, key: str, value: object, where: str) -> BadSet
 _MOST_AGENTS = 100  # in one tree: each is read, and offered to a model
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentFile:
     """Empty means that the file does not say. `sources` has the place of every key that it does say.
 

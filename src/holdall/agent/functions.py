@@ -27,13 +27,14 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import Any, ClassVar, cast
 
 from holdall.agent.files import is_function_name
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra, WrongUse
+from holdall.values.record import record
 from holdall.wire.arguments import TOO_DEEP, InvalidArgument, complaint, most_telling, rule_for, unreadable
 from holdall.wire.tool import ToolSpec
 
@@ -60,7 +61,7 @@ class BadArguments(WrongUse):
     """The message is for the model that wrote them: which argument, and what it must be."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionTool:
     name: str
     description: str

@@ -1,17 +1,18 @@
 """What an agent is, which tools it has, and what a run of it comes to."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from holdall.bag import Holdall
 from holdall.llm.protocol import Model
 from holdall.values.chat import Usage
 from holdall.values.errors import WrongUse
+from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentTool:
     """`call` is whatever `Holdall.run` can call."""
 
@@ -46,7 +47,7 @@ Status = Literal["success", "failure", "partial"]
 OpenBag = Callable[[str, str, Model], Holdall]  # session, parent, model
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Agent:
     """`prompt` is its system prompt. `open_bag` opens a session for a run of it."""
 
@@ -61,7 +62,7 @@ class Agent:
     max_calls_per_turn: int = 32
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """How a run ended. `synthetic` means that the model never reported: the text then says so, and why."""
 
@@ -91,7 +92,7 @@ class Report:
         }
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Family:
     """What a run and all that it starts share: how many agents there may be, and how many there were."""
 

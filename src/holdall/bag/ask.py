@@ -4,7 +4,7 @@ Imported with the first question: most sessions ask none.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, cast
 
 from holdall.bag.core import Core
@@ -23,6 +23,7 @@ from holdall.values.chat import ToolCall
 from holdall.values.errors import BadRange, HoldallError, NotReady, QueryMissing, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, tag_for
 from holdall.wire.arguments import coerced, schema_problem
@@ -37,7 +38,7 @@ from holdall.wire.tool import Ask, Verb
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Looking:
     """The tools over one output, as they are called."""
 

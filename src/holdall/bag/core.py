@@ -5,7 +5,6 @@ and how it is opened.
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +20,7 @@ from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import NoModel, SessionClosed, StoreFault
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.read import UNBOUNDED, Bounds
 from holdall.wire.dialect import Dialect
@@ -96,7 +96,7 @@ _NO_POLICY = ToolPolicy()
 _REMEMBERED_CHARS = 8192
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parts:
     """What a session is opened with."""
 

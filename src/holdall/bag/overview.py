@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from holdall.bag.journal import events_in
@@ -19,6 +19,7 @@ from holdall.store.protocol import OutputStore, Remembered, SessionInfo, Stamp
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 
 _MOST_TOOLS = 6  # named in a summary
 _MOST_DEEP = 8  # agents of agents; a session that claims to be its own ancestor ends there too
@@ -26,7 +27,7 @@ _FEW = 4  # sessions that are looked at before others get their turn
 _BATCH = 32  # sessions that are open at the same time
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Summary:
     """One session. `is_known` is false where only its name and its time were looked at so far."""
 
@@ -54,7 +55,7 @@ class Summary:
         return self.is_led or self.running > 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Listed:
     """A page of the list. `total` are all that match; `unknown` of those shown have yet to be looked at."""
 

@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import FunctionType
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from holdall.text.utf8 import decode
 from holdall.values.answers import Passage
 from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault
 from holdall.values.outputs import Facts, Origin, Running, State
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.clamp import traceback_of
@@ -228,7 +229,7 @@ def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
 # see handle, size and hash first.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passed:
     """What a reference brings in, for whoever approves the call: never the content itself."""
 
@@ -348,7 +349,7 @@ class CommandFailed(Exception):
         super().__init__(ending(code))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Command:
     """`await bag.run(Command(["make", "-j2"]), tool="make")`"""
 
@@ -538,7 +539,7 @@ def _wrapped(error: BaseException) -> Exception:
 _MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Dispatched:
     """One call on its way."""
 

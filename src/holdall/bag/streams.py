@@ -6,23 +6,23 @@ Nothing is read twice and nothing is dropped: what was read to find out comes fi
 import contextlib
 import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 from holdall.store.sources import Source, json_text
+from holdall.values.record import record
 from holdall.wire.results import is_known_block
 
 _MORE = 64 * 1024  # beyond the limit, so that a stream that fits is never taken for one that does not
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Whole:
     """All of it: a text, bytes, or a list of blocks."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rest:
     """Too long to be held: the parts that were read and then the stream itself; `head` is the text of those parts."""
 

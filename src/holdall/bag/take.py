@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import cast
 
@@ -21,6 +21,7 @@ from holdall.text.json import same
 from holdall.text.numbers import plural
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, Taken, Unkept
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.glimpse import glimpse, whole_text, with_paragraphs
 from holdall.wire.answers import StillRunning, line_of
@@ -161,7 +162,7 @@ _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (bool, int, float, type(None))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prepared:
     """An output that has been measured: what it is, whether it fits by itself, and what is stored if it does not."""
 
@@ -307,7 +308,7 @@ def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> 
 # where it is, as the same object. Blocks that are no blobs have the same limit once more for all of them together.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Carried:
     """What a block carries that is no text, as it is stored where it is too large."""
 

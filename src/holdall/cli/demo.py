@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -22,6 +22,7 @@ from holdall.cli.ask import money
 from holdall.cli.options import FAULT, Options, command
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, roughly, size
+from holdall.values.record import record
 
 if TYPE_CHECKING:
     from holdall.agent.agent_session import AgentSession
@@ -39,7 +40,7 @@ app = typer.Typer(rich_markup_mode=None)
 # What the demo measures: what a context would have held, and that every byte can be read back in bounded answers.
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Output:
     """One kept output. `in_context` are the tokens that stood for it: its notice, and what was fetched of it."""
 
@@ -56,7 +57,7 @@ class Output:
     reachable: bool = False
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Context:
     """The largest request of one agent, as it was and as it would have been with every output in it."""
 
@@ -262,7 +263,7 @@ async def demo(
     return _NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Screen:
     quiet: bool
 
@@ -271,7 +272,7 @@ class _Screen:
             print(text, flush=True)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Tour:
     say: Callable[[str], None]
     folder: Path

@@ -8,7 +8,6 @@ import random
 import re
 import urllib.request
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -17,6 +16,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, Returned, Said, ToolCall
+from holdall.values.record import record
 
 # The model of the demo: its steps are written down, and what it passes on and reports is what the tools answered.
 #
@@ -144,7 +144,7 @@ _FIX = "payctl rotate-cert eu-2"
 PAGES = 1 + len(_TOPICS) * 7
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Truth:
     """What a right answer names."""
 
@@ -163,7 +163,7 @@ class Truth:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shop:
     log: Path
     orders: Path

@@ -11,7 +11,7 @@ import difflib
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
@@ -20,6 +20,7 @@ from holdall.cli import streams
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, WrongUse
 from holdall.values.handles import is_uuid
+from holdall.values.record import record
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -35,7 +36,7 @@ Session = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Options:
     """The options that all commands have. Those after a command's name go before those that precede it."""
 

@@ -7,7 +7,6 @@ is counted by samples where these leave no doubt.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 from statistics import fmean
 from typing import overload
@@ -17,6 +16,7 @@ from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode
 from holdall.values.errors import WrongUse
 from holdall.values.outputs import Kind, Measure
+from holdall.values.record import record
 from holdall.values.spans import Span
 
 _NEAR = 0.05  # a border this near, as a share of the chunk, is worth a chunk that is so much shorter or longer
@@ -30,7 +30,7 @@ _LEAST_DOUBT = 0.03
 _WHOLE = 64  # bytes that are never divided: they fit 192 tokens, however strange they are
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chunk:
     """`span` are its exact bytes, of which `overlap` are those of the chunk before it too."""
 
@@ -40,7 +40,7 @@ class Chunk:
     overlap: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """What one call gets to read: a chunk, or a part of one that has too many tokens."""
 
@@ -49,7 +49,7 @@ class Part:
     tokens: int  # of a long text that has fewer than it may, about so many
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Layout:
     """Chunk `i` ends near `start + size + i * stride`; the next begins near `overlap` bytes before that."""
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from holdall.extract.chunks import Chunk, Part, parts_of, plan_chunks
@@ -22,6 +22,7 @@ from holdall.text.tokens import count_in_pieces
 from holdall.values.chat import Message, Reply, Usage
 from holdall.values.errors import HoldallError, ModelOverflow, StoreFault
 from holdall.values.extraction import Extraction, FailedChunk, Progress, Snippet, Spent
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.extraction import cut_note
 from holdall.wire.findings import SCHEMA, Finding, finding_in_json, finding_in_text
@@ -34,7 +35,7 @@ Count = Callable[[str], int]
 ReadReply = Callable[[Reply], Finding | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChunkFinding:
     """What the model says of one chunk, and what could be proved of it."""
 
@@ -45,7 +46,7 @@ class ChunkFinding:
     unchecked: int = 0  # quotes that were too many to be looked for
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rooms:
     """Tokens: of a chunk, of a reply, of the findings that one call may sum up."""
 
@@ -153,7 +154,7 @@ def searched_spans(findings: Sequence[ChunkFinding]) -> tuple[Span, ...]:
     return tuple(joined)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mapped:
     """All chunks: those that were read, and those that were not."""
 
@@ -172,7 +173,7 @@ class Mapped:
 _LOG = logging.getLogger("holdall")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Notes:
     """Answers and findings that were paid for once, by content, question, model and the version of the prompts.
 
@@ -255,7 +256,7 @@ def _snippets(flat: list[dict[str, Any]]) -> tuple[Snippet, ...]:
 _LEAST_BYTES = 512  # a chunk this short is not cut again: it is not its length that the model minds
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class ChunkCalls:
     """One question: all chunks of a document are read, in parallel; what was found is proved, then summed up.
 

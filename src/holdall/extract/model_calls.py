@@ -8,7 +8,7 @@ Nothing here knows chunks: the caller says how a reply is read.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, Protocol, TypeVar
 
 from holdall.llm.protocol import Model, Request, pace_of
@@ -18,6 +18,7 @@ from holdall.text.tokens import Tokenizer
 from holdall.values.chat import Reply, ToolCall, Usage, size_of
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly
 from holdall.values.extraction import CallRecord, Mode, Progress, Spent
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.prompts import Source
 from holdall.wire.tool import ToolSpec
@@ -31,7 +32,7 @@ class Opened(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Looked:
     """What Read or Grep gave: a text for the model, and the bytes that stand in it."""
 
@@ -40,7 +41,7 @@ class Looked:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Document:
     """`tools` are Read and Grep over this one output, and `look` carries a call of them out."""
 
@@ -51,7 +52,7 @@ class Document:
     look: Callable[[ToolCall], Awaitable[Looked]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Policy:
     """How a question is answered. `chunk_share` is the part of the window that a chunk may take, where it is fixed."""
 
@@ -80,7 +81,7 @@ _LONGEST_PAUSE = 30.0
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked(Generic[Read]):
     """One question to a model: `make` builds the request anew for each try, `read` gives None for a useless reply."""
 
@@ -89,7 +90,7 @@ class Asked(Generic[Read]):
     chunk: int | None = None
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Asker:
     """Of one question about one output."""
 

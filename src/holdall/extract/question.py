@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdall.extract.chunks import plan_chunks
 from holdall.extract.full_chunked import (
@@ -36,13 +36,14 @@ from holdall.text.tokens import count_in_pieces
 from holdall.values.chat import Usage
 from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Spent
+from holdall.values.record import record
 from holdall.wire.extraction import fallen_back, not_summed_up, nothing_found
 
 _LOG = logging.getLogger("holdall")
 _MOST_TOLD = 8  # chunks whose description is passed on where nothing was found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """What a question would take, before the first call."""
 
@@ -52,7 +53,7 @@ class Plan:
     forecast: Forecast
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Question:
     """One question about one document, put to one model. `price` tells what so much usage costs, where it is known."""
 

@@ -3,7 +3,7 @@
 A report that it did not write (it ran out of turns, or never came to one) is a failure of the strategy.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdall.extract.full_chunked import claims
 from holdall.extract.model_calls import Asked, Asker, Document, Policy
@@ -17,6 +17,7 @@ from holdall.store.ids import new_nonce, new_tag
 from holdall.values.chat import Message, Reply, Returned, ToolCall, User
 from holdall.values.errors import ModelFault
 from holdall.values.extraction import Extraction
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.extraction import nothing_found_by_search
 from holdall.wire.findings import Finding, finding_in_text, finding_of
@@ -34,7 +35,7 @@ class _Counted(Wrapped):
         return await self._asker.ask(Asked(lambda: (request, lambda reply: reply), "read-grep"))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Search:
     """One conversation, and what the model has read in it."""
 

@@ -11,13 +11,13 @@ No quote is dropped silently: what is empty or too much is counted, and what is 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
 
 from holdall.extract.quotes import Stretch, folded
 from holdall.text.borders import Read, char_border
 from holdall.text.utf8 import decode, encode
 from holdall.values.extraction import Check, Snippet
+from holdall.values.record import record
 from holdall.values.spans import Span
 
 MOST = 2048  # bytes: a line or element that is longer is not shown whole
@@ -167,7 +167,7 @@ _GAP = 2  # bytes of white space or a comma that may lie between snippets that a
 _SEPARATORS = b" \t\r\n,;"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quote:
     """What a model says stands in the source, and the parts of it that it has seen: its chunk, or what it has read."""
 
@@ -176,7 +176,7 @@ class Quote:
     seen: tuple[Span, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verified:
     """In the order of the source, those that are nowhere last. `unchecked` were more than a chunk may have."""
 
@@ -185,7 +185,7 @@ class Verified:
     empty: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Found:
     check: Check
     spans: tuple[Span, ...]

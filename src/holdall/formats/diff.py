@@ -1,12 +1,12 @@
 """Diffs: which files, with lines added and removed."""
 
 import re
-from dataclasses import dataclass
 
 import stringzilla
 
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, fitted, thinned
 from holdall.text.numbers import plural
+from holdall.values.record import record
 
 # By which sign the parts of files begin: the first of these that there is. A `---` below one of the others is its own.
 _SIGNS = (b"diff --git ", b"Index: ", b"--- ")
@@ -22,7 +22,7 @@ _LISTS = {
 }
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _File:
     added: int = 0
     removed: int = 0

@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from math import isnan
@@ -19,6 +18,7 @@ from holdall.formats.leads import literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, count, cut, fitted, split, spread
 from holdall.formats.table import by_value, column
 from holdall.text.json.path import normalized_step
+from holdall.values.record import record
 
 # All values of a JSON text that stand at one path, looked at together, and the groups below them.
 #
@@ -246,7 +246,7 @@ Sql = Literal["plain", "at", "none"]
 """Whether SQL can be asked of it: of the output as it is, only with `at`, or not."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Table:
     """An array of records, or a map: something that SQL can be asked of."""
 
@@ -255,7 +255,7 @@ class _Table:
     size: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Field:
     name: str
     group: Group
@@ -391,7 +391,7 @@ _EXAMPLE_KEY = 56
 _SHORT_KEY = 24
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Part:
     """Members of a record that hold like records, told once: `get?|post?|put?`."""
 

@@ -5,7 +5,7 @@ followed by something else. What is a sample says so.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import stringzilla
 
 from holdall.formats.outline import SCANNED, Sample, take
 from holdall.text.json.reader import Cursor, Following, JsonFault, following
+from holdall.values.record import record
 
 # JSON as text: what it would cost to parse, parsed, and its strings as they are to be read.
 #
@@ -77,7 +78,7 @@ _COLON = re.compile(r"\s*+:\s*+")
 Container = dict[str, Any] | list[Any]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Prefix:
     value: Any
     open_at: list[int]  # where the containers start that are still open at the end, outermost first
@@ -288,7 +289,7 @@ _FROM_WINDOW = 24  # records taken out of one window
 _FIRST_KEY = re.compile(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Seen:
     """`counts` tells by their `id` how many members containers have that are not all there, and whether exactly."""
 

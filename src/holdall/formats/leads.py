@@ -7,11 +7,11 @@ each value occurs. Every value is short and stands in the output.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from holdall.formats.lines import complaints, times
 from holdall.formats.outline import Lead, Lines
 from holdall.formats.shapes import ANY, Shape, Shapes, places
+from holdall.values.record import record
 
 _TRIED_ON = 24 * 1024  # bytes of the sample
 _OF_ERRORS = 4.0  # how much more a pattern is worth that is about errors
@@ -40,7 +40,7 @@ _SHORT = 24  # characters of what SQL looks for
 _STAMP_AT = 2  # a bracket may stand before it
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Pattern:
     regex: str
     words: str  # what stands before the captured part, as it is

@@ -5,7 +5,6 @@ and errors that stand outside of the sample.
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 import stringzilla
@@ -28,6 +27,7 @@ from holdall.formats.outline import (
 )
 from holdall.formats.shapes import Head, Shapes, head_of, mine
 from holdall.text.numbers import plural
+from holdall.values.record import record
 
 # Errors that stand outside of the sample: all of an output that is not too large is searched for a few words.
 #
@@ -95,7 +95,7 @@ _GO_FRAME = re.compile(rb"\n\t(?P<frame>\S+\.go:\d+)")
 _THROWN = re.compile(rb"\b[\w.$]{0,200}(?:Exception|Error|Throwable|Failure)\b[^\n]{0,300}")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Trace:
     language: str
     message: str

@@ -12,6 +12,8 @@ from typing import Literal, TypeVar
 
 import stringzilla
 
+from holdall.values.record import record
+
 # What is read of an output to outline it: all of a small one; of a large one its ends and windows spread evenly.
 #
 # The only module of the outline that calls `read`. What it reads is bounded, whatever the size of the output. Passes
@@ -206,7 +208,7 @@ _GOLDEN = 0.6180339887498949
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lead:
     """A question that is worth asking next: a verb, and arguments whose values stand in the output."""
 
@@ -214,7 +216,7 @@ class Lead:
     arguments: Mapping[str, str | int | bool]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outline:
     """What is in an output and what is rare in it.
 
@@ -235,7 +237,7 @@ def _chars(line: str) -> int:
     return len(line)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Room:
     """How much may be said: so many characters, or of whatever `cost` counts. Each line costs one more, for its end."""
 

@@ -8,11 +8,11 @@ import functools
 import importlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from holdall.formats import kinds
 from holdall.formats.outline import LineAt, Outline, Read, Room, Sample, take
 from holdall.values.outputs import Measure
+from holdall.values.record import record
 
 _JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
 _XML = re.compile(
@@ -23,7 +23,7 @@ _Maker = Callable[[Sample, Room], Outline | None]
 _ROOM = Room(1400)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Format:
     """One kind of output.
 

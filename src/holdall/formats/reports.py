@@ -4,7 +4,7 @@ that are known stand in one table.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 import stringzilla
@@ -26,6 +26,7 @@ from holdall.formats.outline import (
 )
 from holdall.formats.shapes import Head, Shapes, mine
 from holdall.text.numbers import plural
+from holdall.values.record import record
 
 # Test and build output: the formats by which failures and totals are found. A table; `report_outline` uses it.
 #
@@ -33,7 +34,7 @@ from holdall.text.numbers import plural
 # which it tries at every byte.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Format:
     """`failure` has a group `name`; the last match of `totals` is told. One of `signs` is there, or it is not this."""
 
@@ -156,7 +157,7 @@ _NAME = re.compile(r"[\w$-]{3,60}", re.ASCII)
 _PLACED = re.compile(rb"\n[^\s:]{1,200}:\d+:\d+: error")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Found:
     label: str
     totals: list[str]

@@ -6,11 +6,11 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
 
 from holdall.formats.outline import Lines, spread
+from holdall.values.record import record
 
 # The head of a log line: its time, and the program or level that it names. What follows is the body.
 
@@ -33,7 +33,7 @@ _ACCESS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Head:
     time: str = ""
     program: str = ""
@@ -163,7 +163,7 @@ ANY = "<*>"
 _DIGITS = b"0123456789"
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Shape:
     """`text` stands for `lines` lines of the sample; `first` is the index of the first one."""
 
@@ -179,7 +179,7 @@ class Shape:
         return self.lines == self.seen
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shapes:
     shapes: list[Shape]  # most frequent first
     left_out: int  # groups of rare lines that were not looked at

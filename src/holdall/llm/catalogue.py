@@ -7,19 +7,19 @@ fetched.
 
 import importlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from holdall.llm.protocol import Model
 from holdall.values.chat import Usage
+from holdall.values.record import record
 
 DEFAULT_WINDOW = 32_768  # what models of the last years all have; too small costs calls, too large costs the answer
 DEFAULT_MAX_OUTPUT = 8_192  # no catalogue has this; every current model writes at least as much
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Price:
     """US dollars for a million tokens. What the provider had cached costs as other input where no price is named."""
 
@@ -34,7 +34,7 @@ class Price:
         return (read + again + usage.output_tokens * self.output) / _MILLION
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Card:
     """`known` tells whether the window is the model's, by the catalogue or by the user, or only the default."""
 

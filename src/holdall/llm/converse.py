@@ -6,18 +6,18 @@ It knows neither what is asked nor what the tools do: `build` says what a reques
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from holdall.llm.protocol import Model, Request
 from holdall.values.chat import Message, Reply, Returned, Said, ToolCall, Usage
+from holdall.values.record import record
 from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
 from holdall.wire.tool import ToolSpec
 
 Outcome = Literal["answered", "done", "out of turns"]  # it called nothing; `done` said so; there was no turn left
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Turn:
     """`number` counts from 1. In the last one the model should be made to answer."""
 
@@ -25,7 +25,7 @@ class Turn:
     last: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conversation:
     outcome: Outcome
     reply: Reply

@@ -18,7 +18,6 @@ import threading
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -27,6 +26,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Pace, Request, fault_of_status, fault_of_time, must_be_allowed, must_fit, reply_limit
 from holdall.values.chat import Message, Reply, Said, System, Usage
 from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, NoSuchModel
+from holdall.values.record import record
 from holdall.wire.actions import as_plain_messages
 
 # What the beginning of a GGUF file says: that it is one, and for how many tokens its model was trained.
@@ -163,7 +163,7 @@ LOAD_SECONDS = 300.0
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdall.llm.gguf_child import main; main()"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Address:
     host: str
     port: int

@@ -4,13 +4,13 @@ real calls are allowed, and what a refusal means. One contract suite runs on eve
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdall.policy.overflow import overflow_in, says_rate_limit
 from holdall.text.tokens import Estimate, TokenMeter
 from holdall.values.chat import Message, Reply
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, RealCallsOff, WrongUse
+from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 # What a model promises. One contract suite runs on every implementation.
@@ -20,7 +20,7 @@ from holdall.wire.tool import ToolSpec
 # `ModelFault` (anything else). A cancellation reaches the provider.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """`schema` holds the reply to a JSON schema; it is not given together with tools."""
 
@@ -71,7 +71,7 @@ class Model(Protocol):
 SECONDS = 120.0  # a provider that has not answered by then seldom does
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pace:
     """`seconds` is None where the model watches the clock itself: its time starts when its turn comes."""
 

@@ -5,13 +5,13 @@ calls no tools for us, keeps no schema and counts no tokens, so tokens are estim
 be called is the client's to decide, and its user's; the switch for real models does not reach it.
 """
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from holdall.llm.catalogue import DEFAULT_WINDOW
 from holdall.llm.protocol import Request, estimated_tokens, in_one_line, must_fit, reply_limit
 from holdall.values.chat import Message, Reply, Returned, Said, System, Usage, User
 from holdall.values.errors import ModelBusy, ModelFault
+from holdall.values.record import record
 from holdall.wire.actions import as_plain_messages
 
 Role = Literal["user", "assistant"]
@@ -20,7 +20,7 @@ _REFUSED = ("refusal", "content_filter")
 _MAX_OUTPUT = 4_096
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sampled:
     """What the client brought: the text, why it stopped in the client's words, and the model that it chose."""
 

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -15,6 +15,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request, estimated_tokens, must_fit
 from holdall.values.chat import Message, Reply, Said, Stop, ToolCall, Usage
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+from holdall.values.record import record
 
 # A model whose replies are written down: for tests, for documentation, for trying things out. It calls nothing.
 #
@@ -120,7 +121,7 @@ _REPLY_KEYS = {"text", "calls", "stop", "error", "retry_after", "when", "usage"}
 _ERRORS: dict[str, Callable[[str], ModelFault]] = {"busy": ModelBusy, "overflow": ModelOverflow, "fault": ModelFault}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Rule:
     when: re.Pattern[str]
     line: Line

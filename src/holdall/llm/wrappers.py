@@ -3,12 +3,13 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdall.llm.catalogue import Price, price_of
 from holdall.llm.protocol import Model, Pace, Request, pace_of
 from holdall.values.chat import Message, Reply, Said, ToolCall
 from holdall.values.errors import ModelBusy, ModelFault, WrongUse
+from holdall.values.record import record
 from holdall.wire.actions import action_schema, as_plain_messages, read_action
 
 # A model that is another model in every respect but the one that a subclass changes.
@@ -64,7 +65,7 @@ LONGEST_PAUSE = 60.0  # seconds; a provider that wants a longer one is not waite
 _FIRST_PAUSE = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Retry:
     """A try that failed and is repeated after `pause` seconds. `number` counts from 1."""
 
@@ -73,7 +74,7 @@ class Retry:
     pause: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Patience:
     """How often, on which errors, and how the time is spent in between. `chance` gives a number from 0 to 1."""
 

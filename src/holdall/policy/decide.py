@@ -3,17 +3,17 @@ cheapest exact order of tests. The reason is a value; nothing here stores or sho
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
 import stringzilla
 
 from holdall.text.tokens import Tokenizer, count_in_pieces
+from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """None means that this number does not decide. An output exactly at a limit fits."""
 
@@ -43,7 +43,7 @@ def limits_of(settings: Settings, base: Limits, policy: ToolPolicy | None = None
 _SHARE_OF_WHAT_IS_LEFT = 0.5  # the other half is for the model's own words and for the turns that follow
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Want:
     """`size` tokens if it is shown whole, `least` for what stands in its place otherwise."""
 
@@ -115,12 +115,12 @@ Reason = Literal["bytes", "chars", "lines", "tokens", "room"]
 LONGEST_TOKEN = 128
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fits:
     """It fits as it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keep:
     """It does not, and this limit was met first."""
 

@@ -6,10 +6,11 @@ All are folds over the log. Nothing here reads or writes it.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from holdall.values.events import Event
+from holdall.values.record import record
 from holdall.values.spans import Span
 
 # How much of each output a model has seen: a fold over the events of a session.
@@ -23,7 +24,7 @@ _OF_OUTPUTS = ("kept", "retrieved", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Ranges:
     """A set of bytes as ranges that neither touch nor overlap, in order."""
 
@@ -55,7 +56,7 @@ class Ranges:
         return [[start, end] for start, end in zip(self.starts, self.ends, strict=True)]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Coverage:
     """One output: its ranges by the way in which they were used, and how often it was asked."""
 
@@ -80,7 +81,7 @@ class Coverage:
         return {"seen": round(self.share(total), 6), "retrievals": self.retrievals, **ways}
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Ledger:
     by_handle: dict[str, Coverage] = field(default_factory=dict[str, Coverage])
 
@@ -100,7 +101,7 @@ class Ledger:
 # What a session has done, in numbers: a fold over its events.
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Counters:
     """`tokens_kept_out` are those of the outputs that were kept, less those of what stood in their place."""
 
@@ -205,7 +206,7 @@ OperationKind = Literal["session", "turn", "model", "tool", "agent", "extraction
 _NUMBERS = ("input_tokens", "output_tokens", "bytes", "calls")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Operation:
     """`at` is when it began. What it took is in `data`; what its children took is added up by `totals`."""
 
@@ -244,7 +245,7 @@ class Operation:
         return flat
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Tree:
     """The tree of one session, as far as its events go. Events come in the order of the log."""
 

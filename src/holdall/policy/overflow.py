@@ -10,7 +10,8 @@ tokens. This module reads text; walking an exception is the business of `guard.o
 import functools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from holdall.values.record import record
 
 _LONGEST_READ = 32 * 1024  # of what was said: some errors repeat the whole request after their own words
 _LONGEST_SHOWN = 300
@@ -118,7 +119,7 @@ _STATUS_IN_WORDS = re.compile(
 _NUMBER = r"(?P<{}>[0-9][0-9,]{{0,14}})"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Overflow:
     """`provider` is whose words they are, empty where only a status spoke. Numbers are there where a message has them.
 

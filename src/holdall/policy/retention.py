@@ -2,16 +2,16 @@
 
 import math
 import re
-from dataclasses import dataclass
 
 from holdall.values.errors import BadSetting
+from holdall.values.record import record
 from holdall.values.settings import Settings
 
 DAY = 86_400.0
 _DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|days?)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Retention:
     """`days` None and `session` False means: keep. As text it reads back the same: `parse(str(rule)) == rule`."""
 

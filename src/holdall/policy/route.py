@@ -3,16 +3,15 @@
 The reason is a value; nothing here is random, learned, or asks a model.
 """
 
-from dataclasses import dataclass
-
 from holdall.text.numbers import plural
 from holdall.values.extraction import Mode, RouteReason, Strategy
 from holdall.values.outputs import Measure
+from holdall.values.record import record
 
 # How much one question may take: calls, tokens and money, and what it would take, before the first call.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Forecast:
     """What a strategy would take, at most. `cost` is None where the price of the model is not known."""
 
@@ -30,7 +29,7 @@ class Forecast:
         return f"{plural(self.calls, 'call')}, {self.tokens:,} tokens, {money}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ceiling:
     """None means no bound."""
 
@@ -52,7 +51,7 @@ class Ceiling:
 # Which strategy reads an output for a question. The reason is a value; nothing here is random or learned.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Route:
     strategy: Strategy
     reason: RouteReason

@@ -3,7 +3,7 @@ hint. Nothing here runs a pattern, and nothing here knows the syntax of the prog
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NoReturn, assert_never
 
 from holdall.search.charset import (
@@ -25,23 +25,24 @@ from holdall.search.charset import (
 )
 from holdall.text.escape import one_line
 from holdall.values.errors import BadPattern
+from holdall.values.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chars:
     """One character out of a set."""
 
     ranges: Ranges
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edge:
     """A place between two characters."""
 
     kind: Literal["line start", "line end", "word edge", "no word edge"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repeat:
     item: "Node"
     low: int
@@ -49,17 +50,17 @@ class Repeat:
     lazy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Capture:
     item: "Node"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sequence:
     items: tuple["Node", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     options: tuple["Node", ...]
 
@@ -399,7 +400,7 @@ _BEHIND = re.compile(r"\(\?<=([^()]+)\)([^()]+)")
 _AHEAD = re.compile(r"([^()]+)\(\?=([^()]+)\)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Opening:
     captures: bool
     flags: re.Match[str] | None = None
@@ -449,7 +450,7 @@ MAX_NESTING = 50
 _MAX_STEPS = 100_000  # ripgrep compiles this much in well under a second
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pattern:
     """A pattern that was read."""
 
@@ -498,7 +499,7 @@ _QUANTIFIER = re.compile(r"([*+?])|\{([0-9]+)(?:(,)([0-9]*))?\}", re.ASCII)
 _PYTHONS_COUNT = re.compile(r"\{,[0-9]+\}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Flags:
     ignore_case: bool
     lazy: bool = False  # U: plain quantifiers are lazy, and those with ? are not

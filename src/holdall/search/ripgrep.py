@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, assert_never
 
@@ -25,6 +24,7 @@ import stringzilla
 from holdall.search.charset import ANY, Ranges, size
 from holdall.search.pattern import Capture, Chars, Choice, Edge, Node, Pattern, Repeat, Sequence
 from holdall.values.errors import BadPattern, WorkerFault
+from holdall.values.record import record
 from holdall.values.spans import Span
 
 # Where it is.
@@ -250,7 +250,7 @@ _ALWAYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Command:
     """A program and what stands on its standard input.
 

@@ -17,7 +17,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
 
@@ -33,6 +33,7 @@ from holdall.sql.results import (
     missing_name,
 )
 from holdall.text.numbers import plural
+from holdall.values.record import record
 
 # What the process that runs SQL gives up before it runs any: writing files, outliving its parent, all the memory.
 #
@@ -183,7 +184,7 @@ VALUE = "value"
 Columns = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows), object (one row)
     or members (one row for each, as key and value)."""
@@ -200,7 +201,7 @@ class Shape:
     escaped: bool = False  # \\r, \\x1f and \\x1e are written as \\x1er, \\x1eu and \\x1ee
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Way:
     """`select` makes the SELECT; looking for the columns costs time, and may raise DuckDB's errors."""
 

@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from holdall.text.excerpt import beginning
+from holdall.values.record import record
 
 # What DuckDB complains about, told for the one who wrote the SQL: whose fault it is, in few words, without paths.
 #
@@ -99,7 +100,7 @@ _LEAST_ROOM = 128  # bytes for rows, however long the names of the columns are
 _LEAST_CELL = 16  # bytes of a cell that stay when a row is cut
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Rows:
     columns: list[str]
     types: list[str]

@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of
@@ -22,6 +22,7 @@ from holdall.text.json.find import Hit, Scan, SeveralValues, find, why_nothing
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Kind
+from holdall.values.record import record
 
 # Prepared copies of an output for DuckDB, in files that have no name and vanish with their last descriptor.
 #
@@ -154,7 +155,7 @@ _LARGEST_KEPT = 256 * 1024 * 1024
 _LONGEST_LIVE_LINE = 16 * 1024 * 1024  # of an output that is still being written, and not yet measured
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Source:
     """`shape` is what `sql_tables.Shape` is made of. `copy` is None where the stored file itself is read."""
 

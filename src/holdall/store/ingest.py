@@ -10,12 +10,12 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from holdall.policy.measure import Measurer
 from holdall.store.protocol import Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.outputs import Measure
+from holdall.values.record import record
 from holdall.values.spans import BlockTable
 
 _LARGE = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ingested:
     measure: Measure
     table: BlockTable

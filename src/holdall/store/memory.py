@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol, cast
 from weakref import WeakValueDictionary
 
@@ -53,6 +53,7 @@ from holdall.values.errors import (
 )
 from holdall.values.handles import Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Measure, Origin, State
+from holdall.values.record import record
 from holdall.values.spans import BLOCK, BlockTable
 
 # Files without a name: in memory where the system has such files, else temporary ones that nothing leads to.
@@ -291,7 +292,7 @@ class MemoryWriter:
 # Whoever looks at it or changes it holds the lock of the shelves. Nothing here reads a clock or ends an output.
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Entry:
     """One output: a draft while it runs, a blob once it has ended, neither when it has expired."""
 
@@ -307,7 +308,7 @@ class Entry:
         return facts
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Shelf:
     """One session."""
 

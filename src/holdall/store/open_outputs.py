@@ -8,15 +8,15 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
-from dataclasses import dataclass
 
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 
 _OPEN = 16
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Entry:
     reader: OutputReader
     stamp: str | None

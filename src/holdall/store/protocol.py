@@ -7,19 +7,20 @@ file name and no lock; `store.opening` is the only place that chooses an impleme
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from holdall.policy.retention import Retention
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin, State
+from holdall.values.record import record
 from holdall.values.spans import BlockTable, Totals
 
 Progress = Callable[[int], None]  # called with the bytes done so far, from whichever thread does the work
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SessionInfo:
     """One session as the store knows it."""
 
@@ -33,7 +34,7 @@ class SessionInfo:
 Log = Literal["events", "transcript", "masks"]  # masks: what an export masked, in a session that came as a bundle
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quota:
     """How much may be kept; None means as much as there is room for."""
 
@@ -64,7 +65,7 @@ class Remembered(NamedTuple):
     summary: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sweep:
     """What gc removed, or would remove."""
 
@@ -74,7 +75,7 @@ class Sweep:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """What verify found of one output. An empty `problem` means that every byte is as it came."""
 
@@ -84,7 +85,7 @@ class Verdict:
     problem: str = ""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Stats:
     """Totals over sessions. `stored_bytes` counts identical outputs once, `bytes` each time."""
 

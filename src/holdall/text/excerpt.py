@@ -5,15 +5,14 @@ told as an exact range: of bytes for stored data, which are never cut inside a c
 that is not stored, which is never cut inside a grapheme cluster.
 """
 
-from dataclasses import dataclass
-
 from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.utf8 import pending_bytes
+from holdall.values.record import record
 
 _PIECE = 1024 * 1024  # characters that are encoded at a time where only their length is wanted
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Excerpt:
     """`data` is bytes `start` to `end` of a whole of `total` bytes."""
 
@@ -70,7 +69,7 @@ def _char_start(data: bytes, at: int) -> int:
     return at
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passage:
     """`text` is characters `start` to `end` of a whole of `total` characters."""
 

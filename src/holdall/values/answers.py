@@ -5,14 +5,14 @@ decoded text, so that a command can print exactly what is stored.
 """
 
 import base64
-from dataclasses import dataclass
 from typing import Any
 
 from holdall.values.outputs import State
+from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passage:
     """A run of stored bytes, as read, tail and slice return it."""
 
@@ -48,7 +48,7 @@ class Passage:
         return shown
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match:
     """One match: where it is, what it is, and the text around it.
 
@@ -84,7 +84,7 @@ class Match:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """One captured value and how often it occurs."""
 
@@ -95,7 +95,7 @@ class Group:
         return {"value": self.value, "count": self.count}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """What grep answers. `total` counts every match, shown or not; `next` is the byte to go on from."""
 
@@ -127,7 +127,7 @@ class Found:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """What SQL answers. `total` counts every row of the result, shown or not."""
 
@@ -153,7 +153,7 @@ class Table:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Node:
     """One JSON value that a path names: its place, and its bytes exactly as they are stored."""
 
@@ -168,7 +168,7 @@ class Node:
         return {"path": self.path, "bytes": self.bytes.as_list(), "lines": lines, "text": self.text, "cut": self.cut}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nodes:
     """What a JSONPath or a JSON Pointer answers. `total` counts every value found, shown or not."""
 
@@ -190,7 +190,7 @@ class Nodes:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answer:
     """What a tool of ours answers a model: a text within the bounds, and which bytes of which output it shows."""
 

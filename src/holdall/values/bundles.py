@@ -6,10 +6,11 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Any, cast
 
 from holdall.values.handles import is_uuid
+from holdall.values.record import record
 
 MOST_SESSIONS = 10_000
 MOST_ENTRIES = 2_000_000
@@ -17,7 +18,7 @@ _MOST = 1 << 62  # of anything that is counted
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BundledSession:
     """One session of a bundle. `parent` is the place of its parent among them; the first has none."""
 
@@ -42,7 +43,7 @@ class BundledSession:
         return self.outputs + self.expired + self.files + self.notes + 4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bundle:
     """Everything that is in a bundle, in numbers."""
 
@@ -96,7 +97,7 @@ class Bundle:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mask:
     """Where something was masked, and what kind of secret it was taken for; never the secret.
 
@@ -114,7 +115,7 @@ class Mask:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exported:
     """What was written. `masks` counts what was masked, by kind; `places` are the first of them."""
 
@@ -124,7 +125,7 @@ class Exported:
     places: Sequence[Mask] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Imported:
     """What was restored: the names that its sessions have here, in the order of the bundle."""
 

@@ -3,11 +3,13 @@
 No provider's form is known here; `llm` translates.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from holdall.values.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class ToolCall:
     """`arguments` is a mapping; where a model wrote no valid JSON object, the text as it came."""
 
@@ -16,21 +18,21 @@ class ToolCall:
     arguments: Any = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class System:
     """The instructions of a conversation."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class User:
     """What a person, or the runtime in their place, says."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Said:
     """What the model said before: text, calls, or both."""
 
@@ -38,7 +40,7 @@ class Said:
     calls: tuple[ToolCall, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Returned:
     """What one of its calls gave."""
 
@@ -52,7 +54,7 @@ Message = System | User | Said | Returned
 Stop = Literal["end", "calls", "length", "refused"]  # why it stopped: "length" means that it was cut off
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """Of one call or of many. `cost` is in US dollars; None where the price of the model is not known."""
 
@@ -78,7 +80,7 @@ class Usage:
 _NO_USAGE = Usage()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """`text` has no thinking in it where the provider keeps the two apart."""
 

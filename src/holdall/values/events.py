@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast, get_args
 
+from holdall.values.record import record
 from holdall.values.spans import Span
 
 EventKind = Literal[
@@ -31,7 +32,7 @@ EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
 _KNOWN = frozenset[object](EVENT_KINDS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """`by` tells one writer of a log from another. `data` has the numbers of its kind, JSON only."""
 

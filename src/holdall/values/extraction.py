@@ -4,10 +4,11 @@ Ranges are computed against the stored bytes, never taken from a model. `to_json
 `ExtractionResult`, with `verified` beside each snippet.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from holdall.values.chat import Usage
+from holdall.values.record import record
 from holdall.values.spans import Span
 
 Strategy = Literal["full-chunked", "read-grep", "truncate"]
@@ -17,7 +18,7 @@ Check = Literal["exact", "loose", "near", "none"]
 VERIFIED: tuple[Check, ...] = ("exact", "loose")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snippet:
     """A piece of the source that the model rests on.
 
@@ -48,7 +49,7 @@ class Snippet:
         return flat | ({"said": self.said} if self.said else {})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FailedChunk:
     """A part of the source that no model could be made to read, and why."""
 
@@ -60,7 +61,7 @@ class FailedChunk:
         return {"chunk_index": self.index, "start_byte": self.span.start, "end_byte": self.span.end, "why": self.why}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallRecord:
     """One call of a model, as it is recorded: sizes and a short preview, never the text (S0 decision 24)."""
 
@@ -77,7 +78,7 @@ class CallRecord:
     problem: str = ""  # why it is of no use, where it is not
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Progress:
     """How far a question is: chunks that were read, of how many; those in which something was found; US dollars."""
 
@@ -87,7 +88,7 @@ class Progress:
     cost: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spent:
     """What a question took: calls made now, those answered from the cache, tries that failed and were repeated."""
 
@@ -109,7 +110,7 @@ class Spent:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extraction:
     """The answer to one question about one output.
 

@@ -8,7 +8,8 @@ This module makes no handles: randomness lives in the store.
 """
 
 import re
-from dataclasses import dataclass
+
+from holdall.values.record import record
 
 # No vowels, so that no handle spells a word; no l, o, 0 or 1, so that none is misread.
 LETTERS = "bcdfghjkmnpqrstvwxyz"
@@ -21,18 +22,18 @@ _LONG = re.compile(rf"session-(?P<session>{_UUID})/(?P<id>{_UUID})", re.ASCII)
 _BARE = re.compile(_UUID, re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Short:
     handle: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Long:
     session: str
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Foreign:
     """Neither form: at most a call id."""
 

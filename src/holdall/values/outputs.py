@@ -5,18 +5,19 @@ large to be read into objects. Frozen data; nothing here measures or decides.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal, cast, get_args
 
 from holdall.values.errors import HoldallError
 from holdall.values.handles import format_long
+from holdall.values.record import record
 
 # JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
 #
 # Where a result holds something large, whoever stores it takes the bytes; whoever has to show it asks for the value.
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LargeText:
     """A text by its bytes, which are valid UTF-8."""
 
@@ -26,7 +27,7 @@ class LargeText:
         return self.data.decode()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LargeJson:
     """An object or an array of JSON by its bytes. Its strings and brackets are closed; no more is known of it."""
 
@@ -68,7 +69,7 @@ _KIND = re.compile(r"[a-z][a-z0-9 _-]{0,39}")
 _LATER = ("is_error", "traceback", "process")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """Who made an output. Every field comes from outside and is data, never a path."""
 
@@ -82,7 +83,7 @@ class Origin:
     traceback: str = ""  # of what it raised: for whoever looks into it, never for a model
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Measure:
     """What one pass over the bytes tells. `tokens` is an estimate unless `tokens_exact`."""
 
@@ -102,7 +103,7 @@ class Measure:
 _NOTHING_YET = Measure()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Facts:
     """Everything about one kept output but its bytes."""
 
@@ -154,7 +155,7 @@ class Facts:
 # What became of a tool's output: one of four, each with the `content` that the model should get.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Inline:
     """It fits: `content` is the object that came, untouched (a stream is joined, an error is its message)."""
 
@@ -165,7 +166,7 @@ class Inline:
     traceback: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kept:
     """It is stored whole: `content` has a notice in its place, or is the output itself where it was to be stored."""
 
@@ -181,7 +182,7 @@ class Kept:
         return self.artifact.handle
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Running:
     """It goes on in the background: what it has written so far can be read under the handle."""
 
@@ -192,7 +193,7 @@ class Running:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unkept:
     """It does not fit and is not stored: `content` is a part of it that says so, and `fault` says why."""
 

@@ -5,10 +5,11 @@ Frozen and checked on the way in. Where a value comes from (a file, the environm
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from typing import Any, Literal, cast, get_args
 
 from holdall.values.errors import BadSetting
+from holdall.values.record import record
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -52,7 +53,7 @@ def _limit(about: str, *also: str) -> Any:
     return _setting(None, about, least=1, most=2**40, also=also)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ToolPolicy:
     """What is different for one tool; None means as for all others."""
 
@@ -71,7 +72,7 @@ class ToolPolicy:
             check(one, getattr(self, one.name), key=one.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Settings:
     """Every setting with its default and its rule. docs/settings.md says where values come from."""
 

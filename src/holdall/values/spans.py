@@ -5,7 +5,9 @@ with one small read. Frozen data; nothing here reads an output.
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from holdall.values.record import record
 
 # The block table: what lets any line, char or byte of a large output be found with one small read.
 #
@@ -21,7 +23,7 @@ def _numbers() -> "array[int]":
     return array("Q")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BlockTable:
     newlines: "array[int]" = field(default_factory=_numbers)
     chars: "array[int]" = field(default_factory=_numbers)
@@ -73,7 +75,7 @@ def _little_endian(column: "array[int]") -> "array[int]":
 # Which of the two a span is, is said by the name of the field that holds it.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A range of bytes, the end not included."""
 
@@ -84,7 +86,7 @@ class Span:
         return [self.start, self.end]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ask:
     """A range as it was asked for: open ends are None, negative numbers count from the end."""
 
@@ -95,7 +97,7 @@ class Ask:
         return f"{'' if self.start is None else self.start}:{'' if self.end is None else self.end}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Totals:
     """The whole that a span is a part of."""
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from math import isfinite
 
@@ -36,6 +36,7 @@ from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
+from holdall.values.record import record
 from holdall.values.spans import BLOCK, Span
 
 MOST_CONTEXT = 1000
@@ -90,7 +91,7 @@ def _seconds(value: object) -> float:
     return float(value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Search:
     reader: OutputReader
     pattern: Pattern
@@ -227,7 +228,7 @@ def _shown_groups(tally: Tally, limit: int, room: int | None) -> tuple[list[Grou
 _NEAR = 512  # most lines end within this
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Size:
     """In bytes: a line up to this is shown whole, a longer one as so much on both sides; so much of a match."""
 

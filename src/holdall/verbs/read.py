@@ -3,7 +3,6 @@ large an answer may be. Whatever the shape of the output, every byte can be reac
 """
 
 import mmap
-from dataclasses import dataclass
 
 import stringzilla
 
@@ -17,6 +16,7 @@ from holdall.text.utf8 import decode
 from holdall.values.answers import Passage
 from holdall.values.errors import AnchorNotFound, BadRange, WrongUse
 from holdall.values.outputs import Measure
+from holdall.values.record import record
 from holdall.values.spans import Ask, Span
 
 # How large an answer may be, and how bytes are cut to fit: at a line end, or in a long line at a character.
@@ -24,7 +24,7 @@ from holdall.values.spans import Ask, Span
 # A cut is never silent: whoever cuts says where to go on.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounds:
     """None means no bound. Tokens need a tokenizer to be counted with."""
 
@@ -85,7 +85,7 @@ def _smaller(size: int, tokens: int, allowed: int) -> int:
 # byte offset. `Target` is the range found, before a byte of it is read: a command streams it, however large it is.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """A range of one output in bytes, and how it was asked for."""
 

@@ -10,7 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdall.text.escape import one_line
+from holdall.values.record import record
 
 _LOG = logging.getLogger("holdall.web")
 _ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest")
@@ -45,7 +46,7 @@ class Denied(Exception):
         super().__init__(why)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Door:
     """Who is let in. `hosts` are written as a browser sends them, with the port."""
 

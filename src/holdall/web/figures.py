@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from holdall.policy.folds import Coverage, Ranges
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, roughly, size
 from holdall.values.events import Event
+from holdall.values.record import record
 
 # Numbers and times as the pages show them. Pure, but for the time zone of this machine.
 
@@ -100,7 +100,7 @@ _LEAST = 2.0
 _MOST_BARS = 400
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Turn:
     """What the context held at the start of a turn, and what it would have held with every output in it."""
 
@@ -109,13 +109,13 @@ class Turn:
     without: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Point:
     x: float
     y: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContextChart:
     turns: Sequence[Turn]
     most: int
@@ -171,7 +171,7 @@ def context_chart(events: Iterable[Event]) -> ContextChart | None:
     return ContextChart(turns, max(max(turn.tokens, turn.without) for turn in turns))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CoverageBar:
     """Where an output was shown, searched and scanned, as pieces (x, width) of a lane of 1,000."""
 

@@ -8,7 +8,6 @@ import asyncio
 import functools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from starlette.requests import Request
@@ -21,6 +20,7 @@ from holdall.text.ranges import whole_number
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 from holdall.web import output_data as asking
 from holdall.web.output_rows import WAYS, By, Place, Reader
@@ -35,7 +35,7 @@ from holdall.web.state import house_of, render
 _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom longer
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Notice:
     """`kept`: from the transcript. `rebuilt`: as it would be now. `whole`: the output fits, and is shown as it is."""
 
@@ -95,7 +95,7 @@ _QUOTE_BYTES = 600
 _FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "near"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quote:
     text: str
     badge: Badge
@@ -103,7 +103,7 @@ class Quote:
     left: int = 0  # bytes that are not in `text`
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Question:
     """`missing` quotes were counted when it was asked, and their words were not kept."""
 

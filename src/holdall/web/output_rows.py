@@ -8,7 +8,7 @@ import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby, pairwise
 from typing import Any, Literal, Protocol, get_args
 
@@ -30,6 +30,7 @@ from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Table
 from holdall.values.errors import BadRange
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import BLOCK, BlockTable, Span, Totals
 
 # Stored bytes as a page shows them: runs of plain text, and runs of escapes that a page marks as such.
@@ -173,7 +174,7 @@ class Reader(Protocol):
     def read(self, start: int, end: int) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """`number` is the line, or which run of bytes it is, from 0. `end` is where the next row starts."""
 
@@ -275,7 +276,7 @@ _SAMPLE = 50
 MOST_COLUMNS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Columns:
     names: tuple[str, ...]
     sign: str
@@ -382,7 +383,7 @@ _LONGEST_NAME = 4096
 _CHUNK = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Child:
     index: int
     name: str | None  # None for an element
@@ -399,7 +400,7 @@ class Child:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a page of children goes on: the byte, and the number of the child that stands there."""
 
@@ -407,7 +408,7 @@ class Place:
     index: int = 0
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Level:
     """`next` is where the next page starts. `fault` says why there is no more, where that is not the end."""
 

@@ -5,7 +5,6 @@ import contextlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,6 +19,7 @@ from holdall.bag.overview import Listed, Summary
 from holdall.policy.folds import Ledger, Tree
 from holdall.values.errors import HoldallError, WrongUse
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.web import figures
 from holdall.web import timeline as timeline_rows
 from holdall.web.state import House, house_of, render
@@ -99,7 +99,7 @@ _MOST_QUOTES = 200
 _LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Seen:
     """An output and what of it was seen."""
 

@@ -11,7 +11,6 @@ import signal
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import cast
 
 import uvicorn
@@ -25,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdall.text.escape import one_line
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, UnknownHandle, WrongUse
+from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.web import output_page, pages
 from holdall.web.access import Door, Guard, hosts_of, is_loopback
@@ -92,7 +92,7 @@ async def _trouble(request: Request, problem: Exception) -> Response:
 MOST_CONNECTIONS = 100  # a browser opens six for each window
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ready:
     """Where it is: `address` lets in for as long as it runs, `once` the first who opens it."""
 

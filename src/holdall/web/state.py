@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from holdall.bag import Holdall
 from holdall.bag.holdall import open_to_look
 from holdall.bag.overview import Overview
 from holdall.text.escape import for_people
+from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.web import figures
 
@@ -28,7 +29,7 @@ _MOST_OPEN = 8  # sessions at once; each holds a few descriptors
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Open:
     bag: "asyncio.Task[Holdall]"
     users: int = 0
@@ -38,13 +39,13 @@ class _Open:
         return self.bag.done() and (self.bag.cancelled() or self.bag.exception() is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StaticFile:
     body: bytes
     type: str
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class House:
     """One for each application. Used from one event loop."""
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from holdall.policy.folds import Operation
@@ -12,6 +12,7 @@ from holdall.text.numbers import grouped, plural, roughly, size
 from holdall.values.chat import Message, Said, User
 from holdall.values.events import Event
 from holdall.values.handles import is_uuid
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.web.figures import money, number, whole
 
@@ -27,7 +28,7 @@ _END_OF_LINE = 2  # bytes
 _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quote:
     """A piece of an output that an answer rests on; `words` are there where it is nowhere in the output."""
 
@@ -42,7 +43,7 @@ class Quote:
         return self.check in ("exact", "loose")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """One operation. `x` and `width` are on the scale: of time, and for a turn of the tokens that it began with.
 
@@ -71,7 +72,7 @@ class Row:
         return _WHAT.get(self.kind, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Known:
     """What rows are made with beside the tree: the log, and the arguments that calls were made with."""
 
@@ -107,7 +108,7 @@ def rows_of(root: Operation, known: Known, *, now: float) -> list[Row]:
     return list(_below(root, known, _Place(number(root.at), total, now, max(1, most)), 0))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Place:
     start: float
     total: float
@@ -262,7 +263,7 @@ _SHORTEST_QUOTE = 12  # characters; a shorter one stands everywhere
 _FEWEST_WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Piece:
     """A piece of text; with `href`, a link."""
 
@@ -271,7 +272,7 @@ class Piece:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reported:
     """What the log says of the end of a run. `seen` are shares of outputs that the model had seen by then."""
 
@@ -293,7 +294,7 @@ class Reported:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Proof:
     """A quote of an extraction with the words that stand there; empty where they could not be read."""
 

@@ -8,11 +8,11 @@ gets for a call that cannot be run stand here too. Nothing is called here.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, cast
 
 from holdall.values.chat import Message, Returned, Said, System, User
+from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 _START = re.compile(r'\{\s*"(?:tool|answer|arguments)"\s*:')
@@ -27,7 +27,7 @@ _CANDIDATES = 16  # places at which an action may begin: more are a text about a
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Action:
     """What a model wants: a call of a tool, or, without a tool, to give this answer."""
 

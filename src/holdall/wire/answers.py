@@ -4,7 +4,6 @@ is, the whole it is part of, how to go on.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdall.text.numbers import plural
@@ -20,13 +19,14 @@ from holdall.values.errors import (
     UnknownHandle,
 )
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.tool import Ask
 
 # What a model reads after a wait: which calls have ended, which still run, and how to go on.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StillRunning:
     tool: str
     handle: str
@@ -34,7 +34,7 @@ class StillRunning:
     queued: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Waited:
     """`ended` are the calls that have, since the last wait; `matched` the handle in whose output the pattern stands."""
 
@@ -181,7 +181,7 @@ _HEX_ROW = 32
 GoOn = Callable[[str, str, dict[str, Any]], str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Seen:
     """How much of the output the model has been shown up to and including this answer."""
 
@@ -197,7 +197,7 @@ class Seen:
         return f"{told} · shown before" if self.again else told
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Frame:
     """What stands around the data of an answer."""
 

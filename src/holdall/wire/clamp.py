@@ -4,13 +4,13 @@ results of a transcript. Line cap first, then byte cap, with a suffix that says 
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar, cast
 
 from holdall.policy.decide import Limits
 from holdall.text.excerpt import byte_count, first_bytes, first_lines, line_count
 from holdall.text.numbers import plural
+from holdall.values.record import record
 from holdall.wire.results import field, is_block, results_in, text_of, with_field, with_text
 
 # The clamp of one text: line cap first, then byte cap, and the suffix that says so.
@@ -34,7 +34,7 @@ _ROOM = 1024  # how far before the end the suffix of an earlier clamp may begin
 _LINES_OF_A_SUFFIX = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clamped:
     """A text that fits, and how much of the whole it shows. Without a change `text` is the object that came in."""
 
@@ -173,7 +173,7 @@ _AMPLE = 1024  # bytes; more than a marker takes
 _STRUCTURED = ("structuredContent", "structured_content")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Block:
     """A text block: where it stands in the list, and what its text takes of the budgets."""
 

@@ -3,7 +3,7 @@ of one output, gathered before a word of it is written. Data and small pure func
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from holdall.formats import Outline
@@ -12,6 +12,7 @@ from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import HoldallError
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
@@ -25,7 +26,7 @@ MOST_TOKENS = 500
 GLIMPSE = 4096  # how much of each end is enough to build a notice from
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class View:
     """`head` and `tail` are the first and last GLIMPSE bytes; `errors` are line numbers and lines."""
 
@@ -52,7 +53,7 @@ class View:
 # A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cut:
     """A result that is to be shown in part, and all that its text may say about the rest."""
 
@@ -104,7 +105,7 @@ def _shows_nothing(_view: View) -> tuple[Span, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dialect:
     """`notice` words what is kept; a dialect with `shorten` shows a part instead. `stores` False keeps nothing."""
 

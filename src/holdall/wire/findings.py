@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
+
+from holdall.values.record import record
 
 # The wrapper in which a model hands over its answer, and the reader of it.
 #
@@ -88,7 +89,7 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """`answer` is the model's text without its quotes; where nothing was found, what it says there is instead."""
 

@@ -5,13 +5,13 @@ stays JSON: long strings and long containers lose their middle, largest first.
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Literal, TypeAlias, cast
 
 from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.excerpt import byte_count, first_bytes, last_bytes, line_count
 from holdall.text.numbers import plural
+from holdall.values.record import record
 
 # JSON read for shortening: numbers as they are written, members in order and with names that occur twice.
 #
@@ -199,7 +199,7 @@ def _fit(value: "Json", room: int, depth: int, *, over: bool = False) -> str | N
     return shorter
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Child:
     """A child that is shown. `text` is how, once that is known."""
 
@@ -357,7 +357,7 @@ Form = Literal["whole", "json", "halves"]
 _SHORT = ("[truncated]", "…", "")  # for limits that are shorter than the marker
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Truncated:
     """A text within its limit, how it was made, and how large the whole was. A whole one is the object that came in."""
 

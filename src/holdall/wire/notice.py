@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
@@ -19,6 +18,7 @@ from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.dialect import GLIMPSE, View, as_a_call
 from holdall.wire.notes import all_is_kept
@@ -147,7 +147,7 @@ _HEX_ROW = 16
 _ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class End:
     """`text` as it is shown, `span` the bytes of the output that stand in it, `line` the number; 0 for none."""
 
@@ -282,7 +282,7 @@ _CALL_RANKS = (1, 2, 60, 90, 91)
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Part:
     """Something that may be shown: how soon it is chosen, where it then stands, and the bytes that are in it."""
 

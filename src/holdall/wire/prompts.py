@@ -5,13 +5,13 @@ Grep.
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from holdall.text.secrets import masked_arguments
 from holdall.values.chat import Message, System, User
 from holdall.values.outputs import Measure
+from holdall.values.record import record
 from holdall.wire.dialect import call_text
 from holdall.wire.findings import NOTHING, closing_tag, opening_tag
 from holdall.wire.tool import ToolSpec
@@ -81,7 +81,7 @@ VERSION = 2
 _NO_ANSWER_ABOUT = "<short description of what kind of information is available {where}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """The output that is read, as a prompt names it."""
 
@@ -102,7 +102,7 @@ class Source:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """How the model is to answer: in the wrapper with this nonce, or held to a JSON schema where there is none.
 

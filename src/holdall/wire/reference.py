@@ -5,12 +5,12 @@ an output instead of holding it (`holdall:HANDLE`).
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from holdall.text.numbers import plural
 from holdall.values.errors import BadReference
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 
 # The machine-readable twin of a handle: S1's ContextRef, and the record for models without function calls.
 
@@ -59,7 +59,7 @@ _LINES = re.compile(r"L(?P<first>[0-9]{1,15})(?:-L?(?P<last>[0-9]{1,15}))?", re.
 _FORMS = "holdall:HANDLE, holdall:HANDLE#/json/pointer or holdall:HANDLE#L10-L20"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Named:
     """One reference: where it stands among the arguments, and what it names."""
 

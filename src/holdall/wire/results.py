@@ -8,11 +8,12 @@ import copy
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import Returned
+from holdall.values.record import record
 
 # The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
 #
@@ -72,7 +73,7 @@ _PLAIN = {"type", "text"}  # all that most text blocks have
 _DEEPEST = 3  # where a block has its text or its payload
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Payload:
     """What a block carries that is not text: its own bytes where they can be told, and what they are."""
 
@@ -80,7 +81,7 @@ class Payload:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Note:
     """In the place of a block that was set aside, until the text of the others is settled: then `block` stands there.
 
@@ -220,7 +221,7 @@ _BETWEEN = "\n"
 _STARTS_TOLD = 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parts:
     """`blocks` is None where the result, or its field, is a plain text."""
 
@@ -374,7 +375,7 @@ _MESSAGES = ("tool", "function", "toolResult")
 _ITEMS = ("function_call_output", "custom_tool_call_output")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Result:
     """One result: its text or blocks, and how to put another content in its place."""
 

@@ -4,19 +4,19 @@ Its shape is S3's, to the letter; a dialect has its own words for its tools. It 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdall.text.numbers import roughly
+from holdall.values.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunningTool:
     tool: str
     id: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadyTool:
     tool: str
     id: str
@@ -25,14 +25,14 @@ class ReadyTool:
     retrievals: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FailedTool:
     tool: str
     id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Work:
     """What goes on beside the turns, and what is kept: only after a compaction or a resume are outputs listed."""
 
@@ -43,7 +43,7 @@ class Work:
     kept: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StatusWords:
     """How a dialect says which of its tools fetch what is ready."""
 

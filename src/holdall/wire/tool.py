@@ -3,8 +3,10 @@ provider, and in the strict form that some of them want.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
+
+from holdall.values.record import record
 
 # The strict form of a schema: every property required, nothing beside them, what was optional may be null.
 #
@@ -62,7 +64,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 Verb = Literal["list", "read", "tail", "grep", "slice", "query", "raw", "extract", "wait"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ask:
     """One verb, the handle it is about, and its options as the bag's method of that name takes them."""
 
@@ -72,7 +74,7 @@ class Ask:
     ended: bool = False  # only for an output whose tool has ended
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolSpec:
     """Name, description and schema, and the same in each provider's form."""
 
@@ -105,7 +107,7 @@ class ToolSpec:
         return {"name": self.name, "description": self.description, "inputSchema": self.schema}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tool(ToolSpec):
     """A tool of a dialect. Without a `bind`, `handle` is the handle and all other arguments are the verb's options."""
 

@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from holdall.text.json.path import parse_path
 from holdall.text.json.reader import JsonFault
 from holdall.text.json.same import readable
 from holdall.values.outputs import AsCame, LargeJson, LargeText
+from holdall.values.record import record
 
 # What is large in a message, taken out of it by its bytes before the rest is read as JSON: texts, structured content.
 #
@@ -271,7 +272,7 @@ _DIGITS = 4000  # which Python reads as a number
 _Message = types.JSONRPCMessage
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Kept:
     """What the SDK does not carry of a reply: whether something in it is large, and the bytes that it came in."""
 

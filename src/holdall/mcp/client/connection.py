@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Any, cast
 
@@ -18,11 +18,12 @@ from holdall.mcp.client.session import Session
 from holdall.mcp.client.spec import ServerSpec
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused, WrongUse
+from holdall.values.record import record
 
 # What a server answered: the exact result for whoever passes it on, and the SDK's types for whoever reads it.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """`result` is the JSON that came: with unknown fields, in its order, not checked against any schema.
 
@@ -59,7 +60,7 @@ _MOST_PAGES = 1000
 Fetch = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Listing:
     """`tools` are the entries as they came, in their order."""
 

@@ -7,7 +7,6 @@ it is sent the handshake as well, and the first that works counts: a slow start 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from holdall.mcp.client.sdk import (
@@ -22,6 +21,7 @@ from holdall.mcp.client.sdk import (
 )
 from holdall.mcp.client.spec import Revision
 from holdall.values.errors import UpstreamFault
+from holdall.values.record import record
 
 Send = Callable[[str, dict[str, Any], dict[str, str]], Awaitable[dict[str, Any]]]
 """Method, params and headers; raises MCPError for an error of the protocol."""
@@ -34,7 +34,7 @@ class NoCommonRevision(Exception):
     """The message names what the server speaks."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Identity:
     """Who asks, and what it can do for a server, as the protocol writes it."""
 
@@ -48,7 +48,7 @@ class Identity:
         return {"name": self.name, "version": self.version}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Greeting:
     """What a server said of itself. `raw` is the result of the handshake or of `server/discover`, as it came."""
 

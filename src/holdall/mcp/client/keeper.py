@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import holdall
@@ -21,6 +21,7 @@ from holdall.mcp.client.session import LISTEN, Session
 from holdall.mcp.client.spec import HttpServer, ServerSpec
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+from holdall.values.record import record
 
 # One task that several callers wait for: each may give up for itself, and none of them ends it for the others.
 
@@ -63,7 +64,7 @@ _MOST = 60.0
 PATIENCE = 4.0  # a call waits so long for the next start; where that is further away it is told so at once
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Backoff:
     """`failures` counts ends in a row before which no request was answered, and the last one that there was."""
 
@@ -136,7 +137,7 @@ _UNREADY = "was closed before it was ready"
 _SPARE = 1.0  # seconds more than the patience with a process, until its owner is ended too
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Means:
     """What a connection needs of the world, and who it says it is."""
 

@@ -10,8 +10,9 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+from holdall.values.record import record
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
@@ -32,7 +33,7 @@ class Declined(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Callbacks:
     """`notify` gets method and params of a notification; `ask` those of a request, and returns the result or raises
     Declined. Params are as the server sent them. Without `ask` a server is told that there is nobody to ask.
@@ -45,7 +46,7 @@ class Callbacks:
     paused: Callable[[], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trouble:
     """What HTTP said about a request. `gone`: the server has forgotten the session, and has done nothing.
 

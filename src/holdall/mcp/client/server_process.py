@@ -7,13 +7,13 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 
 from holdall.mcp.client import codec
 from holdall.mcp.client.sdk import SessionMessage, anyio, types
 from holdall.mcp.client.spec import StdioServer, without_secrets
 from holdall.text.escape import one_line
+from holdall.values.record import record
 
 # What a server writes on standard output, taken apart into the lines that can be messages and the rest.
 #
@@ -99,7 +99,7 @@ _NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR
 _living: set[tuple[int, int]] = set()  # who started it, and its id
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Patience:
     """Seconds that a process has after each of the three ways to end it."""
 
@@ -275,7 +275,7 @@ _LAST_WORDS = 0.5  # seconds to learn the exit code once the pipe is closed
 _SHOWN = 600
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounds:
     """What a server may send: one message, and bytes between two messages that are none."""
 

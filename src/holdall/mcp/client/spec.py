@@ -8,13 +8,14 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from json import JSONDecodeError
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from holdall.text.escape import one_line
 from holdall.values.errors import BadServer, WrongUse
+from holdall.values.record import record
 
 # JSON as people write it by hand: with comments and commas too many, as some editors allow in their files.
 #
@@ -118,7 +119,7 @@ _VISIBLE_ASCII = re.compile(r"[\x20-\x7e]*")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A key in a file."""
 
@@ -220,7 +221,7 @@ _LEAST_SECRET = 4  # a shorter value hides more of a message than it protects
 _MASK = "***"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StdioServer:
     """A program that speaks over its standard input and output."""
 
@@ -246,7 +247,7 @@ class StdioServer:
         return tuple(self.environment.values())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HttpServer:
     """A server behind a URL that speaks streamable HTTP."""
 
@@ -304,7 +305,7 @@ _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamab
 _REVISIONS: tuple[Revision, ...] = ("auto", "handshake", "2026-07-28")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Configured:
     """Those that are switched on, in the order of the file, and what should be said to whoever wrote it."""
 

@@ -8,11 +8,12 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
+from holdall.values.record import record
 
 _LOG = logging.getLogger("holdall.gateway")
 _CANCELLED, _PROGRESS = "notifications/cancelled", "notifications/progress"
@@ -27,7 +28,7 @@ Send = Callable[[Message, RequestId | None], None]
 AskBack = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Asked:
     """One request of a client on its way. It is `open` until it was answered."""
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from holdall.bag import Holdall
@@ -31,6 +31,7 @@ from holdall.mcp.gateway.messages import (
 from holdall.mcp.gateway.offers import LISTS, Catalogue, Names
 from holdall.mcp.gateway.relay import Caller, Relay
 from holdall.values.errors import UpstreamFault
+from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 # A server of the older era asks its client on the way; a client of the newer era can only be asked by a result.
@@ -168,7 +169,7 @@ _EVERYWHERE = frozenset(("logging/setLevel",))
 _BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubscribe"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class House:
     """What every client of a gateway shares: which servers there are, and how their names are told apart."""
 

@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from holdall.bag import Holdall
@@ -26,6 +26,7 @@ from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSess
 from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
 from holdall.mcp.gateway.serving import asked_to_end, give_back_what_is_large, wind_up
 from holdall.values.errors import MissingExtra, WrongUse
+from holdall.values.record import record
 
 # Who may speak to a gateway over HTTP: the exact host, no foreign origin, a token. Pure, but for the comparing.
 #
@@ -49,7 +50,7 @@ class Denied(Exception):
         super().__init__(why)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """`tokens` are by principal; `hosts` and `origins` are written as a client sends them."""
 
@@ -497,7 +498,7 @@ except ModuleNotFoundError as problem:
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:]+)\]|([^:\[\]]+)):([0-9]{1,5})")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Address:
     """Where to listen, and who may come. `tokens` are by principal."""
 

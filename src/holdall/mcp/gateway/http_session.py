@@ -8,7 +8,6 @@ import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from holdall.bag import Holdall
@@ -20,6 +19,7 @@ from holdall.mcp.gateway.front import Front, House
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
+from holdall.values.record import record
 from holdall.wire.notes import blob_note, link, part_note, structured_note
 from holdall.wire.results import payload_of, text_of
 
@@ -113,7 +113,7 @@ _MOST_READ = 200  # events that were read and are still there, of a stream that 
 RETRY_MILLISECONDS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """One message as it is sent. `answers`: it is the answer, and the last; `code` is that of an error.
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from holdall.mcp.client.connection import Connection, Servers
@@ -21,6 +21,7 @@ from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Asked, Client
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
 from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+from holdall.values.record import record
 
 _LOG = logging.getLogger("holdall.gateway")
 _PATIENCE = Patience(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
@@ -32,7 +33,7 @@ Heard = Callable[[str, str, dict[str, Any]], Awaitable[None]]
 """Server, method and params of a notification that belongs to no call."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Caller:
     """Who is connected. `revision` is empty while that is not known."""
 

@@ -6,12 +6,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from holdall.mcp.client import spec
 from holdall.mcp.client.spec import parse_servers
 from holdall.values.errors import BadServer
+from holdall.values.record import record
 
 # Where the values of a JSON text stand, and the text with some of them changed: everything else stays as it is.
 #
@@ -26,7 +27,7 @@ _PLAIN = re.compile(r"[^\s,\]}]+")
 _PIECE = re.compile(rf"{_STRING.pattern}|[\[\]{{}}]")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A value in the text: where it stands, and what it is."""
 
@@ -35,7 +36,7 @@ class Place:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Member:
     """One key of an object and its value. `comma` is after the comma that follows, or 0 where none does."""
 
@@ -149,7 +150,7 @@ _HOLDALL = re.compile(r"(^|[\\/])holdall(\.exe)?$")
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Behind:
     """What the gateway of an entry stands in front of: a file, or the command that its `args` hold at `command_at`."""
 
@@ -157,7 +158,7 @@ class Behind:
     command_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Server:
     """One server of a client. `label` is its name, with where it stands if there are more of that name."""
 
@@ -180,7 +181,7 @@ class Server:
         return behind(self.entry) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """`odd` are places where a server, or servers, should be and something else is."""
 
@@ -346,7 +347,7 @@ class Uncertain(Exception):
     """The new text would not be the old one with our part changed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edited:
     """The new text; which servers were changed; which were left, and why; `why`, where there was none at all.
 

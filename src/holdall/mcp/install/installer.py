@@ -12,12 +12,13 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, TypeVar, cast
 
 from holdall.mcp.client import spec
 from holdall.mcp.install.config_text import MOVED, Edited, Path, Uncertain, behind, named_in, servers_in, unwrap, wrap
 from holdall.values.errors import BadServer, WrongUse
+from holdall.values.record import record
 
 # What `install` writes down for `uninstall`: a note beside the client's file, and a file for each entry with a URL.
 
@@ -27,7 +28,7 @@ _OURS = re.compile(r"[0-9a-f]{16}\.json")
 _LARGEST = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Note:
     """`installed` is the hash of the file as we wrote it, empty where that was not the copy with our part changed.
 
@@ -118,7 +119,7 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Done:
     """What became of one file. `text` is what stands in it now, or would; `copy` is where the user's own is."""
 

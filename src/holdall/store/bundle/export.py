@@ -6,11 +6,11 @@ the same bytes each time. Nothing in the store is changed.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Self
 
 from holdall.policy.measure import Measurer
-from holdall.store import records as record
+from holdall.store import records
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.redact import Redactor
 from holdall.store.bundle.stream import BundleWriter, Entry, Kind
@@ -19,6 +19,7 @@ from holdall.store.records import ANSWERS, LOGS, TREE
 from holdall.values.bundles import MOST_SESSIONS, Bundle, BundledSession, Exported
 from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.outputs import Facts, Measure
+from holdall.values.record import record
 from holdall.values.spans import BLOCK, BlockTable
 
 # What of a session goes into a bundle, as it is at one moment, while others may go on writing in it.
@@ -31,7 +32,7 @@ from holdall.values.spans import BLOCK, BlockTable
 UNFINISHED = ("running", "queued")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Stored:
     """One file of bytes, and the outputs that share it."""
 
@@ -45,7 +46,7 @@ class Stored:
         return self.outputs[0].state in UNFINISHED
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class SessionSnapshot:
     session: SessionInfo
     parent: int
@@ -259,7 +260,7 @@ class _Export:
             facts = replace(facts, origin=replace(facts.origin, process=0))
         if self._redactor is not None:
             facts = self._redactor.facts(facts)
-        self._whole("record", facts.handle + record.SUFFIX, record.encode(facts, table))
+        self._whole("record", facts.handle + records.SUFFIX, records.encode(facts, table))
 
     def _note(self, session: SessionInfo, note: Note) -> None:
         data = self._store.recall(session, note.content, note.key)
@@ -267,7 +268,7 @@ class _Export:
             raise SessionChanged("a note was removed while its session was exported.")
         if len(data) != note.length:
             raise SessionChanged("a note was replaced while its session was exported.")
-        name = record.note_name(note.content, note.key)
+        name = records.note_name(note.content, note.key)
         if self._redactor is not None:
             name = self._redactor.renamed(name)
             data = self._redactor.json(data, f"{ANSWERS}/{name}")

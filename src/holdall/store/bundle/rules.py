@@ -9,7 +9,6 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import cast
 
 import re2
@@ -18,6 +17,7 @@ from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
 from holdall.text.secrets import Finding
+from holdall.values.record import record
 
 # Their own forms are below: one of them runs to the end of a line, one marks only the first line of a key, one needs a
 # filter of its own, one finds addresses, which are no secrets.
@@ -60,7 +60,7 @@ _NO_SECRET = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Rule:
     kind: str
     regex: "re2._Regexp"  # pyright: ignore[reportPrivateUsage]

@@ -15,7 +15,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from json.scanner import make_scanner
 from typing import Any, Literal, NamedTuple
 
@@ -51,6 +51,7 @@ from holdall.text.json.reader import (
 )
 from holdall.text.numbers import plural
 from holdall.values.errors import BadQuery
+from holdall.values.record import record
 
 Layout = Literal["one", "several", "lines"]
 """One value; several, one after the other; or one on each line. Several values count as the elements of an array."""
@@ -65,7 +66,7 @@ class SeveralValues(Exception):
         super().__init__(f"the first value ends at byte {end:,}, and something follows")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Hit:
     """A value that the path names. `step` is its own name or index, None for the whole text.
 
@@ -80,7 +81,7 @@ class Hit:
     shortened: bool = False  # the path is too long to show and leaves something out
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reached:
     """The first value that the most segments of the path led to; a container rather than a scalar."""
 
@@ -247,7 +248,7 @@ def _stop_of(refusal: Exception, index: int, text: str) -> int:
 # ── The scan ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Frame:
     """A container that the path has entered. `step` is the child at hand."""
 
@@ -582,7 +583,7 @@ class Scan:
 # ── One value, several, or one on each line ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """A fault in the text is part of it, with what was found before; whether that is an error the caller says."""
 

@@ -9,9 +9,9 @@ never reads a document.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdall.values.errors import BadQuery
+from holdall.values.record import record
 
 # ── Names ─────────────────────────────────────────────────────────────────────────────────────────────────────
 #
@@ -91,21 +91,21 @@ _QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.DO
 _PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     """The members of that name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index:
     """One element, counted from 0."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slice:
     """Every `step`-th element from `start` to before `stop`."""
 
@@ -114,7 +114,7 @@ class Slice:
     step: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wildcard:
     """Every member and every element."""
 
@@ -122,7 +122,7 @@ class Wildcard:
 Selector = Name | Index | Slice | Wildcard
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Segment:
     """What to choose among the children of a value, or with `descendants` among all that is below it."""
 
@@ -130,7 +130,7 @@ class Segment:
     descendants: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JsonPath:
     text: str
     segments: tuple[Segment, ...]

@@ -10,8 +10,9 @@ depends on where the pieces end.
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from holdall.values.record import record
 
 Read = Callable[[int, int], bytes]
 
@@ -324,7 +325,7 @@ def begins_json(start: str) -> bool:
     return start[1:].lstrip()[:1] in ("", '"', "}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Following:
     """What stands after the first value, which ends at `end`; `after` is where it begins."""
 
