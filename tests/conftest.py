@@ -32,6 +32,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Here and not in a fixture, so that every process that a test starts has it too.
 os.environ["HOLDALL_REAL_MODELS"] = "off"
+# Nor should each of those processes compile every module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
