@@ -5,15 +5,12 @@ current folder is ever read: a project that was merely checked out must not be a
 others can write to is refused for the same reason.
 """
 
-import difflib
 import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, cast
-
-import platformdirs
 
 from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, unknown, value_of
 from holdall.store.opening import VARIABLE as HOME_VARIABLE
@@ -94,8 +91,11 @@ def load(
 def file_path(environment: Mapping[str, str] | None = None) -> str:
     """Where the configuration file is, or would be."""
     env = os.environ if environment is None else environment
-    folder = platformdirs.user_config_dir("holdall", appauthor=False)
-    return env.get(FILE_VARIABLE) or os.path.join(folder, "config.toml")
+    if named := env.get(FILE_VARIABLE):
+        return named
+    import platformdirs  # noqa: PLC0415 - only where no file is named
+
+    return os.path.join(platformdirs.user_config_dir("holdall", appauthor=False), "config.toml")
 
 
 def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[str, str]:
@@ -162,6 +162,8 @@ def _from_environment(env: Mapping[str, str]) -> Mapping[str, Any]:
     names = {_PREFIX + one.name.upper(): one for one in fields(Settings)}
     theirs = {key for key in env if key.startswith(_PREFIX)} - {*names, FILE_VARIABLE, SESSION_VARIABLE, HOME_VARIABLE}
     for key in sorted(theirs):
+        import difflib  # noqa: PLC0415 - only where a variable is not one of ours
+
         if near := difflib.get_close_matches(key.removeprefix(_PREFIX), [n.removeprefix(_PREFIX) for n in names],
                                              n=1, cutoff=_NEAR_VARIABLE):  # fmt: skip
             raise unknown(key, env[key], ENVIRONMENT, _PREFIX + near[0])

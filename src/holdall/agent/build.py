@@ -6,7 +6,6 @@ builds says which settings a file has.
 
 import contextlib
 import importlib
-import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from holdall.bag import Holdall
 from holdall.llm.naming import model_named
 from holdall.llm.protocol import Model
 from holdall.values.errors import UpstreamFault, WrongUse
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.wire.dialects import dialect_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SettingsOf = Callable[[AgentFile], Settings]
 _RUNTIME_TOOLS = ("final_report", "task_status", "batch", "spawn_agent")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
+_NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
 _LONGEST_NAME = 64
 
 

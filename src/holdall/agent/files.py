@@ -32,6 +32,7 @@ from holdall.mcp.client.spec import Configured
 from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, nearest, shown, value_of
 from holdall.text.escape import one_line
 from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 _LARGEST_FILE = 1024 * 1024
@@ -132,7 +133,7 @@ def _body(text: str) -> str:
 
 TABLES_KEY = "tools_policy"  # Settings calls it `tools`, which lists functions here
 KNOWN = {**SETTINGS, "max_depth": SETTINGS["max_agent_depth"]}  # in its own file an agent is what it is about
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_NAME = lazy_pattern(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 @record

@@ -11,6 +11,7 @@ from typing import Any, cast
 from holdall.agent.files import Document, NotYaml, Path
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra
+from holdall.values.patterns import lazy_pattern
 
 try:
     import yaml
@@ -25,9 +26,9 @@ _WORDS: dict[str, Any] = {"": None, "~": None} | {
     for word, value in (("null", None), ("true", True), ("false", False))
     for written in (word, word.title(), word.upper())
 }
-_HALF = re.compile("[\ud800-\udfff]")
-_WHOLE = re.compile(r"[-+]?(?:0|[1-9](?:_?[0-9]){0,40})", re.ASCII)
-_FRACTION = re.compile(
+_HALF = lazy_pattern("[\ud800-\udfff]")
+_WHOLE = lazy_pattern(r"[-+]?(?:0|[1-9](?:_?[0-9]){0,40})", re.ASCII)
+_FRACTION = lazy_pattern(
     r"[-+]?(?:(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][-+]?[0-9]{1,5})?|[0-9]{1,40}[eE][-+]?[0-9]{1,5})",
     re.ASCII,
 )

@@ -34,6 +34,7 @@ from typing import Any, ClassVar, cast
 from holdall.agent.files import is_function_name
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra, WrongUse
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.arguments import TOO_DEEP, InvalidArgument, complaint, most_telling, rule_for, unreadable
 from holdall.wire.tool import ToolSpec
@@ -46,8 +47,8 @@ except ModuleNotFoundError as problem:
     raise MissingExtra("pydantic", "agent", "using Python functions as tools") from problem
 
 WRITER = "writer"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
-_REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+_REFERENCE = lazy_pattern(r'"#/\$defs/([^"]+)"')
 _CONFIG = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False, protected_namespaces=())
 _CANNOT = (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError)
 _MOST_READINGS = 10_000  # of one value, where a union holds itself: pydantic tries every member at every level

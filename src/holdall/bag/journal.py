@@ -4,7 +4,6 @@ import asyncio
 import importlib
 import json
 import logging
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
+from holdall.values.patterns import lazy_pattern
 
 # The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
 #
@@ -31,7 +31,7 @@ _MOST_WAITING = 256
 _CAN_WAIT = ("inline", "turn", "called")
 _SOON = 1.0  # seconds after which what waits is written by itself
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
-_PLAIN = re.compile(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
 _Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output that was shown whole
 
 

@@ -71,7 +71,14 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if module := _MODULE_OF.get(args[0]):
-            self.commands.update(typer.main.get_group(importlib.import_module(f"holdall.cli.{module}").app).commands)
+            declared = importlib.import_module(f"holdall.cli.{module}").app
+            commands = [one for one in declared.registered_commands if one.name == args[0]]
+            if commands:  # this one only: to build a command takes a millisecond, and some modules have eight
+                self.commands[args[0]] = typer.main.get_command_from_info(
+                    commands[0], pretty_exceptions_short=False, rich_markup_mode=None
+                )
+            else:  # a group
+                self.commands.update(typer.main.get_group(declared).commands)
         return super().resolve_command(ctx, args)
 
 

@@ -24,6 +24,7 @@ from holdall.cli.show import is_terminal
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
 from holdall.values.errors import HoldallError, NoModel, TooCostly, WrongUse
+from holdall.values.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -41,7 +42,7 @@ app = typer.Typer(rich_markup_mode=None)
 # shown with `\>`: what a model writes cannot pass for what was proved.
 
 
-_LIKE_A_QUOTE = re.compile(r"^([^\S\n]*)>", re.MULTILINE)
+_LIKE_A_QUOTE = lazy_pattern(r"^([^\S\n]*)>", re.MULTILINE)
 _CHECKS: dict[Check, str] = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",

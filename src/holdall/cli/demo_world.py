@@ -16,6 +16,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, Returned, Said, ToolCall
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # The model of the demo: its steps are written down, and what it passes on and reports is what the tools answered.
@@ -27,7 +28,7 @@ from holdall.values.record import record
 PRICE = Price(1.0, 4.0)  # dollars for a million tokens
 WINDOW = 128_000
 _NUMBERS = 2  # that the query asks for
-_HANDLE = re.compile(r"^handle: (\S+)$", re.MULTILINE)
+_HANDLE = lazy_pattern(r"^handle: (\S+)$", re.MULTILINE)
 
 Call = tuple[str, dict[str, Any]]
 
@@ -266,9 +267,9 @@ def _page(title: str, text: str, links: list[str]) -> str:
 
 
 _CRAWL_SECONDS = 3.0
-_TAGS = re.compile(r"<[^>]+>")
-_LINKS = re.compile(r'href="([^"]+)"')
-_SENTENCE = re.compile(r"(?<=[.:]) (?=[A-Z])")
+_TAGS = lazy_pattern(r"<[^>]+>")
+_LINKS = lazy_pattern(r'href="([^"]+)"')
+_SENTENCE = lazy_pattern(r"(?<=[.:]) (?=[A-Z])")
 
 
 class Tools:

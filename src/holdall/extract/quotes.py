@@ -17,10 +17,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from holdall.text.utf8 import REPLACEMENT, decode
+from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
 
 # The units that Python's decoder makes one character of; `whole` is a run of valid ones, anything else a broken unit.
-_UNITS = re.compile(
+_UNITS = lazy_pattern(
     rb"(?P<whole>(?:[\x00-\x7f]++|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
     rb"|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
     rb"|\xf4[\x80-\x8f][\x80-\xbf]{2})++)"
@@ -92,11 +93,11 @@ _SPOT = (
     r"|(?P<entity>&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,7});)"
     "|(?P<sign>[" + _TYPOGRAPHIC + "])"
 )
-_spot = re.compile(_SPOT)
-_spot_or_accents = re.compile(r"(?P<accents>\w[\u0300-\u036f]+)|" + _SPOT)
+_spot = lazy_pattern(_SPOT)
+_spot_or_accents = lazy_pattern(r"(?P<accents>\w[\u0300-\u036f]+)|" + _SPOT)
 # Where a spot can begin. One set of signs is looked for several times as fast as the patterns of all spots.
-_first_sign = re.compile(r"[\s\\&\x1b" + _INVISIBLE + _TYPOGRAPHIC + r"](?<!\w (?=\w))(?<!\s\s)")
-_invisible = re.compile("[" + _INVISIBLE + "]")
+_first_sign = lazy_pattern(r"[\s\\&\x1b" + _INVISIBLE + _TYPOGRAPHIC + r"](?<!\w (?=\w))(?<!\s\s)")
+_invisible = lazy_pattern("[" + _INVISIBLE + "]")
 _SIGNS = str.maketrans(dict.fromkeys("‘’‚‛", "'") | dict.fromkeys("“”„‟", '"') | dict.fromkeys("‐‑‒–—―−", "-"))
 _SIGNS[ord("…")] = "..."
 
@@ -221,10 +222,10 @@ _MARGIN = 256
 _LIKELY = 4  # places that are compared where a quote stands nowhere
 _LONG = 1_000  # characters; of such a quote only two
 
-_words = re.compile(r"[A-Za-z0-9]{3,12}|[^\x00-\x7f\s]{2,4}")
+_words = lazy_pattern(r"[A-Za-z0-9]{3,12}|[^\x00-\x7f\s]{2,4}")
 # What can stand inside a word of the text, or for a letter of it: then a word that is not there proves nothing.
-_hidden = re.compile("\\\\u00[2-7]|&#|[\x1b\xad\u200b-\u200f\u2060-\u2064\ufeff]")
-_escaped = re.compile("\\\\u|&|[\u0300-\u036f\x1b\xad\u200b-\u200f\u2060-\u2064\ufe0e\ufe0f\ufeff]")
+_hidden = lazy_pattern("\\\\u00[2-7]|&#|[\x1b\xad\u200b-\u200f\u2060-\u2064\ufeff]")
+_escaped = lazy_pattern("\\\\u|&|[\u0300-\u036f\x1b\xad\u200b-\u200f\u2060-\u2064\ufe0e\ufe0f\ufeff]")
 
 
 def possible(form: str, text: str, reach: int) -> list[Place]:
@@ -399,7 +400,7 @@ _PART = 8  # characters of each part of a quote with something left out
 _PARTS = 8
 _WRAPS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 
-_ellipsis = re.compile(r"\s*(?:\[\s?(?:\.{3}|…)\s?\]|\(\s?(?:\.{3}|…)\s?\)|\.{3,}|…)\s*")
+_ellipsis = lazy_pattern(r"\s*(?:\[\s?(?:\.{3}|…)\s?\]|\(\s?(?:\.{3}|…)\s?\)|\.{3,}|…)\s*")
 
 
 class Stretch:

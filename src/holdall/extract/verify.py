@@ -17,6 +17,7 @@ from holdall.extract.quotes import Stretch, folded
 from holdall.text.borders import Read, char_border
 from holdall.text.utf8 import decode, encode
 from holdall.values.extraction import Check, Snippet
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
 
@@ -27,8 +28,8 @@ _SURE = 4  # quotation marks that all stand where JSON has them
 _PARTED = 40  # bytes within which the end of a word is looked for
 
 _OPENING, _CLOSING, _SPACE = b"[{", b"]}", b" \t\r\n"
-_separator = re.compile(rb"[ \t,;|]")
-_tokens = re.compile(rb'\\.|["{}\[\],]', re.DOTALL)
+_separator = lazy_pattern(rb"[ \t,;|]")
+_tokens = lazy_pattern(rb'\\.|["{}\[\],]', re.DOTALL)
 
 
 def widened(read: Read, total: int, quote: Span) -> Span:

@@ -6,11 +6,12 @@ from itertools import islice
 
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, fitted
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 
-_STRINGS = re.compile(rb"[\x20-\x7e]{12,200}+")
+_STRINGS = lazy_pattern(rb"[\x20-\x7e]{12,200}+")
 _STRINGS_IN = 64 * 1024
-_WORD = re.compile(r"[A-Za-z]\w{4,30}", re.ASCII)
-_PDF_PAGES = re.compile(rb"/Type\s{0,3}/Page\b(?!s)")
+_WORD = lazy_pattern(r"[A-Za-z]\w{4,30}", re.ASCII)
+_PDF_PAGES = lazy_pattern(rb"/Type\s{0,3}/Page\b(?!s)")
 _ELF_KINDS = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 _ELF_MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
 

@@ -1,17 +1,16 @@
 """Diffs: which files, with lines added and removed."""
 
-import re
-
 import stringzilla
 
 from holdall.formats.outline import Lead, Outline, Room, Sample, cut, fitted, thinned
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # By which sign the parts of files begin: the first of these that there is. A `---` below one of the others is its own.
 _SIGNS = (b"diff --git ", b"Index: ", b"--- ")
-_NEW = re.compile(rb"\n\+\+\+ (?:b/)?(?P<new>[^\t\n]+)")
-_STATE = re.compile(rb"\n(?P<state>new file|deleted file|rename from|Binary files|GIT binary)")
+_NEW = lazy_pattern(rb"\n\+\+\+ (?:b/)?(?P<new>[^\t\n]+)")
+_STATE = lazy_pattern(rb"\n(?P<state>new file|deleted file|rename from|Binary files|GIT binary)")
 _STATES = {b"new file": "new", b"deleted file": "deleted", b"rename from": "renamed"}
 _MOST = 2000  # parts that are looked at
 _NAMED_IN = 3000  # bytes in which the name of a file is looked for

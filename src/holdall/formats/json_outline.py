@@ -4,7 +4,6 @@ next.
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,6 +17,7 @@ from holdall.formats.leads import literal
 from holdall.formats.outline import Lead, Outline, Room, Sample, count, cut, fitted, split, spread
 from holdall.formats.table import by_value, column
 from holdall.text.json.path import normalized_step
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # All values of a JSON text that stand at one path, looked at together, and the groups below them.
@@ -29,7 +29,7 @@ from holdall.values.record import record
 _STEPS = ((24_000, 12_000), (30_000, 800))  # while so many were looked at in all, so many more for one path …
 _FEWER = 120  # … and then only so many
 _MAP_KEYS = 12  # a record with fewer names is never taken for a map
-_SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
+_SHORTHAND = lazy_pattern(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
 
 
 class Allowance:
@@ -236,10 +236,10 @@ _VALUES = 2000  # values of each
 _HIGH = 24  # a column with no more different values is counted by before others
 _NAMES = ("name", "title", "id", "key", "path", "url", "message", "label", "code")
 _LONGEST_NAME = 60
-_WORD = re.compile(r"[^\W\d_]{3,20}")
-_SOUGHT = re.compile(r"\w[\w .:/-]{2,28}\w")
-_CAMEL = re.compile(r"[A-Z]?[a-z]{3,20}|[A-Z]{3,20}")
-_SHOWN_KEY = re.compile(r"[\w$@./: {}-]{1,48}")
+_WORD = lazy_pattern(r"[^\W\d_]{3,20}")
+_SOUGHT = lazy_pattern(r"\w[\w .:/-]{2,28}\w")
+_CAMEL = lazy_pattern(r"[A-Z]?[a-z]{3,20}|[A-Z]{3,20}")
+_SHOWN_KEY = lazy_pattern(r"[\w$@./: {}-]{1,48}")
 
 Counts = dict[int, tuple[float, bool]]
 Sql = Literal["plain", "at", "none"]
@@ -376,7 +376,7 @@ def _word(values: list[str]) -> Iterator[Lead]:
 # The paths are written as the path query reads them. What stands for many values comes first.
 
 
-_PLAIN = re.compile(r"(?:[^\W\d]|[$@])[\w$@.-]*")
+_PLAIN = lazy_pattern(r"(?:[^\W\d]|[$@])[\w$@.-]*")
 _KEYS = 28  # members of a record that are named
 _INLINE = 80  # a container whose shape is longer gets a line of its own
 _INLINE_ROOT = 360  # the elements of the root have more room

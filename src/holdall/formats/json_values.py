@@ -13,6 +13,7 @@ import stringzilla
 
 from holdall.formats.outline import SCANNED, Sample, take
 from holdall.text.json.reader import Cursor, Following, JsonFault, following
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # JSON as text: what it would cost to parse, parsed, and its strings as they are to be read.
@@ -25,9 +26,9 @@ _PROBES = 6  # places at which it is looked how dense a text is …
 _PROBE = 8 * 1024  # … and so many bytes at each
 # What the parser of Python takes for a million of each, in milliseconds, on the machine that this was measured on.
 _PER_BYTE, _PER_COMMA, _PER_CONTAINER, _PER_STRING, _PER_NEW_KEY = 1.2, 60, 180, 60, 350
-_KEY = re.compile(rb'"([^"\\]{0,80})"\s?:')
-_SEQUENCE = re.compile("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_LONE = re.compile("[\ud800-\udfff]")
+_KEY = lazy_pattern(rb'"([^"\\]{0,80})"\s?:')
+_SEQUENCE = lazy_pattern("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_LONE = lazy_pattern("[\ud800-\udfff]")
 
 
 def cost(data: bytes) -> float:
@@ -71,9 +72,9 @@ _TRIES = 4
 _TOKENS = 8_000  # of what is closed: more would take too long
 _MEMBERS = 1_200  # that are added to one container
 DEEPEST = 120  # levels; the parser of Python stops at about 1,000, and no outline shows more
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-_GAP = re.compile(r"[\s,]*+")
-_COLON = re.compile(r"\s*+:\s*+")
+_TOKEN = lazy_pattern(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_GAP = lazy_pattern(r"[\s,]*+")
+_COLON = lazy_pattern(r"\s*+:\s*+")
 
 Container = dict[str, Any] | list[Any]
 
@@ -182,13 +183,13 @@ def _last_safe_place(text: str) -> tuple[list[str], list[int], int, bool]:
 # again.
 
 
-_ROOT = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,100}(?P<open>[\[{])\r?\n(?P<unit>[ \t]{0,16})[^\s]")
+_ROOT = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s{0,100}(?P<open>[\[{])\r?\n(?P<unit>[ \t]{0,16})[^\s]")
 _BYTES = 900 * 1024  # parsed in all
 _ALL = 48  # members of a container that are all looked at; of more …
 _SOME, _MOST = 48, 1200  # … at least and at most so many, spread evenly
 _LEAST = 8 * 1024  # bytes that one member may always take
 _DEEPEST = 8
-_SKIM_COLON = re.compile(rb'"\s{0,8}:\s{0,8}')
+_SKIM_COLON = lazy_pattern(rb'"\s{0,8}:\s{0,8}')
 
 Counts = dict[int, int]
 
@@ -286,7 +287,7 @@ _BEGINNING = 2 * 1024 * 1024  # and never more than this
 _MAP = 12  # an open object with fewer members is a record, not a map
 _WINDOW = 64 * 1024
 _FROM_WINDOW = 24  # records taken out of one window
-_FIRST_KEY = re.compile(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
+_FIRST_KEY = lazy_pattern(r'\[(\s*\{\s*"[^"\\]{0,200}"\s*:)')
 
 
 @record(frozen=False)
@@ -432,7 +433,7 @@ def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:
 # milliseconds for which values are parsed
 
 _BOM = b"\xef\xbb\xbf"
-_SPACE = re.compile(r"[ \t\r\n]*+")
+_SPACE = lazy_pattern(r"[ \t\r\n]*+")
 
 
 def see_all(sample: Sample) -> Seen | None:

@@ -13,26 +13,27 @@ from functools import cached_property
 import stringzilla
 
 from holdall.text.json.reader import begins_json
+from holdall.values.patterns import lazy_pattern
 
 SAMPLE = 64 * 1024  # bytes of the beginning that are looked at
 TAIL = 1024  # bytes of the end that are looked at
 
-_HTML = re.compile(r"<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])", re.IGNORECASE | re.ASCII)
-_DIFF = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+|Index: )", re.MULTILINE | re.ASCII)
+_HTML = lazy_pattern(r"<(?:!doctype\s+html|html[\s>]|head[\s>]|body[\s>])", re.IGNORECASE | re.ASCII)
+_DIFF = lazy_pattern(r"^(?:diff --git |--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+|Index: )", re.MULTILINE | re.ASCII)
 _DIFF_MARKS = (b"diff --git ", b"+++ ", b"@@ -", b"Index: ")  # one of these is in whatever the pattern finds
-_MARKDOWN = re.compile(
+_MARKDOWN = lazy_pattern(
     # No run without a bound and none over newlines: blank lines or open brackets would make it quadratic.
     r"^(?:#{1,6} \S|[ \t]{0,16}[-*+] \S|[ \t]{0,16}\d{1,9}\. \S|```|\|.*\|[ \t]*$|> )"
     r"|\[[^\]\n]{1,100}\]\([^)\n]{1,200}\)",
     re.MULTILINE,
 )
-_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
-_STAMP = re.compile(
+_HEADING = lazy_pattern(r"^#{1,6} \S", re.MULTILINE)
+_STAMP = lazy_pattern(
     r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d\d[:/.-]\d\d[:/.-]\d\d"
     r"|\[?\d+\.\d{3,}s?\]?[ \t\[]|\d{10,13}[ .,])",
     re.ASCII,
 )
-_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
+_LEVEL = lazy_pattern(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
 _DELIMITERS = (",", "\t", ";", "|")
 
 

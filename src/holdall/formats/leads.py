@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from holdall.formats.lines import complaints, times
 from holdall.formats.outline import Lead, Lines
 from holdall.formats.shapes import ANY, Shape, Shapes, places
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 _TRIED_ON = 24 * 1024  # bytes of the sample
@@ -22,18 +23,18 @@ _BEFORE = 5  # words before what is captured
 _CONTRASTED = 60  # shapes among which those are looked for that differ in one word
 _LONGEST = 60  # characters of a pattern
 _NUMBERS = 30  # different numbers that are still names
-_META = re.compile(r"([\\.^$*+?{}\[\]|()])")
-_MASK = re.compile(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>")
-_LITERAL = re.compile(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
-_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:#-])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
-_NUMBER = re.compile(r"<n>[,;.:)\]]?")
-_WORD = re.compile(r"[A-Za-z]{3,16}", re.ASCII)
+_META = lazy_pattern(r"([\\.^$*+?{}\[\]|()])")
+_MASK = lazy_pattern(r"<(?:\*|n|ip|path|url|email|uuid|time|hex|hash|…)>")
+_LITERAL = lazy_pattern(r"[\w.,:;=/()\[\]*+#@&%-]{1,24}", re.ASCII)
+_NAMED = lazy_pattern(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:#-])\"?<(?:\*|n|ip|path|hex|…)>\"?[,;)\]]?", re.ASCII)
+_NUMBER = lazy_pattern(r"<n>[,;.:)\]]?")
+_WORD = lazy_pattern(r"[A-Za-z]{3,16}", re.ASCII)
 _TELLING = 12  # letters before what is captured from which on it is clear what is counted
-_SET = re.compile(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\w{1,24}[,;)\]]?", re.ASCII)
-_LETTERS = re.compile(r"[A-Za-z]{3}", re.ASCII)
+_SET = lazy_pattern(r"(?P<name>[A-Za-z_][\w.-]{1,20}[=:])\w{1,24}[,;)\]]?", re.ASCII)
+_LETTERS = lazy_pattern(r"[A-Za-z]{3}", re.ASCII)
 _STAMPS = (  # how a time begins a line, and how much of it names a day, an hour and a minute
-    (re.compile(r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d", re.ASCII), (10, 13, 16)),
-    (re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", re.ASCII), (6, 9, 12)),
+    (lazy_pattern(r"\d{4}[-/.]\d\d[-/.]\d\d[T ]\d\d:\d\d", re.ASCII), (10, 13, 16)),
+    (lazy_pattern(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d", re.ASCII), (6, 9, 12)),
 )
 _SPANS = ("day", "hour", "minute")
 _SHORT = 24  # characters of what SQL looks for

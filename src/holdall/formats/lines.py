@@ -12,21 +12,22 @@ from operator import itemgetter
 from holdall.formats.outline import MOST_ERRORS, Lines, Room, Sample, count, cut, cut_bytes, share
 from holdall.formats.shapes import Shape, Shapes, access, time_of
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 
 # Lines that look like errors. A guess by words, which leaves out what says that there are none.
 
 
-_WORDS = re.compile(
+_WORDS = lazy_pattern(
     r"\b(?:[A-Za-z_.]{0,60}(?:Error|Exception)|errors?|exceptions?|traceback|fatal|panic(?:ked)?|fail(?:ed|ure|ures)?"
     r"|FAIL|critical|severe|segfault|segmentation fault|core dumped|abort(?:ed)?|denied|refused|unreachable"
     r"|timed out|out of memory|OOM|killed|cannot|could not|unable to)\b",
     re.IGNORECASE,
 )
-_STRONG = re.compile(
+_STRONG = lazy_pattern(
     r"(?:^|[\[\s|:])(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC|Traceback|panic:|FAILED|FAIL)\b|\b\w+(?:Error|Exception)\b: ?"
     r"|\b(?:fatal|error)(?:\[E\d+\])?: "
 )
-_NONE = re.compile(
+_NONE = lazy_pattern(
     r"\b(?:0|no|zero|without|ignored?|any) (?:\w+ ){0,2}(?:errors?|exceptions?|failures?|failed|fail)\b"
     r"|\b(?:errors?|exceptions?|failures?|failed|fail)s?[\"']?\s*[:=]?\s*(?:0|none|null|false|\[\])(?![\w.])"
     r"|\b(?:error|exception|fail)[_-]\w|\w[_/-](?:error|exception|fail)s?\b|\b(?:on|if) (?:error|failure|exception)\b",

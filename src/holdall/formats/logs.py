@@ -2,7 +2,6 @@
 and errors that stand outside of the sample.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -27,6 +26,7 @@ from holdall.formats.outline import (
 )
 from holdall.formats.shapes import Head, Shapes, head_of, mine
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # Errors that stand outside of the sample: all of an output that is not too large is searched for a few words.
@@ -88,11 +88,11 @@ _LONGEST = 40_000  # bytes of one …
 _FRAMES = 120  # … and lines
 _TRACE_LINE = 4000  # bytes in which the ends of a line are looked for
 _PYTHON = b"Traceback (most recent call last):"
-_FILE = re.compile(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
-_AT = re.compile(rb"[ \t]{1,16}at (?P<frame>[^\n]{1,300})")
-_BLOCK = re.compile(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,120}")
-_GO_FRAME = re.compile(rb"\n\t(?P<frame>\S+\.go:\d+)")
-_THROWN = re.compile(rb"\b[\w.$]{0,200}(?:Exception|Error|Throwable|Failure)\b[^\n]{0,300}")
+_FILE = lazy_pattern(rb'File "(?P<file>[^"\n]{1,300})", line (?P<line>\d+)(?:, in (?P<name>[^\n]{1,100}))?')
+_AT = lazy_pattern(rb"[ \t]{1,16}at (?P<frame>[^\n]{1,300})")
+_BLOCK = lazy_pattern(rb"(?:(?:[ \t]{1,16}(?:at |\.\.\. \d|Caused by: )|Caused by: )[^\n]{0,2000}(?:\n|\Z)){1,120}")
+_GO_FRAME = lazy_pattern(rb"\n\t(?P<frame>\S+\.go:\d+)")
+_THROWN = lazy_pattern(rb"\b[\w.$]{0,200}(?:Exception|Error|Throwable|Failure)\b[^\n]{0,300}")
 
 
 @record(frozen=False)
@@ -225,11 +225,11 @@ def _text(data: bytes) -> str:
 # Logs and other text: traces where there are any, the shapes of lines where they repeat, else its paragraphs.
 
 
-_SECTION = re.compile(
+_SECTION = lazy_pattern(
     r"(?:(?:chapter|section|part|appendix|article|annex)\s+[\dIVXLC]+\b.{0,80}|\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+[A-Z].{2,80}"
     r"|[A-Z][A-Z0-9 ,:'&/-]{5,80})",
 )
-_THROWN_LINE = re.compile(r"\w(Error|Exception)\b")
+_THROWN_LINE = lazy_pattern(r"\w(Error|Exception)\b")
 _BEGINNING = 1000  # bytes in which a word is looked for
 _PROSE_LINE = 160
 _LOOKED_AT = 4_000  # lines among which headings are looked for

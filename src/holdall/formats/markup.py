@@ -9,13 +9,14 @@ import stringzilla
 from holdall.formats.leads import literal, word_lead
 from holdall.formats.outline import Lead, Outline, Room, Sample, count, cut, fitted, thinned
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 
 # XML: its elements with their counts, where they stand, and what their attributes hold.
 
 
-TAG = re.compile(rb"<([A-Za-z_][\w:.-]{0,80})(?=[\s/>])")
-_OPEN = re.compile(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
-_ATTRIBUTE = re.compile(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
+TAG = lazy_pattern(rb"<([A-Za-z_][\w:.-]{0,80})(?=[\s/>])")
+_OPEN = lazy_pattern(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
+_ATTRIBUTE = lazy_pattern(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
 _TAGS = 40_000  # tags that are counted
 _NESTED = 1500  # tags by which the tree is told
 _NAMES = 24  # elements that are told
@@ -23,7 +24,7 @@ _SHOWN = 4  # attributes of each
 _VALUES = 60  # elements of one name whose attributes are looked at
 _RANGE = 1500  # bytes from the first of the elements that are asked about
 _TELLING = ("type", "kind", "category", "severity", "level", "status", "rule", "code", "name", "class")
-_PLAIN = re.compile(r"[\w:.-]{1,40}", re.ASCII)
+_PLAIN = lazy_pattern(r"[\w:.-]{1,40}", re.ASCII)
 
 _Values = dict[bytes, Counter[bytes]]
 
@@ -139,12 +140,12 @@ def _text(data: bytes) -> str:
 # HTML and Markdown: titles, headings as a tree, what else there is, with its count.
 
 
-_TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
+_TITLE = lazy_pattern(rb"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
 _TITLE_IN = 64 * 1024
-_HEADING = re.compile(rb"<h([1-4])\b[^>]{0,400}>(.{0,400}?)</h[1-4]", re.IGNORECASE | re.DOTALL)
+_HEADING = lazy_pattern(rb"<h([1-4])\b[^>]{0,400}>(.{0,400}?)</h[1-4]", re.IGNORECASE | re.DOTALL)
 _LEVELS = tuple(b"<%b%d" % (sign, level) for level in range(1, 5) for sign in (b"h", b"H"))
-_INSIDE = re.compile(rb"<[^>]{0,400}>")
-_MARKDOWN = re.compile(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
+_INSIDE = lazy_pattern(rb"<[^>]{0,400}>")
+_MARKDOWN = lazy_pattern(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
 _MARKS = 10_000  # lines that begin with # and are looked at
 _HEADINGS_SHOWN = 60  # headings
 _LINKS = "href=[\"']([^\"'#?]+)"

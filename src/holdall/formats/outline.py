@@ -2,7 +2,6 @@
 large one its ends and windows spread evenly. Cuts are made in one way, so that they can be seen.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Literal, TypeVar
 
 import stringzilla
 
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # What is read of an output to outline it: all of a small one; of a large one its ends and windows spread evenly.
@@ -201,7 +201,7 @@ def _varied(start: bytes) -> bool:
 # Nothing here reads. Text of the output that is shown in an outline stays on one line, whatever it holds.
 
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 ERROR_BYTES = 200
 MOST_ERRORS = 5
 _GOLDEN = 0.6180339887498949

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from holdall.formats import kinds
 from holdall.formats.outline import LineAt, Outline, Read, Room, Sample, take
 from holdall.values.outputs import Measure
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-_JSON = re.compile(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
-_XML = re.compile(
+_JSON = lazy_pattern(rb"\s{0,1000}(?:\{\s{0,1000}\"|\[\s{0,1000}[\[{\"]|\[\s{0,1000}-?\d+\s{0,100},)")
+_XML = lazy_pattern(
     rb"(?:\xef\xbb\xbf)?\s{0,1000}<(?:\?xml\b|!DOCTYPE (?!html)|[A-Za-z_][\w:.-]{0,80}[\s>/])", re.IGNORECASE
 )
 _HEADS = 64 * 1024

@@ -26,6 +26,7 @@ from holdall.formats.outline import (
 )
 from holdall.formats.shapes import Head, Shapes, mine
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # Test and build output: the formats by which failures and totals are found. A table; `report_outline` uses it.
@@ -125,7 +126,7 @@ FORMATS = (
     ),
 )
 
-DIAGNOSTIC = re.compile(
+DIAGNOSTIC = lazy_pattern(
     rb"(?P<place>[^\s:(][^\n:(]{0,200}(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\))): (?:fatal )?error\b[: ]"
     rb"(?P<text>[^\n]{0,300})"
     rb"|(?P<rust>error(?:\[E\d+\])?: [^\n]{1,300})"
@@ -149,12 +150,12 @@ _SHOWN = 30
 _FAILURE = 200  # characters of one
 _FREQUENT = 3  # shapes of lines besides
 _DETAILED = 5  # failures whose details are looked for
-_DETAILS_END = re.compile(rb"\n(?:_{3,} |={3,} |-{3,} |----)")
+_DETAILS_END = lazy_pattern(rb"\n(?:_{3,} |={3,} |-{3,} |----)")
 _DETAILS = 6000  # bytes of one failure's details, at most
-_RULE = re.compile(r"([-=_*~])\1{2}")  # a title between lines
-_REASON = re.compile(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
-_NAME = re.compile(r"[\w$-]{3,60}", re.ASCII)
-_PLACED = re.compile(rb"\n[^\s:]{1,200}:\d+:\d+: error")
+_RULE = lazy_pattern(r"([-=_*~])\1{2}")  # a title between lines
+_REASON = lazy_pattern(rb"\nE {3,}(?P<reason>[^\n]{1,300})")
+_NAME = lazy_pattern(r"[\w$-]{3,60}", re.ASCII)
+_PLACED = lazy_pattern(rb"\n[^\s:]{1,200}:\d+:\d+: error")
 
 
 @record(frozen=False)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import accumulate, chain
 
 from holdall.formats.outline import Lines, spread
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # The head of a log line: its time, and the program or level that it names. What follows is the body.
@@ -23,12 +24,14 @@ _DATED = (
 )
 _STAMP = rf"(?:{_DATED}|\d{{1,10}}\.\d{{3,9}}s?\b|\d{{10,13}}\b)"  # bare numbers only where a line begins
 _LEVELS = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|FATAL|CRIT(?:ICAL)?|SEVERE|ALERT|EMERG|PANIC"
-_TIME = re.compile(_DATED, re.ASCII)
-_LEAD = re.compile(rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>)?[\[(]?({_STAMP})[\])]?[ \t:,|-]{{0,4}}", re.ASCII)
-_PROGRAM = re.compile(r"(?P<host>[\w.:-]{1,80}) (?P<program>[A-Za-z][\w./@-]{0,60}?)(?:\[\d{1,9}\])?: ", re.ASCII)
-_LEVEL = re.compile(rf"\b(?:{_LEVELS})\b", re.ASCII)
-_BRACKETED = re.compile(rf"(?:\[|\blevel=\"?|\bseverity=\"?|^)({_LEVELS})\b *\]?\"?:?", re.ASCII | re.IGNORECASE)
-_ACCESS = re.compile(
+_TIME = lazy_pattern(_DATED, re.ASCII)
+_LEAD = lazy_pattern(
+    rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>)?[\[(]?({_STAMP})[\])]?[ \t:,|-]{{0,4}}", re.ASCII
+)
+_PROGRAM = lazy_pattern(r"(?P<host>[\w.:-]{1,80}) (?P<program>[A-Za-z][\w./@-]{0,60}?)(?:\[\d{1,9}\])?: ", re.ASCII)
+_LEVEL = lazy_pattern(rf"\b(?:{_LEVELS})\b", re.ASCII)
+_BRACKETED = lazy_pattern(rf"(?:\[|\blevel=\"?|\bseverity=\"?|^)({_LEVELS})\b *\]?\"?:?", re.ASCII | re.IGNORECASE)
+_ACCESS = lazy_pattern(
     r"(\S{1,100}) \S{1,60} \S{1,60} \[([^\]]{1,60})\] \"([A-Z]{3,10}) [^\"]{0,2000}\" (\d{3})\b", re.ASCII
 )
 
@@ -99,9 +102,9 @@ _plain = _compiled(*_NUMBERS)
 _short = _compiled(*_NUMBERS[:4], *_PATHS, *_NUMBERS[4:])
 _any = _compiled(*_LINKS, *_NUMBERS[:4], *_PATHS, *_NUMBERS[4:])
 _ZEROS = str.maketrans("123456789", "000000000")
-_DUMP = re.compile(r"(?<!\S)(?:[0-9a-f]{2,8} {1,2}){3,}[0-9a-f]{2,8}(?!\S)")
-_RUN = re.compile(r"(?:(?:<n>|<hex>) ){4,}(?:<n>|<hex>)")
-_QUOTED = re.compile(r"\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'(?!\w)|`[^`\n]{0,400}`")
+_DUMP = lazy_pattern(r"(?<!\S)(?:[0-9a-f]{2,8} {1,2}){3,}[0-9a-f]{2,8}(?!\S)")
+_RUN = lazy_pattern(r"(?:(?:<n>|<hex>) ){4,}(?:<n>|<hex>)")
+_QUOTED = lazy_pattern(r"\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'(?!\w)|`[^`\n]{0,400}`")
 _LONGEST = 320  # characters of a line that make its shape
 
 

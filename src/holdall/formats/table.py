@@ -11,11 +11,12 @@ from holdall.formats.kinds import delimiter_of
 from holdall.formats.leads import literal
 from holdall.formats.outline import Lead, Lines, Outline, Room, Sample, cut, fitted, flat, share, split, spread
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 
 # Names of columns as SQL takes them: bare where that is possible, else in quotes.
 
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII)
+_PLAIN = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII)
 # What DuckDB reserves.
 _WORDS = """
 all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default
@@ -49,10 +50,10 @@ _VALUE = 32
 _FEW = 5
 _DATES = 500  # values by which a column of dates is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
-_DATE = re.compile(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
-_DIGITS = re.compile(r"\d+")
-_COLUMN = re.compile(r"[\w/.:#%()-](?:[\w /.:#%()-]{0,38}[\w/.:#%()-])?")
-_VALUE_SOUGHT = re.compile(r"[^\W\d_][\w .-]{2,30}")
+_DATE = lazy_pattern(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
+_DIGITS = lazy_pattern(r"\d+")
+_COLUMN = lazy_pattern(r"[\w/.:#%()-](?:[\w /.:#%()-]{0,38}[\w/.:#%()-])?")
+_VALUE_SOUGHT = lazy_pattern(r"[^\W\d_][\w .-]{2,30}")
 _LED_BY = 12  # columns at each end that are looked at for what to ask
 _LOW = 2
 

@@ -10,7 +10,6 @@ Options follow a question mark: `gguf:PATH?context=4096&threads=4`, `openai:NAME
 
 import difflib
 import importlib
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ from typing import Any
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Model
 from holdall.values.errors import NoSuchModel
+from holdall.values.patterns import lazy_pattern
 
 FORMS = (
     "A model is named provider:model (as openai:gpt-5), openai:NAME@URL (a server that speaks OpenAI's chat API), "
     "gguf:PATH (a file on this machine) or scripted:FILE (replies from a file)."
 )
 _OURS = ("gguf", "scripted")
-_OPTIONS = re.compile(r"\?(\w+=[^&?=]*(?:&\w+=[^&?=]*)*)\Z")
+_OPTIONS = lazy_pattern(r"\?(\w+=[^&?=]*(?:&\w+=[^&?=]*)*)\Z")
 _YES_NO = {"yes": True, "no": False}
 _LONGEST_SHOWN = 200
 

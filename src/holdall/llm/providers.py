@@ -26,6 +26,7 @@ from holdall.llm.protocol import (
 )
 from holdall.values.chat import Message, Reply, Returned, Said, Stop, System, ToolCall, Usage, User
 from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+from holdall.values.patterns import lazy_pattern
 
 try:
     import pydantic_ai.exceptions as refusals
@@ -195,7 +196,7 @@ def _plain(name: str) -> str:
 
 
 TIMEOUT_SECONDS = 600.0
-_ADVICE = re.compile(
+_ADVICE = lazy_pattern(
     r" or pass it via `[^`]*`| To try Pydantic AI.*", re.DOTALL
 )  # for who writes code with pydantic-ai
 

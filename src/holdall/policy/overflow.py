@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Iterable
 
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 _LONGEST_READ = 32 * 1024  # of what was said: some errors repeat the whole request after their own words
@@ -104,16 +105,16 @@ WORDINGS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 # What looks like a sentence of the table and is about how much in a minute or a day, not in one request.
-_RATE = re.compile(
+_RATE = lazy_pattern(
     r"rate[ _-]?limit|(?:tokens|requests)[ _-]per[ _-](?:min|hour|day|sec|month)|\bTP[MD]\b|\bRP[MD]\b"
     r"|too many requests|throttl|quota|please wait|slow down|try again in \d",
     re.IGNORECASE,
 )
 # A single text of the request that is over OpenAI's limit for one: of a message, not of an id or a name.
-_LONG_STRING = re.compile(
+_LONG_STRING = lazy_pattern(
     r"Invalid '(?:messages|input)(?:\[\d+\])?(?:\.content|\.output|\.text|\[\d+\])*': string too long", re.IGNORECASE
 )
-_STATUS_IN_WORDS = re.compile(
+_STATUS_IN_WORDS = lazy_pattern(
     r"(?:\bHTTP|\bstatus(?: code)?|\berror code|\Aerror)[ :]{1,3}413\b|\A413 (?:status code|\{)", re.IGNORECASE
 )
 _NUMBER = r"(?P<{}>[0-9][0-9,]{{0,14}})"

@@ -4,11 +4,12 @@ import math
 import re
 
 from holdall.values.errors import BadSetting
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
 
 DAY = 86_400.0
-_DAYS = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|days?)?", re.ASCII)
+_DAYS = lazy_pattern(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,25})?(?:e-[0-9]{1,3})?)\s*(?:d|days?)?", re.ASCII)
 
 
 @record

@@ -4,7 +4,6 @@ What cannot be is refused by name, with the place, the value and the rule. Where
 `config` and of `agent.files`; nothing here looks at a disk.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
 from typing import Any, cast
@@ -83,6 +82,8 @@ def nearest(key: str, known: Iterable[str]) -> str:
     plain: dict[str, str] = {}
     for name in known:
         plain.setdefault(_plain(name), name)
+    import difflib  # noqa: PLC0415 - only for a name that is wrong
+
     near = difflib.get_close_matches(_plain(key), plain, n=1, cutoff=_NEAR)
     return plain[near[0]] if near else ""
 

@@ -25,6 +25,7 @@ from holdall.search.charset import (
 )
 from holdall.text.escape import one_line
 from holdall.values.errors import BadPattern
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 
@@ -189,8 +190,8 @@ def newline_refusal(at: int) -> BadPattern:
 
 _CONTROLS = {"t": 0x09, "v": 0x0B, "f": 0x0C, "r": 0x0D, "a": 0x07, "e": 0x1B, "n": NEWLINE}
 _CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE}
-_NUMBER = re.compile(r"x([0-9A-Fa-f]{2})|[xu]\{([0-9A-Fa-f]{1,8})\}|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})", re.ASCII)
-_PROPERTY = re.compile(r"([pP])(?:\{([A-Za-z_]+)\}|([A-Z]))", re.ASCII)
+_NUMBER = lazy_pattern(r"x([0-9A-Fa-f]{2})|[xu]\{([0-9A-Fa-f]{1,8})\}|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})", re.ASCII)
+_PROPERTY = lazy_pattern(r"([pP])(?:\{([A-Za-z_]+)\}|([A-Z]))", re.ASCII)
 
 _ONE_LINE = "a pattern is matched within one line"
 _HINTS = {
@@ -294,7 +295,7 @@ def _checked(cursor: Cursor, code: int, start: int) -> int:
 # A bracket or && inside a class has no meaning of its own, as in PCRE and Python; ripgrep never sees it.
 
 
-_POSIX = re.compile(r"\[:(\^?)([A-Za-z]*):\]", re.ASCII)
+_POSIX = lazy_pattern(r"\[:(\^?)([A-Za-z]*):\]", re.ASCII)
 _RETURN = 0x0D
 
 
@@ -378,9 +379,9 @@ def _refuse_lone_posix(cursor: Cursor, start: int) -> None:
 # What stands after an opening bracket: a plain group, a name, flags, or something that is refused with a hint.
 
 
-FLAGS = re.compile(r"\(\?(?P<on>[A-Za-z]*)(?:-(?P<off>[A-Za-z]+))?\)", re.ASCII)
-_SCOPED_FLAGS = re.compile(r"\?(?P<on>[A-Za-z]*)(?:-(?P<off>[A-Za-z]+))?:", re.ASCII)
-_NAME = re.compile(r"\?P?<([A-Za-z_][A-Za-z0-9_]*)>", re.ASCII)
+FLAGS = lazy_pattern(r"\(\?(?P<on>[A-Za-z]*)(?:-(?P<off>[A-Za-z]+))?\)", re.ASCII)
+_SCOPED_FLAGS = lazy_pattern(r"\?(?P<on>[A-Za-z]*)(?:-(?P<off>[A-Za-z]+))?:", re.ASCII)
+_NAME = lazy_pattern(r"\?P?<([A-Za-z_][A-Za-z0-9_]*)>", re.ASCII)
 
 _LINEAR = "is not supported (patterns run in linear time)"
 _REFUSED = {
@@ -395,9 +396,9 @@ _REFUSED = {
     "?'": "a name in quotes is not supported. Write (?P<name>…).",
     "*": "verbs like (*SKIP) are not supported. Leave it out.",
 }
-_RECURSION = re.compile(r"\?[+-]?[0-9]")
-_BEHIND = re.compile(r"\(\?<=([^()]+)\)([^()]+)")
-_AHEAD = re.compile(r"([^()]+)\(\?=([^()]+)\)")
+_RECURSION = lazy_pattern(r"\?[+-]?[0-9]")
+_BEHIND = lazy_pattern(r"\(\?<=([^()]+)\)([^()]+)")
+_AHEAD = lazy_pattern(r"([^()]+)\(\?=([^()]+)\)")
 
 
 @record
@@ -495,8 +496,8 @@ def _refuse_unreadable(pattern: object) -> None:
 # up here: the tree has none.
 
 
-_QUANTIFIER = re.compile(r"([*+?])|\{([0-9]+)(?:(,)([0-9]*))?\}", re.ASCII)
-_PYTHONS_COUNT = re.compile(r"\{,[0-9]+\}", re.ASCII)
+_QUANTIFIER = lazy_pattern(r"([*+?])|\{([0-9]+)(?:(,)([0-9]*))?\}", re.ASCII)
+_PYTHONS_COUNT = lazy_pattern(r"\{,[0-9]+\}", re.ASCII)
 
 
 @record

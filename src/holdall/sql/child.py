@@ -33,6 +33,7 @@ from holdall.sql.results import (
     missing_name,
 )
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # What the process that runs SQL gives up before it runs any: writing files, outliving its parent, all the memory.
@@ -109,7 +110,7 @@ NOTE = (
 _MOST = 1000  # columns
 _WHOLE, _SIGNED = frozenset({"UBIGINT"}), frozenset({"UBIGINT", "BIGINT"})
 _NUMBERS = frozenset({"UBIGINT", "BIGINT", "DOUBLE"})
-_NO_NAME = re.compile(r"[\x00]|\A\Z")  # no column is called so
+_NO_NAME = lazy_pattern(r"[\x00]|\A\Z")  # no column is called so
 
 
 def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
@@ -178,7 +179,7 @@ _LEAST_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a hig
 _LEAST_LINE = 2_000_000  # DuckDB's own limit for one line
 _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
-_RENAMED = re.compile(r"(.+)_[0-9]+", re.DOTALL)
+_RENAMED = lazy_pattern(r"(.+)_[0-9]+", re.DOTALL)
 
 VALUE = "value"
 Columns = list[tuple[str, str]]
@@ -385,7 +386,7 @@ _REFUSED_FUNCTIONS = frozenset(
         "current_setting", "duckdb_settings", "duckdb_extensions", "duckdb_secrets", "which_secret",
     }
 )  # fmt: skip
-_END = re.compile(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
+_END = lazy_pattern(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
 _EXAMPLE = "select count(*) from t"
 _ONLY = "only one SELECT is run (also WITH, FROM, VALUES, DESCRIBE t or SUMMARIZE t)"
 
@@ -451,7 +452,7 @@ def _objects(parsed: Any) -> Iterator[dict[str, Any]]:
 # Refused, told for the one who wrote the SQL.
 
 
-_STAR = re.compile(r"(?<!\()\*")  # of a select, not of a count
+_STAR = lazy_pattern(r"(?<!\()\*")  # of a select, not of a count
 _COLUMNS_TOLD = 40
 _TYPE_TOLD = 60  # characters
 _SEARCHED_AT_ONCE = 4 * 1024 * 1024

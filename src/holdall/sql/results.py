@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import Any, Literal, cast
 
 from holdall.text.excerpt import beginning
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # What DuckDB complains about, told for the one who wrote the SQL: whose fault it is, in few words, without paths.
@@ -22,21 +23,21 @@ Blame = Literal["query", "source", "memory"]
 
 _LONGEST = 700
 _MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
-_SOURCE = re.compile(
+_SOURCE = lazy_pattern(
     r"CSV Error|sniffing file|CSV Parser|max_line_size|buffer_size|Invalid unicode|not utf-8|in file \""
     r"|JSON transform error|Malformed JSON|maximum_object_size|in struct auto-detected|JSON exceeds maximum"
 )
 # Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
-_ADVICE = re.compile(
+_ADVICE = lazy_pattern(
     r"\n+LINE \d+:.*|\n+\* .*|\n+(?:Possible |Try |See also|Database is launched|Unused blocks|The search space"
     r"|Column .* is being|  file = |Original Line).*",
     re.DOTALL,
 )
-_MACHINE = re.compile(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
-_MISSING = re.compile(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
-_HOPELESS = re.compile(r"Malformed JSON|Invalid unicode|not utf-8")
+_MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
+_MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
+_HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
-_MENDABLE = re.compile(r"Malformed JSON.*(?:surrogate|control character)", re.DOTALL)
+_MENDABLE = lazy_pattern(r"Malformed JSON.*(?:surrogate|control character)", re.DOTALL)
 
 
 def blame(name: str, message: str, path: str) -> Blame:

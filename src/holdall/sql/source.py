@@ -22,6 +22,7 @@ from holdall.text.json.find import Hit, Scan, SeveralValues, find, why_nothing
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Kind
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # Prepared copies of an output for DuckDB, in files that have no name and vanish with their last descriptor.
@@ -35,7 +36,7 @@ _IN_MEMORY = 32 * 1024 * 1024  # larger copies go to the disk
 
 _PAIR = 12  # bytes of two escapes
 # Every escape, so that the second backslash of `\\ud83d` is not taken for the start of one.
-_ESCAPE = re.compile(
+_ESCAPE = lazy_pattern(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )

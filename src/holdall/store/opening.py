@@ -7,8 +7,6 @@ import os
 import time
 from collections.abc import Callable
 
-import platformdirs
-
 from holdall.policy.retention import Retention
 from holdall.store.protocol import OutputStore, Quota
 from holdall.store.read_only import read_only as only_looking
@@ -26,6 +24,8 @@ def default_home() -> str:
     home = os.path.expanduser("~")
     if not os.path.isdir(home) and "XDG_DATA_HOME" not in os.environ:
         raise BadSetting("HOME", home, "there is no such folder; set HOLDALL_HOME to the folder to keep outputs in")
+    import platformdirs  # noqa: PLC0415 - only where no folder is named
+
     return platformdirs.user_data_dir("holdall", appauthor=False)
 
 

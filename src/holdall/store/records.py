@@ -11,12 +11,12 @@ touches nothing.
 """
 
 import json
-import re
 
 from holdall.policy.measure import checksum
 from holdall.store.protocol import Log
 from holdall.values.errors import OutputDamaged, StoreFault, WrongUse
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import BlockTable
 
 PREFIX = "session-"  # a session can be asked for by this and its id, whatever it is called
@@ -27,7 +27,7 @@ TREE = "tree.json"
 LOGS: dict[Log, str] = {"events": "events.ndjson", "transcript": "transcript.ndjson", "masks": "masks.ndjson"}
 SUFFIX = ".record"
 VERSION = 1
-_HEX = re.compile(r"[0-9a-f]{16,64}")
+_HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _MAGIC = b"holdall record "
 
 

@@ -18,14 +18,11 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import datetime
-import decimal
 import enum
 import fcntl
-import fractions
 import json
 import pathlib
 import threading
-import uuid
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
@@ -83,8 +80,9 @@ class Pump:
 
 CHUNK = 1024 * 1024
 _BYTES = (bytes, bytearray, memoryview)
-_AS_TEXT = (decimal.Decimal, uuid.UUID, datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath,
-            fractions.Fraction, complex)  # fmt: skip
+_AS_TEXT = (datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, complex)
+# Known without importing their modules: nobody has such a value who has not.
+_AS_TEXT_TOO = {("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")}
 
 
 class Source:
@@ -213,7 +211,9 @@ def plain(value: object) -> object:
         return sorted(cast("AbstractSet[object]", value), key=repr)
     if isinstance(value, _BYTES):
         return base64.b64encode(bytes(cast("bytes", value))).decode("ascii")
-    if isinstance(value, _AS_TEXT):
+    if isinstance(value, _AS_TEXT) or any(
+        (one.__module__, one.__qualname__) in _AS_TEXT_TOO for one in type(value).__mro__
+    ):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

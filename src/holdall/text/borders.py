@@ -10,6 +10,7 @@ import stringzilla
 
 from holdall.text.utf8 import straddling_bytes
 from holdall.values.outputs import Kind
+from holdall.values.patterns import lazy_pattern
 
 # Where a text may be cut without cutting what a person takes for one character: a family emoji, a flag, CRLF.
 #
@@ -20,7 +21,7 @@ from holdall.values.outputs import Kind
 _REACH = 32  # how far before a cut a certain border is looked for at first; the reach doubles until there is one
 _TRIES = 16
 _FLAG_LETTERS = ("\U0001f1e6", "\U0001f1ff")
-_surrogates = re.compile("[\ud800-\udfff]")
+_surrogates = lazy_pattern("[\ud800-\udfff]")
 
 
 def grapheme_border_before(text: str, at: int) -> int:
@@ -93,12 +94,12 @@ _SPACE = rb"[ \t\r\n]*+"
 # From the surest to the least: between two containers or their members, between two strings, between two numbers.
 # The second may be the string "," itself, the third a comma in a sentence.
 _ELEMENTS = (
-    re.compile(rb"[}\]]" + _SPACE + rb"(,)(?=" + _SPACE + rb'["\[{])'),
-    re.compile(rb'(?<!\\)"' + _SPACE + rb"(,)(?=" + _SPACE + rb'["\[{])'),
-    re.compile(rb"[0-9el}\]]" + _SPACE + rb"(,)(?=" + _SPACE + rb'[-0-9"tfn\[{])'),
+    lazy_pattern(rb"[}\]]" + _SPACE + rb"(,)(?=" + _SPACE + rb'["\[{])'),
+    lazy_pattern(rb'(?<!\\)"' + _SPACE + rb"(,)(?=" + _SPACE + rb'["\[{])'),
+    lazy_pattern(rb"[0-9el}\]]" + _SPACE + rb"(,)(?=" + _SPACE + rb'[-0-9"tfn\[{])'),
 )
-_TAGS = (re.compile(rb"(>)(?=<[a-zA-Z])"), re.compile(rb"(>)"))
-_BLANKS = (re.compile(rb"([ \t]++)"),)
+_TAGS = (lazy_pattern(rb"(>)(?=<[a-zA-Z])"), lazy_pattern(rb"(>)"))
+_BLANKS = (lazy_pattern(rb"([ \t]++)"),)
 _PATTERNS: dict[Kind, Sequence[re.Pattern[bytes]]] = {"json": _ELEMENTS, "ndjson": _ELEMENTS, "html": _TAGS}
 
 

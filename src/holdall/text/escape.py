@@ -5,9 +5,11 @@ For terminals, pages and logs. Never for what is stored, piped or sent to a mode
 
 import re
 
+from holdall.values.patterns import lazy_pattern
+
 # C0 and C1 controls but tab and newline; bidirectional controls; zero-width and invisible operators; line and
 # paragraph separators; interlinear marks; tags; a lone surrogate. Each can hide or reorder what a person reads.
-_UNSAFE = re.compile(
+_UNSAFE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )

@@ -8,9 +8,10 @@ end is empty. Neither is an error: the answer says where the end is.
 import re
 
 from holdall.values.errors import BadRange
+from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Ask, Span
 
-_RANGE = re.compile(r"\s*(?P<start>-?[0-9]{1,40})?\s*(?P<colon>:)?\s*(?P<end>-?[0-9]{1,40})?\s*", re.ASCII)
+_RANGE = lazy_pattern(r"\s*(?P<start>-?[0-9]{1,40})?\s*(?P<colon>:)?\s*(?P<end>-?[0-9]{1,40})?\s*", re.ASCII)
 _HOW = "write A:B, A:, :B or -N: (the last N)"
 
 

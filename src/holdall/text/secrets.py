@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from holdall.values.patterns import lazy_pattern
+
 # Masking parts of a text without moving anything else: a mask has as many bytes as what it hides, and keeps its lines.
 #
 # What is to be masked is found by whoever hands in `find`. Bytes of any length pass by in windows that overlap; JSON is
@@ -21,9 +23,9 @@ RIGHT = 64 * 1024  # longer secrets are followed sign by sign
 STEP = 1024 * 1024
 _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for byte in range(256))
 _NINES = b"9"
-_REST = re.compile(rb"[^\s\"'<>]*+")
-_STRING = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
-_UNIT = re.compile(rb"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
+_REST = lazy_pattern(rb"[^\s\"'<>]*+")
+_STRING = lazy_pattern(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
+_UNIT = lazy_pattern(rb"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 
 
 def mask_of(secret: bytes, *, number: bool = False) -> bytes:
@@ -191,7 +193,7 @@ def _as_written(raw: bytes, text: bytes, one: Finding) -> Finding:
 
 
 MASK = "***"
-_SECRET = re.compile(
+_SECRET = lazy_pattern(
     r"(?i)(pass(word|wd|phrase)?$|secret|token$|api[_-]?key|access[_-]?key|private[_-]?key|authorization|credential"
     r"|cookie|bearer)"
 )

@@ -5,11 +5,12 @@ tokenizer a session gets. No input makes counting quadratic.
 import functools
 import importlib
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
+
+from holdall.values.patterns import lazy_pattern
 
 # How many tokens a text has: exactly where a tokenizer is at hand, otherwise by an estimate that says so.
 #
@@ -39,11 +40,11 @@ class Tokenizer(Protocol):
 
 
 # Roughly what byte-pair vocabularies split at: words, runs of capitals, three digits, one sign that is not ASCII.
-_PIECE_OF_TEXT = re.compile(
+_PIECE_OF_TEXT = lazy_pattern(
     r" ?[A-Z]?[a-z]+| ?[A-Z]+|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9\x80-\U0010ffff]{1,4}|\s{1,80}"
 )
-_LONG_WORD = re.compile(r"[a-z]{8,}")
-_LONG_CAPITALS = re.compile(r"[A-Z]{4,}")
+_LONG_WORD = lazy_pattern(r"[a-z]{8,}")
+_LONG_CAPITALS = lazy_pattern(r"[A-Z]{4,}")
 
 
 class Estimate:

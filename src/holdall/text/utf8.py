@@ -8,12 +8,14 @@ import codecs
 import re
 from itertools import islice
 
+from holdall.values.patterns import lazy_pattern
+
 REPLACEMENT = "\ufffd"
 REPLACED = "replaced by U+FFFD"  # how a note ends that tells of it
 
 # One decoded character: a whole sequence, or the longest beginning of one, or a single stray byte. These are the
 # units that Python's decoder replaces by one U+FFFD each.
-_CHAR = re.compile(
+_CHAR = lazy_pattern(
     rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]"
     rb"|\xe0[\xa0-\xbf][\x80-\xbf]?|\xed[\x80-\x9f][\x80-\xbf]?|[\xe1-\xec\xee\xef][\x80-\xbf]{1,2}"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{0,2}|\xf4[\x80-\x8f][\x80-\xbf]{0,2}|[\xf1-\xf3][\x80-\xbf]{1,3}"

@@ -4,18 +4,18 @@
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, fields
 from typing import Any, cast
 
 from holdall.values.handles import is_uuid
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 MOST_SESSIONS = 10_000
 MOST_ENTRIES = 2_000_000
 _MOST = 1 << 62  # of anything that is counted
-_HEX = re.compile(r"[0-9a-f]{64}")
+_HEX = lazy_pattern(r"[0-9a-f]{64}")
 
 
 @record

@@ -9,6 +9,7 @@ This module makes no handles: randomness lives in the store.
 
 import re
 
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # No vowels, so that no handle spells a word; no l, o, 0 or 1, so that none is misread.
@@ -17,9 +18,9 @@ SIGNS = LETTERS + "23456789"
 SHORTEST, LONGEST = 4, 12
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_SHORT = re.compile(rf"[{LETTERS}][{SIGNS}]{{{SHORTEST - 1},{LONGEST - 1}}}", re.ASCII)
-_LONG = re.compile(rf"session-(?P<session>{_UUID})/(?P<id>{_UUID})", re.ASCII)
-_BARE = re.compile(_UUID, re.ASCII)
+_SHORT = lazy_pattern(rf"[{LETTERS}][{SIGNS}]{{{SHORTEST - 1},{LONGEST - 1}}}", re.ASCII)
+_LONG = lazy_pattern(rf"session-(?P<session>{_UUID})/(?P<id>{_UUID})", re.ASCII)
+_BARE = lazy_pattern(_UUID, re.ASCII)
 
 
 @record

@@ -3,13 +3,13 @@ large to be read into objects. Frozen data; nothing here measures or decides.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any, Literal, cast, get_args
 
 from holdall.values.errors import HoldallError
 from holdall.values.handles import format_long
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
@@ -65,7 +65,7 @@ class AsCame(dict[str, Any]):
 Kind = str  # one of `formats.registry.FORMATS`; a record of a later version may have one that is not known here
 State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
 STATES: tuple[str, ...] = get_args(State)
-_KIND = re.compile(r"[a-z][a-z0-9 _-]{0,39}")
+_KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
 _LATER = ("is_error", "traceback", "process")
 
 

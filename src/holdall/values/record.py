@@ -117,7 +117,7 @@ def _fields_of(cls: Any) -> "dict[str, Field[Any]]":
         if _MARK in _vars(base):
             found.update(base.__dataclass_fields__)
     own: _Declared = _vars(cls)[_MARK]
-    body = {"__annotations__": dict(_own_annotations(cls)), "__doc__": "", "__module__": cls.__module__, **own.given}
+    body = {"__annotations__": dict(_own_annotations(cls)), "__doc__": "-", "__module__": cls.__module__, **own.given}
     shadow: Any = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=own.kw_only)(
         type(cls.__name__, (), body)
     )

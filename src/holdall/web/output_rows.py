@@ -4,7 +4,6 @@ model has seen of each.
 
 import csv
 import json
-import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,7 @@ from holdall.text.utf8 import straddling_bytes
 from holdall.values.answers import Table
 from holdall.values.errors import BadRange
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import BLOCK, BlockTable, Span, Totals
 
@@ -47,11 +47,11 @@ Kinds: `c` a control or invisible character, `n` a newline, `x` a byte that is n
 """
 
 # What `text.escape` shows as escapes (a test compares them), and what has no width or the look of a space.
-_MARKED = re.compile(
+_MARKED = lazy_pattern(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-_RUNS = re.compile(f"{_MARKED.pattern}+")
+_RUNS = lazy_pattern(f"{_MARKED.pattern}+")
 _SHORT = {"\n": "↵", "\r": "\\r", "\x1b": "\\e", "\0": "\\0"}
 _LOWEST_BYTE = 0xDC00  # of those that stand for bytes that are not UTF-8
 
@@ -159,7 +159,7 @@ MOST_ROWS = 400
 LINE_BYTES = 1024  # of one line that are shown
 MOST_WIDTH = 512
 HEX_WIDTH = 16
-_NEWLINE = re.compile(b"\n")
+_NEWLINE = lazy_pattern(b"\n")
 
 
 class Reader(Protocol):

@@ -12,17 +12,18 @@ from itertools import islice, takewhile
 from typing import Any, cast
 
 from holdall.values.chat import Message, Returned, Said, System, User
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
-_START = re.compile(r'\{\s*"(?:tool|answer|arguments)"\s*:')
-_CUT_ANSWER = re.compile(r'\{\s*"answer"\s*:\s*"')
-_CUT_CALL = re.compile(r'\{\s*"tool"\s*:\s*"([^"\\]{1,80})"\s*,\s*"arguments"\s*:')
-_STRING = re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL)
-_CUT_ESCAPE = re.compile(r"\\u[0-9a-fA-F]{0,3}\Z")
-_THINKING = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_START = lazy_pattern(r'\{\s*"(?:tool|answer|arguments)"\s*:')
+_CUT_ANSWER = lazy_pattern(r'\{\s*"answer"\s*:\s*"')
+_CUT_CALL = lazy_pattern(r'\{\s*"tool"\s*:\s*"([^"\\]{1,80})"\s*,\s*"arguments"\s*:')
+_STRING = lazy_pattern(r'(?:[^"\\]|\\.)*+', re.DOTALL)
+_CUT_ESCAPE = lazy_pattern(r"\\u[0-9a-fA-F]{0,3}\Z")
+_THINKING = lazy_pattern(r"\A\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _DEFINITIONS = ("$defs", "definitions")
-_REFERENCE = re.compile(r"^#/(?:\$defs|definitions)/")
+_REFERENCE = lazy_pattern(r"^#/(?:\$defs|definitions)/")
 _CANDIDATES = 16  # places at which an action may begin: more are a text about actions, not one
 _DECODER = json.JSONDecoder()
 

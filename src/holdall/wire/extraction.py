@@ -13,11 +13,12 @@ from typing import Any
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.values.extraction import Extraction, FailedChunk, Snippet
+from holdall.values.patterns import lazy_pattern
 from holdall.wire.answers import Frame
 
 Fits = Callable[[str], bool]
 _MOST_FAILED = 5
-_OUR_HEADERS = re.compile(r"^(ABSTRACT FROM TOOL OUTPUT |TOOL_OUTPUT FAILED FOR )", re.MULTILINE)
+_OUR_HEADERS = lazy_pattern(r"^(ABSTRACT FROM TOOL OUTPUT |TOOL_OUTPUT FAILED FOR )", re.MULTILINE)
 _CHECKS = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # The wrapper in which a model hands over its answer, and the reader of it.
@@ -13,7 +14,7 @@ from holdall.values.record import record
 # for the model's answer. Whatever stands before the wrapper, thinking above all, is not the answer.
 
 
-_THINKING = re.compile(r"\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THINKING = lazy_pattern(r"\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 
 
 def opening_tag(nonce: str) -> str:
@@ -60,15 +61,15 @@ def _without_cut_tag(body: str, tag: str) -> str:
 
 NOTHING = "NO RELEVANT DATA FOUND"
 _MOST_QUOTES = 200  # of one reply; a model that repeats itself has no end
-_QUOTE_LINE = re.compile(r"^\s*>\s?(.+?)\s*$", re.MULTILINE)
-_SURE = re.compile(r"^\s*\**confidence\**\s*[:=]\s*\**\s*(\d+(?:\.\d+)?)\s*(%?)\**\s*$", re.MULTILINE | re.IGNORECASE)
+_QUOTE_LINE = lazy_pattern(r"^\s*>\s?(.+?)\s*$", re.MULTILINE)
+_SURE = lazy_pattern(r"^\s*\**confidence\**\s*[:=]\s*\**\s*(\d+(?:\.\d+)?)\s*(%?)\**\s*$", re.MULTILINE | re.IGNORECASE)
 # A reply to SCHEMA that was cut off: where its quotes begin, a whole one, and what it has of the answer.
-_QUOTES_BEGIN = re.compile(r'\s*\{\s*"quotes"\s*:\s*\[')
-_WHOLE_QUOTE = re.compile(r'\s*(?:,\s*)?"((?:[^"\\]|\\.)*+)"', re.DOTALL)
-_ANSWER_SO_FAR = re.compile(r'\s*\]\s*,\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*+)', re.DOTALL)
+_QUOTES_BEGIN = lazy_pattern(r'\s*\{\s*"quotes"\s*:\s*\[')
+_WHOLE_QUOTE = lazy_pattern(r'\s*(?:,\s*)?"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_ANSWER_SO_FAR = lazy_pattern(r'\s*\]\s*,\s*"answer"\s*:\s*"((?:[^"\\]|\\.)*+)', re.DOTALL)
 CUT_OFF = "[The model was cut off before it answered. These are the words that it had quoted by then.]"
 # What a model puts into quotation marks or code marks in running text claims to be verbatim too.
-_IN_MARKS = re.compile(r"“([^“”\n]{12,400})”|\"([^\"\n]{12,400})\"|`([^`\n]{12,400})`")
+_IN_MARKS = lazy_pattern(r"“([^“”\n]{12,400})”|\"([^\"\n]{12,400})\"|`([^`\n]{12,400})`")
 
 # The order is that in which a model writes. One that has to say first whether it found something says no, and then
 # gives the right answer; once it has copied the words, it knows.

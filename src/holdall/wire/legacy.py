@@ -3,7 +3,6 @@ stays JSON: long strings and long containers lose their middle, largest first.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Literal, TypeAlias, cast
@@ -11,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from holdall.text.borders import cluster_end, grapheme_border_before
 from holdall.text.excerpt import byte_count, first_bytes, last_bytes, line_count
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # JSON read for shortening: numbers as they are written, members in order and with names that occur twice.
@@ -28,8 +28,8 @@ class Members(list["tuple[str, Json]"]):
 Json: TypeAlias = "str | bytes | bool | list[Json] | Members | None"
 
 _string = json.JSONDecoder()  # called only where a quote stands
-_space = re.compile(r"[ \t\r\n]*+")
-_literal = re.compile(
+_space = lazy_pattern(r"[ \t\r\n]*+")
+_literal = lazy_pattern(
     r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9.eE+-])|true|false|null|NaN|-?Infinity"
 )
 
@@ -133,8 +133,8 @@ _FLOOR = 80  # bytes; enough for any marker
 _SHARES = 16  # a container shows large children only as long as each gets this part of its room
 _LONGEST_NAME = 200
 
-_begins = re.compile('\ufeff?[ \t\r\n]*+["\\[{]')
-_surrogates = re.compile("[\ud800-\udfff]")
+_begins = lazy_pattern('\ufeff?[ \t\r\n]*+["\\[{]')
+_surrogates = lazy_pattern("[\ud800-\udfff]")
 _END: Any = object()
 
 

@@ -11,13 +11,14 @@ from holdall.formats.registry import format_of
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.wire.reference import context_ref
 
 # Short notes that stand in the place of something that is no text: what it was, how large, where it is kept.
 
 
 _PART = "a part of a result: "
-_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
+_MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
 
 def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:

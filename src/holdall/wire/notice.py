@@ -18,6 +18,7 @@ from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.dialect import GLIMPSE, View, as_a_call
@@ -31,7 +32,7 @@ from holdall.wire.notes import all_is_kept
 
 
 # What is not a word, nor the space before one, in pieces; words are matched only to be stepped over.
-_OTHERS = re.compile(
+_OTHERS = lazy_pattern(
     r"[A-Za-z]+| (?=[A-Za-z])|([0-9]+| +|[\t\n]+|-{4,}|={4,}|_{4,}|\*{4,}|#{4,}"
     r"|=\"|\",|\"\)|\(\"|\":|\{\"|\"\}|\}\]|\},|\],|\[\{|[·…→–−×]"
     # Letters of Latin-1, Greek, Cyrillic, Hebrew and Arabic are one token each at most.
@@ -39,10 +40,10 @@ _OTHERS = re.compile(
     r"|[\x80-\u07ff]+|[\u0800-\uffff]+|[\U00010000-\U0010ffff]+|.)",
     re.DOTALL,
 )
-_LETTER = re.compile(r"[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]")
+_LETTER = lazy_pattern(r"[\u00c0-\u00ff\u03b1-\u03c9\u0410-\u044f\u05d0-\u05ea\u0627-\u063a\u0641-\u064a]")
 _SPARE = 1.06  # what pieces cost more beside each other than alone
-_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_SPEAKABLE = re.compile(
+_PART = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+")
+_SPEAKABLE = lazy_pattern(
     # Possessive: vowels without end would take without end.
     r"(?:[bcdfghjklmnpqrstvwxz]{0,3}+[aeiouy]{1,2}+)++[bcdfghjklmnpqrstvwxz]{0,4}+",
     re.IGNORECASE | re.ASCII,
@@ -142,7 +143,7 @@ _known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=10
 
 
 LINE_BYTES = 120
-_TELLS = re.compile(rb"[0-9A-Za-z\x80-\xff]")
+_TELLS = lazy_pattern(rb"[0-9A-Za-z\x80-\xff]")
 _HEX_ROW = 16
 _ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
@@ -277,7 +278,7 @@ _ERROR_CHARS, _ERROR_TOKENS = 160, 40
 _ERRORS = 3
 _FIRST, _LAST = 3, 2  # lines of the output
 _SHORT_LINES = 80  # bytes
-_PLACE = re.compile(r"\bL(\d{1,3}(?:,\d{3})*)\b")
+_PLACE = lazy_pattern(r"\bL(\d{1,3}(?:,\d{3})*)\b")
 _CALL_RANKS = (1, 2, 60, 90, 91)
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 

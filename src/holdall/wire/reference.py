@@ -10,6 +10,7 @@ from typing import Any, cast
 from holdall.text.numbers import plural
 from holdall.values.errors import BadReference
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # The machine-readable twin of a handle: S1's ContextRef, and the record for models without function calls.
@@ -55,7 +56,7 @@ def summary(facts: Facts) -> str:
 
 
 PREFIX = "holdall:"
-_LINES = re.compile(r"L(?P<first>[0-9]{1,15})(?:-L?(?P<last>[0-9]{1,15}))?", re.ASCII)
+_LINES = lazy_pattern(r"L(?P<first>[0-9]{1,15})(?:-L?(?P<last>[0-9]{1,15}))?", re.ASCII)
 _FORMS = "holdall:HANDLE, holdall:HANDLE#/json/pointer or holdall:HANDLE#L10-L20"
 
 

@@ -4,7 +4,6 @@ JSON, so that it never becomes objects on its way to the store.
 
 import io
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from decimal import Decimal
@@ -16,6 +15,7 @@ from holdall.text.json.path import parse_path
 from holdall.text.json.reader import JsonFault
 from holdall.text.json.same import readable
 from holdall.values.outputs import AsCame, LargeJson, LargeText
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # What is large in a message, taken out of it by its bytes before the rest is read as JSON: texts, structured content.
@@ -41,7 +41,7 @@ _READ = json.JSONDecoder().raw_decode
 _STRUCTURED = "structuredContent"
 _PLACE = parse_path(f"$.result.{_STRUCTURED}")
 _NAME = f'"{_STRUCTURED}"'.encode()
-_ONE_TEXT = re.compile(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text: it is taken out as one
+_ONE_TEXT = lazy_pattern(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text: it is taken out as one
 
 
 class _Odd(ValueError):
@@ -264,8 +264,8 @@ def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
 GARBLED: object = object()
 """The `data` of an error that this module made: no server can send it."""
 
-_HEAD = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
-_RESULT = re.compile(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
+_HEAD = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
+_RESULT = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
 _MOST_AS_CAME = 256
 _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
 _DIGITS = 4000  # which Python reads as a number

@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import json
 import math
-import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -21,6 +20,7 @@ from holdall.mcp.client.routes import CURRENT, Call, Trouble
 from holdall.mcp.client.sdk import httpx2, streamable_http_client, types
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
+from holdall.values.patterns import lazy_pattern
 
 # The answer of an HTTP server to one call, on its way to the SDK: what is large in it goes to the call by its bytes.
 #
@@ -151,7 +151,7 @@ _UNLIMITED: dict[str, Any] = {"max_sse_event_size": None} if "max_sse_event_size
 # The body of a message that is not a request, by the order in which the SDK writes its keys. Of these only the one
 # that opens the session has to be there before what follows it.
 _INITIALIZED = b'"notifications/initialized"'
-_TOLD = re.compile(
+_TOLD = lazy_pattern(
     rb'\{"jsonrpc":\s*"2\.0",\s*(?:"method"|"id":\s*(?:"[^"]{0,80}"|-?[0-9]{1,20}),\s*"(?:result|error)")'
 )
 

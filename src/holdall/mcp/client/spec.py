@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from holdall.text.escape import one_line
 from holdall.values.errors import BadServer, WrongUse
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # JSON as people write it by hand: with comments and commas too many, as some editors allow in their files.
@@ -23,9 +24,9 @@ from holdall.values.record import record
 
 
 # A text is matched first: what looks like a comment inside it is none.
-_PIECES = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_COMMAS = re.compile(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
-_VISIBLE = re.compile(r"[^\n]")
+_PIECES = lazy_pattern(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMAS = lazy_pattern(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[}\]])')
+_VISIBLE = lazy_pattern(r"[^\n]")
 _MARK = "\ufeff"  # some editors put it before everything else
 
 
@@ -75,8 +76,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # folder; they are refused rather than passed on as they stand.
 
 
-_PLACE = re.compile(r"\$\{([^}]*)\}")
-_NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_PLACE = lazy_pattern(r"\$\{([^}]*)\}")
+_NAME = lazy_pattern(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 class Unexpanded(ValueError):
@@ -114,8 +115,8 @@ def _value(inside: str, environment: Mapping[str, str]) -> str:
 _NEAR = 0.85
 _LONGEST_NAME = 100
 _MOST_SECONDS = 7 * 24 * 3600.0
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # a header's name, as HTTP has it
-_VISIBLE_ASCII = re.compile(r"[\x20-\x7e]*")
+_TOKEN = lazy_pattern(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # a header's name, as HTTP has it
+_VISIBLE_ASCII = lazy_pattern(r"[\x20-\x7e]*")
 _T = TypeVar("_T")
 
 

@@ -4,7 +4,6 @@ answer, and the server from its start to its end.
 
 import asyncio
 import hmac
-import re
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
@@ -26,6 +25,7 @@ from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSess
 from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
 from holdall.mcp.gateway.serving import asked_to_end, give_back_what_is_large, wind_up
 from holdall.values.errors import MissingExtra, WrongUse
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # Who may speak to a gateway over HTTP: the exact host, no foreign origin, a token. Pure, but for the comparing.
@@ -495,7 +495,7 @@ try:
 except ModuleNotFoundError as problem:
     raise MissingExtra("uvicorn", "mcp", "serving MCP over HTTP") from problem
 
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:]+)\]|([^:\[\]]+)):([0-9]{1,5})")
+_ADDRESS = lazy_pattern(r"(?:\[([0-9A-Fa-f:]+)\]|([^:\[\]]+)):([0-9]{1,5})")
 
 
 @record

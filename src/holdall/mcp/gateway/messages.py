@@ -1,12 +1,12 @@
 """JSON-RPC messages as plain dictionaries, and what a message of one era of the protocol needs in the other. Pure."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.mcp.client.sdk import types, versions
 from holdall.values.outputs import AsCame
+from holdall.values.patterns import lazy_pattern
 
 # JSON-RPC messages as plain dictionaries: from a line, to a line, and the error that is an answer.
 #
@@ -16,7 +16,7 @@ from holdall.values.outputs import AsCame
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 RESOURCE_NOT_FOUND = -32002
-_LONE = re.compile("[\ud800-\udfff]")
+_LONE = lazy_pattern("[\ud800-\udfff]")
 
 Message = dict[str, Any]
 RequestId = int | str

@@ -5,7 +5,6 @@ of them is, and how a client is greeted.
 import asyncio
 import json
 import logging
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from holdall.mcp.gateway.messages import METHOD_NOT_FOUND, Refusal, entries, tab
 from holdall.mcp.gateway.relay import Relay
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault
+from holdall.values.patterns import lazy_pattern
 from holdall.wire.notes import widened
 
 # The names under which a client sees what several servers offer, and back. Pure.
@@ -28,7 +28,7 @@ from holdall.wire.notes import widened
 
 DEFAULT_PREFIX = "{server}__"
 _LONGEST = 64  # the longest name that the model APIs take
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_ODD = lazy_pattern(r"[^A-Za-z0-9_-]+")
 
 
 class Names:

@@ -3,7 +3,6 @@ some of them put behind it or taken out again. Everything else stays as it is. N
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -12,6 +11,7 @@ from typing import Any, cast
 from holdall.mcp.client import spec
 from holdall.mcp.client.spec import parse_servers
 from holdall.values.errors import BadServer
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # Where the values of a JSON text stand, and the text with some of them changed: everything else stays as it is.
@@ -21,10 +21,10 @@ from holdall.values.record import record
 
 Edit = tuple[int, int, str]
 
-_SPACE = re.compile(r"\s*")
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_PLAIN = re.compile(r"[^\s,\]}]+")
-_PIECE = re.compile(rf"{_STRING.pattern}|[\[\]{{}}]")
+_SPACE = lazy_pattern(r"\s*")
+_STRING = lazy_pattern(r'"(?:[^"\\\n]|\\.)*"')
+_PLAIN = lazy_pattern(r"[^\s,\]}]+")
+_PIECE = lazy_pattern(rf"{_STRING.pattern}|[\[\]{{}}]")
 
 
 @record
@@ -145,7 +145,7 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
 TABLES = ("mcpServers", "servers")
 GATEWAY = "gateway"
 MODULE = ("-m", "holdall")
-_HOLDALL = re.compile(r"(^|[\\/])holdall(\.exe)?$")
+_HOLDALL = lazy_pattern(r"(^|[\\/])holdall(\.exe)?$")
 
 Path = tuple[str, ...]
 
@@ -338,7 +338,7 @@ def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
 
 _ARGS = ', "args": '
 # As `wrap` writes it: without a space before the command where there were no arguments.
-_WRITTEN = re.compile(r'\[(?:"-m", "holdall", )?"gateway", "--",( ?)"(?:[^"\\\n]|\\.)*"(, )?')
+_WRITTEN = lazy_pattern(r'\[(?:"-m", "holdall", )?"gateway", "--",( ?)"(?:[^"\\\n]|\\.)*"(, )?')
 
 _Change = tuple[list[Edit], dict[str, Any]]  # and what the entry is then
 

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import secrets
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +17,14 @@ from typing import Any, TypeVar, cast
 from holdall.mcp.client import spec
 from holdall.mcp.install.config_text import MOVED, Edited, Path, Uncertain, behind, named_in, servers_in, unwrap, wrap
 from holdall.values.errors import BadServer, WrongUse
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # What `install` writes down for `uninstall`: a note beside the client's file, and a file for each entry with a URL.
 
 
 _NOTE = ".holdall.json"
-_OURS = re.compile(r"[0-9a-f]{16}\.json")
+_OURS = lazy_pattern(r"[0-9a-f]{16}\.json")
 _LARGEST = 1024 * 1024
 
 

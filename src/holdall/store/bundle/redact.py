@@ -7,7 +7,6 @@ secret by trying which one gives the old hash. This module changes nothing in th
 
 import importlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,10 +16,11 @@ from holdall.text.secrets import Find, Finding, Masker, json_findings, masked
 from holdall.values.bundles import Mask
 from holdall.values.errors import MissingExtra
 from holdall.values.outputs import Facts
+from holdall.values.patterns import lazy_pattern
 
 _PLACES = 1000  # that are told to whoever exports; the bundle has all of them
 _FIELDS = ("tool", "server", "arguments", "call_id", "traceback", "error", "notes")
-_HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_HASH = lazy_pattern(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 class Rules(Protocol):

@@ -17,14 +17,15 @@ from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
 from holdall.text.secrets import Finding
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # Their own forms are below: one of them runs to the end of a line, one marks only the first line of a key, one needs a
 # filter of its own, one finds addresses, which are no secrets.
 _OURS_INSTEAD = frozenset({"NpmDetector", "PrivateKeyDetector", "JwtTokenDetector", "IPPublicDetector"})
 _AFTER_NON_WORD = r"(?:(?<=\W)|(?<=^))"
-_LOOKAHEAD = re.compile(r"\(\?![^()]*\)")
-_LONG = re.compile(r"\{([0-9]+),[0-9]{4,}\}")  # RE2 counts to a thousand
+_LOOKAHEAD = lazy_pattern(r"\(\?![^()]*\)")
+_LONG = lazy_pattern(r"\{([0-9]+),[0-9]{4,}\}")  # RE2 counts to a thousand
 _EDGES = b" \t\r\n\"'`=:,;"
 _SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gho)_…`: then all of it is masked
 _LONGEST_VALUE = 32 * 1024
@@ -53,7 +54,7 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Shopify Token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
 )
 _WORDS = ("access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase")
-_NO_SECRET = re.compile(
+_NO_SECRET = lazy_pattern(
     rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
     rb"|example|changeme|empty|unset|self|this|input|prompt)|[*x._-]+|[/$<{%(].*",
     re.DOTALL,

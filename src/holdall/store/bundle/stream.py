@@ -20,6 +20,7 @@ from holdall.text.numbers import size
 from holdall.values.bundles import Bundle
 from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, WrongUse, flat
 from holdall.values.handles import LETTERS, LONGEST, SHORTEST, SIGNS
+from holdall.values.patterns import lazy_pattern
 
 # Compression of bundles: zstd of the language where it has one, else the same as a package.
 #
@@ -87,10 +88,10 @@ _NAMES: dict[str, str] = {
     "tree": re.escape(TREE),
     "masks": re.escape(LOGS["masks"]),
 }
-_ENTRY = re.compile(
+_ENTRY = lazy_pattern(
     r"entry (?P<session>0|[1-9][0-9]{0,5})/(?P<name>[!-~]{1,250}) (?P<length>0|[1-9][0-9]{0,17})\n", re.ASCII
 )
-_KINDS = {kind: re.compile(pattern, re.ASCII) for kind, pattern in _NAMES.items()}
+_KINDS = {kind: lazy_pattern(pattern, re.ASCII) for kind, pattern in _NAMES.items()}
 ORDER = {"bytes": 0, "record": 0, "note": 1, "transcript": 2, "events": 3, "tree": 4, "masks": 5}
 Kind = Literal["bytes", "record", "note", "transcript", "events", "tree", "masks"]
 

@@ -6,7 +6,6 @@ Logs are one JSON object a line, appended by any process, never rewritten.
 import contextlib
 import fcntl
 import os
-import re
 import stat
 from collections.abc import Generator, Iterable, Sequence
 
@@ -17,6 +16,7 @@ from holdall.store.ingest import write_all
 from holdall.store.protocol import Log, Note, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, note_name
 from holdall.values.errors import SessionHeld, StoreFault, StoreUnsafe
+from holdall.values.patterns import lazy_pattern
 
 # The log of a session on disk: one JSON object a line, appended by any process, never rewritten.
 #
@@ -115,7 +115,7 @@ def read_between(start: int, end: int, *, inside: int, name: str) -> bytes:
 
 
 FOLDER = ANSWERS
-_NOTE = re.compile(r"[0-9a-f]{16,64}-[0-9a-f]{16,64}")
+_NOTE = lazy_pattern(r"[0-9a-f]{16,64}-[0-9a-f]{16,64}")
 
 
 def recall(name: str, *, inside: int) -> bytes | None:

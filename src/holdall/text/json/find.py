@@ -51,6 +51,7 @@ from holdall.text.json.reader import (
 )
 from holdall.text.numbers import plural
 from holdall.values.errors import BadQuery
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 Layout = Literal["one", "several", "lines"]
@@ -94,7 +95,7 @@ class Reached:
 _DEEPEST = 1_000_000  # levels that a path may enter; stepping over has no limit
 _LONGEST_NAME = 64 * 1024  # bytes; a longer name is neither compared nor shown
 _TOO_LONG = "…".encode()
-_numbers = re.compile(b"(?:" + SCALAR + SPACE + b"," + SPACE + b")++")
+_numbers = lazy_pattern(b"(?:" + SCALAR + SPACE + b"," + SPACE + b")++")
 
 
 # ── The quick way ───────────────────────────────────────────────────────────────────────────────────────────
@@ -119,7 +120,7 @@ def _scanner(decoder: Any) -> Callable[[str, int], tuple[Any, int]]:
 
 _scan_pairs = _scanner(json.JSONDecoder(strict=False, object_pairs_hook=tuple))
 _scan_any = _scanner(json.JSONDecoder(strict=False))  # faster, for what is not counted
-_colon = re.compile(r"[ \t\r\n]*+:[ \t\r\n]*+")
+_colon = lazy_pattern(r"[ \t\r\n]*+:[ \t\r\n]*+")
 
 
 _Then = Literal["closed", "cut", "stopped"]
@@ -137,10 +138,10 @@ class _Series(NamedTuple):
     whole: bool = False  # each line is a text of its own, and the window goes over many
 
 
-_MEMBERS = _Series(",", re.compile(r"[ \t\r\n]*+(?:,[ \t\r\n]*+|(?=([\]}])))"), named=True)
+_MEMBERS = _Series(",", lazy_pattern(r"[ \t\r\n]*+(?:,[ \t\r\n]*+|(?=([\]}])))"), named=True)
 _ELEMENTS = _Series(",", _MEMBERS.gap)
-_VALUES = _Series("\n", re.compile(r"""[ \t\r\n]++|(?<=[}\]])(?=[{["])"""))
-_LINES = _Series("\n", re.compile(r"[ \t\r]*+\n[ \t\r\n]*+"), whole=True)
+_VALUES = _Series("\n", lazy_pattern(r"""[ \t\r\n]++|(?<=[}\]])(?=[{["])"""))
+_LINES = _Series("\n", lazy_pattern(r"[ \t\r]*+\n[ \t\r\n]*+"), whole=True)
 
 
 class _Window:

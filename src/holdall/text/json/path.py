@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from holdall.values.errors import BadQuery
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 # ── Names ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -22,7 +23,7 @@ Step = bytes | int  # a member's name as UTF-8, or an element's index
 _SHOWN_NAME = 512  # bytes of one name
 SHOWN_STEPS = 48  # steps at each end of a path
 _MARK = "…"
-_UNSAFE = re.compile(r"[\x00-\x1f'\\\ud800-\udfff]")
+_UNSAFE = lazy_pattern(r"[\x00-\x1f'\\\ud800-\udfff]")
 _SHORT_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 
 
@@ -82,12 +83,12 @@ _LONGEST_PATH = 10_000  # characters; far more than anybody types, far less than
 _MOST_SEGMENTS = 500
 _LARGEST_INDEX = 2**53 - 1  # RFC 9535: what every JSON number can hold
 
-_SPACE = re.compile(r"[ \t\n\r]*+")
-_SHORTHAND = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+")
-_DASHED = re.compile(r"[\w$@-]+")
-_INTEGER = re.compile(r"(?:0|-?[1-9][0-9]{0,15})(?![0-9])", re.ASCII)
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
-_QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.DOTALL) for quote in "'\""}
+_SPACE = lazy_pattern(r"[ \t\n\r]*+")
+_SHORTHAND = lazy_pattern(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+")
+_DASHED = lazy_pattern(r"[\w$@-]+")
+_INTEGER = lazy_pattern(r"(?:0|-?[1-9][0-9]{0,15})(?![0-9])", re.ASCII)
+_ESCAPE = lazy_pattern(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_QUOTED = {quote: lazy_pattern(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.DOTALL) for quote in "'\""}
 _PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 
 

@@ -11,11 +11,12 @@ from typing import Any, cast
 
 from holdall.text.json.path import Index, Name, Segment, Slice, Wildcard, encoded_name
 from holdall.text.json.reader import SCALAR, SPACE, STRING, container_pattern
+from holdall.values.patterns import lazy_pattern
 
 _CACHED = 4096  # plans, and ways to count
 _COMMA = SPACE + b"," + SPACE
 _COLON = SPACE + b":" + SPACE
-_PLAIN = re.compile(r'[^"\\/\x00-\x1f]*+')  # a name that is written in one way, but for \u
+_PLAIN = lazy_pattern(r'[^"\\/\x00-\x1f]*+')  # a name that is written in one way, but for \u
 
 
 class Machine:

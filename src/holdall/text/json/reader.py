@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 Read = Callable[[int, int], bytes]
@@ -37,14 +38,14 @@ def container_pattern(string: bytes = STRING, levels: int = 3) -> bytes:
     return rb"(?:\{" + inside + rb"\}|\[" + inside + rb"\])"
 
 
-_space = re.compile(SPACE)
-_string = re.compile(STRING, re.DOTALL)
-_in_string = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_word = re.compile(rb'[^ \t\r\n"\\\[\]{},:]++')
-_scalar = re.compile(SCALAR + rb"(?![^ \t\r\n,\]}])")
-_container = re.compile(container_pattern(), re.DOTALL)
-_token = re.compile(STRING + rb"|[\\\[\]{}]", re.DOTALL)
-_key = re.compile(rb'"([^"\\]*+)"' + SPACE + b":" + SPACE + rb"(?=[^ \t\r\n])")
+_space = lazy_pattern(SPACE)
+_string = lazy_pattern(STRING, re.DOTALL)
+_in_string = lazy_pattern(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_word = lazy_pattern(rb'[^ \t\r\n"\\\[\]{},:]++')
+_scalar = lazy_pattern(SCALAR + rb"(?![^ \t\r\n,\]}])")
+_container = lazy_pattern(container_pattern(), re.DOTALL)
+_token = lazy_pattern(STRING + rb"|[\\\[\]{}]", re.DOTALL)
+_key = lazy_pattern(rb'"([^"\\]*+)"' + SPACE + b":" + SPACE + rb"(?=[^ \t\r\n])")
 
 QUOTE, COMMA, COLON, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT, _BACKSLASH = b'",:[]{}\\'
 ENDED = -1
@@ -59,7 +60,7 @@ _DROPPED = bytes(byte for byte in range(256) if byte not in b'"[]{}\\')
 _CLOSING = bytes.maketrans(b"[{", b"]}")
 _ROUNDS = 48  # nesting inside one stretch is rarely deeper; past this a loop over the brackets is cheaper
 
-_leftover = re.compile(rb"([\]}]*+)([\[{]*+)")
+_leftover = lazy_pattern(rb"([\]}]*+)([\[{]*+)")
 
 
 class Balance(NamedTuple):
@@ -313,7 +314,7 @@ class Cursor:
 
 _OPENING = (OPEN_OBJECT, OPEN_ARRAY)
 _PARSED = 64 * 1024  # bytes; a longer value is judged by how it begins
-_FIRST_ELEMENT = re.compile(
+_FIRST_ELEMENT = lazy_pattern(
     r'\s*(?:["{[]|\]\s*\Z|\Z|(?:-?[0-9][-+.0-9eE]*|true|false|null|NaN|-?Infinity)\s*(?:,|\]\s*\Z|\Z))', re.ASCII
 )
 

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 
+from holdall.values.patterns import lazy_pattern
+
 _PIECE = 256 * 1024
 _MARK = b"\x03"  # where a string stands, or ends. No JSON has it, nor the two that stand for escapes below
 _BACKSLASH, _QUOTE = b"\x01", b"\x02"
 _SPACES = b" \t\r\n"
 
-_apart = re.compile(rb"[ \t\r\n](?<=[\w.+-].)[ \t\r\n]*+[\w.+-]", re.DOTALL)  # two words, without it they were one
-_escapes = re.compile(rb"(\\++)u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*+")  # behind an odd number of backslashes
+_apart = lazy_pattern(rb"[ \t\r\n](?<=[\w.+-].)[ \t\r\n]*+[\w.+-]", re.DOTALL)  # two words, without it they were one
+_escapes = lazy_pattern(rb"(\\++)u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*+")  # behind an odd number of backslashes
 
 
 class _Odd(ValueError):
