@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.mcp.client import spec as jsonc
 from holdall.mcp.client.spec import (
     Configured,
     HttpServer,
@@ -22,6 +21,7 @@ from holdall.mcp.client.spec import (
     parse_servers,
     without_secrets,
 )
+from holdall.text.json import jsonc
 from holdall.values.errors import BadServer, WrongUse
 
 ENVIRONMENT = {"TOKEN": "t0ken", "HOME": "/home/me", "EMPTY": ""}

@@ -8,136 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
-from holdall.mcp.client import spec
 from holdall.mcp.client.spec import parse_servers
+from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
 from holdall.values.errors import BadServer
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
-
-# Where the values of a JSON text stand, and the text with some of them changed: everything else stays as it is.
-#
-# Comments and commas too many are allowed, as in `jsonc`, which must have read the text before. Pure.
-
-
-Edit = tuple[int, int, str]
-
-_SPACE = lazy_pattern(r"\s*")
-_STRING = lazy_pattern(r'"(?:[^"\\\n]|\\.)*"')
-_PLAIN = lazy_pattern(r"[^\s,\]}]+")
-_PIECE = lazy_pattern(rf"{_STRING.pattern}|[\[\]{{}}]")
-
-
-@record
-class Place:
-    """A value in the text: where it stands, and what it is."""
-
-    start: int
-    end: int
-    value: Any
-
-
-@record
-class Member:
-    """One key of an object and its value. `comma` is after the comma that follows, or 0 where none does."""
-
-    name: str
-    start: int
-    place: Place
-    comma: int
-
-
-class Places:
-    """The places of one text."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self._plain = spec.blanked(text)
-
-    def top(self) -> Place:
-        return self._value_at(0)
-
-    def members(self, place: Place) -> Iterator[Member]:
-        """Of an object."""
-        at = self._first(place)
-        while at < place.end - 1:
-            key = self._value_at(at)
-            colon = self._after_space(key.end)
-            value = self._value_at(colon + 1)
-            comma = self._comma_after(value.end)
-            yield Member(str(key.value), key.start, value, comma)
-            at = self._after_space(comma or value.end)
-
-    def items(self, place: Place) -> Iterator[tuple[Place, int]]:
-        """Of a list, each with the end of the comma after it, or 0."""
-        at = self._first(place)
-        while at < place.end - 1:
-            value = self._value_at(at)
-            comma = self._comma_after(value.end)
-            yield value, comma
-            at = self._after_space(comma or value.end)
-
-    def raw(self, place: Place) -> str:
-        return self.text[place.start : place.end]
-
-    def has_comments(self, place: Place) -> bool:
-        return self.raw(place) != self._plain[place.start : place.end]
-
-    def swapped(self, members: Sequence[Member], first: str, new: str, gone: Collection[str]) -> list[Edit]:
-        """An object with `new` in place of its member `first`, and without those that are `gone`."""
-        edits = [(one.start, one.place.end, new) for one in members if one.name == first]
-        for one in members:
-            if one.name in gone:
-                edits.append((one.start, self.end_of_gap(one.comma) if one.comma else one.place.end, ""))
-        last = [one for one in members if one.name not in gone][-1]
-        if last is not members[-1] and not members[-1].comma:  # a comma would stand before the end
-            edits.append((last.comma - 1, last.comma, ""))
-        return edits
-
-    def end_of_gap(self, at: int) -> int:
-        """After the space there: a comment in it stays."""
-        match = _SPACE.match(self.text, at)
-        return match.end() if match is not None else at
-
-    def _first(self, place: Place) -> int:
-        at = self._after_space(place.start + 1)
-        return self._after_space(at + 1) if self._plain[at] == "," else at
-
-    def _comma_after(self, at: int) -> int:
-        at = self._after_space(at)
-        return at + 1 if self._plain[at] == "," else 0
-
-    def _value_at(self, at: int) -> Place:
-        at = self._after_space(at)
-        if self._plain[at] not in "{[":
-            match = _STRING.match(self._plain, at) or _PLAIN.match(self._plain, at)
-            if match is None:
-                raise ValueError(f"no value at {at}")
-            return Place(at, match.end(), cast("object", json.loads(match[0])))
-        end = self._closing(at)
-        return Place(at, end, cast("object", spec.parse_jsonc(self._plain[at:end])))
-
-    def _closing(self, at: int) -> int:
-        """After the bracket that closes the one at `at`."""
-        depth = 0
-        for match in _PIECE.finditer(self._plain, at):
-            if match[0] in "[{":
-                depth += 1
-            elif match[0] in "]}":
-                depth -= 1
-                if depth == 0:
-                    return match.end()
-        raise ValueError("a bracket is not closed")
-
-    def _after_space(self, at: int) -> int:
-        match = _SPACE.match(self._plain, at)
-        return match.end() if match is not None else at
-
-
-def applied(text: str, edits: Sequence[Edit]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
 
 # The servers of a client's configuration: where they stand in its text, and which are behind the gateway.
 
@@ -222,7 +97,7 @@ def servers_in(text: str) -> list[Server]:
 
 
 def look(text: str) -> Found:
-    spec.parse_jsonc(text)  # what it cannot read is refused before anything is looked for
+    parse_jsonc(text)  # what it cannot read is refused before anything is looked for
     places = Places(text)
     servers: list[Server] = []
     odd: list[tuple[str, str]] = []
@@ -496,14 +371,14 @@ def _moved_back(places: Places, server: Server, raw: str) -> _Change:
 
 def _proved(text: str, changes: Mapping[Path, _Change]) -> str:
     new = applied(text, [edit for edits, _ in changes.values() for edit in edits])
-    expected: object = spec.parse_jsonc(text)
+    expected: object = parse_jsonc(text)
     for path, (_, entry) in changes.items():
         table = cast("dict[str, Any]", expected)
         for key in path[:-1]:
             table = table[key]
         table[path[-1]] = entry
     try:
-        proved = same(spec.parse_jsonc(new), expected)
+        proved = same(parse_jsonc(new), expected)
     except ValueError:
         proved = False
     if not proved:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from holdall.mcp.client import spec
 from holdall.mcp.install.config_text import MOVED, Edited, Path, Uncertain, behind, named_in, servers_in, unwrap, wrap
+from holdall.text.json.jsonc import parse_jsonc
 from holdall.values.errors import BadServer, WrongUse
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -79,7 +80,7 @@ def read_note(file: str) -> Note | None:
 
 def private_text(name: str, raw: str) -> str:
     """What the gateway is told of an entry: nothing of what belongs to its client."""
-    entry = cast("dict[str, Any]", spec.parse_jsonc(raw))
+    entry = cast("dict[str, Any]", parse_jsonc(raw))
     try:
         spec.check_name(name, spec.Place("", name))
     except BadServer:  # a client takes any name, and this one is seen in messages only
