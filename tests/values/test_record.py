@@ -81,12 +81,16 @@ class RecordCounter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlainThing:
+    __match_args__ = ("kind",)
     name: str
+    kind: str = ""
 
 
 @record(eq=False)
 class RecordThing:
+    __match_args__ = ("kind",)
     name: str
+    kind: str = ""
 
 
 PAIRS: list[tuple[Any, Any]] = [

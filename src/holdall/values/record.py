@@ -41,7 +41,7 @@ def record_of(cls: Any, *, frozen: bool, eq: bool, kw_only: bool) -> Any:
     body["__slots__"] = tuple(name for name in own if not any(name in base.__slots__ for base in above))
     body[_MARK] = _Declared(given, frozen=frozen, kw_only=kw_only)
     body["__dataclass_fields__"] = _Lazy("__dataclass_fields__", _fields_of)
-    body["__match_args__"] = _Lazy("__match_args__", _match_args_of)
+    body.setdefault("__match_args__", _Lazy("__match_args__", _match_args_of))
     body["__signature__"] = _Lazy("__signature__", _signature_of)
     home: list[Any] = []
     body["__init__"] = _init_on_first_use(home)
