@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Holdall, Inline, Kept, Settings, UnknownHandle, WrongUse, blocking
+from holdall import Holdall, Inline, Kept, Sessions, Settings, UnknownHandle, WrongUse, blocking
 from holdall.bag import Turn
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
@@ -18,6 +18,8 @@ from tests.requirements import requirement
 # What the bag needs to work on itself, and what a loop is needed for.
 INSIDE = {
     "fetch",
+    "finish",
+    "let_go",
     "on",
     "at",
     "check_open",
@@ -50,6 +52,11 @@ def test_both_have_the_same_methods_with_the_same_parameters() -> None:
     for name, method in _public(blocking.Turn).items():
         assert _parameters(method) == _parameters(getattr(Turn, name)), name
     assert set(_public(blocking.Turn)) == set(_public(Turn))
+    pool, inner = _public(blocking.Sessions), _public(Sessions)
+    assert set(pool) == set(inner) - {"bag_of", "claim", "close_now", "release"}
+    for name, method in pool.items():
+        if callable(method):
+            assert _parameters(method) == _parameters(inner[name]), name
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdall.bag import Command, Holdall
+    from holdall.bag.sessions import Sessions
     from holdall.llm.protocol import Model, Request
     from holdall.llm.scripted import ScriptedModel
     from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     )
     from holdall.values.events import Event
     from holdall.values.extraction import Extraction, FailedChunk, Snippet
-    from holdall.values.outputs import Facts, Inline, Kept, Measure, Origin, Running, Taken, Unkept
+    from holdall.values.outputs import Ended, Facts, Inline, Kept, Measure, Origin, Running, Taken, Unkept
     from holdall.values.settings import Settings, ToolPolicy
     from holdall.values.spans import Span, Totals
     from holdall.wire.dialect import Cut, Dialect, View
@@ -79,6 +80,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "holdall.bag": ("Command", "Holdall"),
+    "holdall.bag.sessions": ("Sessions",),
     "holdall.llm.protocol": ("Model", "Request"),
     "holdall.llm.scripted": ("ScriptedModel",),
     "holdall.policy.route": ("Ceiling", "Forecast"),
@@ -100,7 +102,7 @@ _HOMES = {
     ),
     "holdall.values.events": ("Event",),
     "holdall.values.extraction": ("Extraction", "FailedChunk", "Snippet"),
-    "holdall.values.outputs": ("Facts", "Inline", "Kept", "Measure", "Origin", "Running", "Taken", "Unkept"),
+    "holdall.values.outputs": ("Ended", "Facts", "Inline", "Kept", "Measure", "Origin", "Running", "Taken", "Unkept"),
     "holdall.values.settings": ("Settings", "ToolPolicy"),
     "holdall.values.spans": ("Span", "Totals"),
     "holdall.wire.dialect": ("Cut", "Dialect", "View"),
@@ -125,6 +127,7 @@ __all__ = [
     "Cut",
     "Decision",
     "Dialect",
+    "Ended",
     "Event",
     "Extraction",
     "Facts",
@@ -174,6 +177,7 @@ __all__ = [
     "ScriptedModel",
     "SessionClosed",
     "SessionHeld",
+    "Sessions",
     "Settings",
     "Snippet",
     "Span",

@@ -1,23 +1,29 @@
-"""Race a call against the clock; the loser goes on as a job of its session.
+"""Race a call against the clock; the loser goes on as a job of its session. And the loop that calls live on where they
+are to outlive the loop that started them: `Portal`, an event loop in a thread.
 
 It knows no store, no dialect and no model. A job is a task with a place in `policy.lifecycle`; whoever dispatches it
 says what it does and is told when it has ended. Nothing here polls: every wait is for a future that somebody sets.
 """
 
 import asyncio
+import concurrent.futures
+import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from holdall.policy.lifecycle import CallState, Step, after, has_ended
+from holdall.values.errors import SessionClosed, WrongUse
+
+Result = TypeVar("Result")
 
 _STARTED = after("queued", "started")
 CLEAN_UP_SECONDS = 2.0  # a cancelled call has so long to clean up; then it is left alone and what it gives is dropped
 
 
-class Overdue(Exception):
+class Overdue(TimeoutError):
     """The call took longer than it may."""
 
     def __init__(self, seconds: float) -> None:
@@ -45,6 +51,11 @@ class Job:
         self.timer: asyncio.TimerHandle | None = None
         self.ending: Step | None = None  # why it was cancelled, where it was
         self.watched = False
+
+    @property
+    def has_ended(self) -> bool:
+        """In any thread."""
+        return has_ended(self.state)
 
     @property
     def ended(self) -> "asyncio.Future[None]":
@@ -94,6 +105,12 @@ class Jobs:
         self._queue: deque[asyncio.Future[None]] = deque()
         self._jobs: dict[int, Job] = {}  # those that have not ended
         self._finishing: set[asyncio.Task[None]] = set()
+        self.last_end = clock()  # when the last of them has ended
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all of them have ended and their outputs are whole."""
+        return not self._jobs and not self._finishing
 
     @property
     def unfinished(self) -> tuple[Job, ...]:
@@ -251,4 +268,182 @@ class Jobs:
         if step == "finished" and job.state == "queued":  # cannot be, and must not be hidden if it is
             step = "lost"
         job.state = after(job.state, step)
+        self.last_end = self._clock()
         job.tell()
+
+
+# Another loop, in another thread.
+
+
+_PATIENCE = 10.0  # seconds that a cancelled call has to end, where a thread waits for it
+
+
+class _Errand:
+    """A coroutine on its way to another loop. Its methods run in the thread of that loop."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], told: "Callable[[asyncio.Task[Any] | None], None]") -> None:
+        """`told` gets its task when that has ended; None where it was cancelled before it began."""
+        self._work = work
+        self._told = told
+        self._task: asyncio.Task[Any] | None = None
+        self._is_over = False
+
+    def start(self) -> None:
+        if not self._is_over:
+            self._task = asyncio.ensure_future(self._work)
+            self._task.add_done_callback(self._told)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        elif not self._is_over:
+            self._is_over = True
+            self._work.close()
+            self._told(None)
+
+
+async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Result]) -> Result:
+    """Run it on that loop, with the context variables of this one, and wait for its end.
+
+    A cancellation reaches it there, and is raised here when it has ended.
+    """
+    here = asyncio.get_running_loop()
+    if loop is here:
+        return await work
+    done: asyncio.Future[Result] = here.create_future()
+
+    def told(task: "asyncio.Task[Result] | None") -> None:
+        if task is not None and not task.cancelled():
+            task.exception()  # asked for in any case: our loop may be gone
+        with suppress(RuntimeError):  # our loop is closed: nobody waits any more
+            here.call_soon_threadsafe(_hand_over, task, done)
+
+    errand = _Errand(work, told)
+    try:
+        loop.call_soon_threadsafe(errand.start)
+    except RuntimeError:
+        work.close()
+        raise
+    try:
+        await asyncio.wait((done,))
+    except asyncio.CancelledError:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(errand.cancel)
+        await asyncio.wait((done,))
+        if not done.cancelled():
+            done.exception()
+        raise
+    return done.result()
+
+
+def _hand_over(
+    task: "asyncio.Task[Result] | None", done: "asyncio.Future[Result] | concurrent.futures.Future[Result]"
+) -> None:
+    if task is None or task.cancelled():
+        done.cancel()
+        if isinstance(done, concurrent.futures.Future):
+            done.set_running_or_notify_cancel()
+    elif (error := task.exception()) is not None:
+        done.set_exception(error)
+    else:
+        done.set_result(task.result())
+
+
+class Portal:
+    """An event loop in a thread of its own, and the ways into it. Safe to use from any thread and any loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._closing = threading.Lock()
+        self._is_over = False
+        self._thread = threading.Thread(target=self._serve, name="holdall portal", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._is_over:
+            with suppress(SystemExit, KeyboardInterrupt):  # raised by a call: whoever waits for it gets it
+                self._loop.run_forever()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread of the loop, where nothing may wait for it."""
+        return threading.current_thread() is self._thread
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run it there and await it here."""
+        if self.is_closed:
+            work.close()  # it would never be awaited
+            raise SessionClosed
+        return await on_loop(self._loop, work)
+
+    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
+        if self.is_closed or self.is_here:
+            work.close()
+            raise WrongUse(_WOULD_WAIT_FOR_ITSELF) if self.is_here else SessionClosed()
+        done: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        errand = _Errand(work, lambda task: _hand_over(task, done))
+        try:
+            self._loop.call_soon_threadsafe(errand.start)
+            return done.result()
+        except (KeyboardInterrupt, SystemExit):
+            # Wherever in these lines it came: what was started is known to the errand, not to a variable of this frame.
+            self._loop.call_soon_threadsafe(errand.cancel)
+            concurrent.futures.wait([done], _PATIENCE)
+            raise
+
+    def each(self, stream: AsyncIterator[Result]) -> Iterator[Result]:
+        """The items of an asynchronous iterator, one by one."""
+
+        async def following() -> tuple[bool, Any]:
+            try:
+                return True, await anext(stream)
+            except StopAsyncIteration:
+                return False, None
+
+        while True:
+            more, item = self.call(following())
+            if not more:
+                return
+            yield item
+
+    def later(self, seconds: float, function: Callable[[], object]) -> bool:
+        """Call it there after that time; False where there is no loop any more."""
+        try:
+            self._loop.call_soon_threadsafe(lambda: self._loop.call_later(seconds, function))
+        except RuntimeError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End what still runs there, and the thread. A second time does nothing."""
+        if self.is_here:
+            raise WrongUse(_WOULD_WAIT_FOR_ITSELF)
+        with self._closing:
+            if self.is_closed:
+                return
+            self.call(_end_of_tasks())
+            self.call(self._loop.shutdown_asyncgens())
+            self.call(self._loop.shutdown_default_executor())
+            self._is_over = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+_WOULD_WAIT_FOR_ITSELF = (
+    "this would wait for the loop that it runs on. An asynchronous tool uses holdall.Holdall and awaits it."
+)
+
+
+async def _end_of_tasks() -> None:
+    """Cancel what is left on this loop. What does not end within its time is left alone."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=CLEAN_UP_SECONDS)

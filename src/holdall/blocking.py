@@ -4,7 +4,6 @@ Not a second client: every method hands its arguments to the one in `holdall.bag
 here; Ctrl-C reaches the call. A test compares the two, name by name and parameter by parameter.
 """
 
-import asyncio
 import contextlib
 import functools
 import threading
@@ -14,95 +13,17 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdall import bag
+from holdall.background import Portal
+from holdall.bag import sessions as pool
+from holdall.bag.sessions import IDLE_SECONDS, MAX_OPEN
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import SessionClosed
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
-_PATIENCE = 10.0  # seconds that a cancelled call has to end
-
-
-class _Work:
-    """One call in the loop: its task once it runs, and whether it was cancelled before."""
-
-    def __init__(self) -> None:
-        self.ended = threading.Event()
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelled = False
-
-    @contextlib.contextmanager
-    def running(self) -> Generator[None]:
-        self._task = asyncio.current_task()
-        try:
-            if self._cancelled:
-                raise asyncio.CancelledError
-            yield
-        finally:
-            self.ended.set()
-
-    def cancel(self) -> None:
-        self._cancelled = True
-        if self._task is not None:
-            self._task.cancel()
-
-
-class Portal:
-    """An event loop in a thread of its own, and the only way into it."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="holdall portal", daemon=True)
-        self._thread.start()
-
-    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
-        if self.is_closed:
-            work.close()  # it would never be awaited
-            raise SessionClosed
-        state = _Work()
-
-        async def noted() -> Result:
-            with state.running():
-                return await work
-
-        try:
-            return asyncio.run_coroutine_threadsafe(noted(), self._loop).result()
-        except (KeyboardInterrupt, SystemExit):
-            # Wherever in these lines it came: what was started is known to `state`, not to a variable of this frame.
-            self._loop.call_soon_threadsafe(state.cancel)
-            state.ended.wait(_PATIENCE)
-            raise
-
-    def each(self, stream: AsyncIterator[Result]) -> Iterator[Result]:
-        """The items of an asynchronous iterator, one by one."""
-
-        async def following() -> tuple[bool, Any]:
-            try:
-                return True, await anext(stream)
-            except StopAsyncIteration:
-                return False, None
-
-        while True:
-            more, item = self.call(following())
-            if not more:
-                return
-            yield item
-
-    @property
-    def is_closed(self) -> bool:
-        return self._loop.is_closed()
-
-    def close(self) -> None:
-        if not self.is_closed:
-            self.call(self._loop.shutdown_asyncgens())
-            self.call(self._loop.shutdown_default_executor())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
 
 
 def _waits(
@@ -144,9 +65,10 @@ def _at_once(
 class Holdall:
     """One session of one store, for code without an event loop. Safe to use from several threads."""
 
-    def __init__(self, inner: bag.Holdall, portal: Portal) -> None:
+    def __init__(self, inner: bag.Holdall, portal: Portal, *, in_pool: bool = False) -> None:
         self.inner = inner
         self.portal = portal
+        self._in_pool = in_pool
 
     @classmethod
     def open(
@@ -178,16 +100,29 @@ class Holdall:
         self.close()
 
     def close(self) -> None:
-        """End the session and the thread. A second time does nothing."""
+        """End the session and the thread. A second time does nothing, nor does it after `detach`."""
+        self._leave(self.inner.close)
+
+    def detach(self) -> None:
+        """Leave the session without ending it: outputs that are kept for the session only stay.
+
+        In a pool calls in the background go on. A bag that was opened alone has its own thread, which ends here: its
+        calls are cancelled, and what they wrote is kept.
+        """
+        self._leave(self.inner.detach)
+
+    def _leave(self, how: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if self.portal.is_closed:
             return
         try:
-            self.portal.call(self.inner.close())
+            self.portal.call(how())
         finally:
-            self.portal.close()
+            if not self._in_pool:
+                self.portal.close()
 
     take = _waits(bag.Holdall.take)
     run = _waits(bag.Holdall.run)
+    race = _waits(bag.Holdall.race)
     update = _waits(bag.Holdall.update)
     guard = _waits(bag.Holdall.guard)
     keep = _waits(bag.Holdall.keep)
@@ -285,3 +220,85 @@ class Turn:
 
 async def _started(start: Callable[[], bag.Pending]) -> bag.Pending:
     return start()  # in the loop's own thread: what it starts runs there
+
+
+class Sessions:
+    """A pool of sessions for code without an event loop, such as a server with threads. Made by `open`.
+
+        with Sessions.open(home="/var/lib/agent") as sessions:
+            with sessions.of("conversation 17") as bag:
+                taken = bag.take(result, tool="fetch")
+
+    All of it runs on one thread beside yours, however many sessions are open; see `holdall.Sessions`.
+    """
+
+    def __init__(self, inner: pool.Sessions) -> None:
+        self.inner = inner
+        self._bags: dict[str, Holdall] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        home: str | None = None,
+        settings: Settings | None = None,
+        dialect: Dialect | None = None,
+        store: OutputStore | None = None,
+        model: Model | str | None = None,
+        tokenizer: Tokenizer | None = None,
+        clock: Callable[[], float] = time.time,
+        max_open: int = MAX_OPEN,
+        idle_seconds: float = IDLE_SECONDS,
+        own_loop: bool = True,
+    ) -> Self:
+        """A pool over the store in `home`, or over a `store` that stays yours. Use it as `with`."""
+        inner = pool.Sessions.open(
+            home=home, settings=settings, dialect=dialect, store=store, model=model, tokenizer=tokenizer, clock=clock,
+            max_open=max_open, idle_seconds=idle_seconds, own_loop=own_loop,
+        )  # fmt: skip
+        return cls(inner)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def of(self, name: str, *, parent: str = "") -> Generator[Holdall]:
+        """The session of that name for as long as the block lasts: see `holdall.Sessions.of`."""
+        with self.inner.of(name, parent=parent) as inner:
+            yield self._bag(name, inner)
+
+    @property
+    def open_names(self) -> tuple[str, ...]:
+        """The sessions that are open now; the one that was used least recently comes first."""
+        return self.inner.open_names
+
+    def end(self, name: str) -> None:
+        """End the session of that name, open or put away."""
+        self.inner.portal.call(self.inner.end(name))
+
+    def tidy(self, *, now: float | None = None) -> None:
+        """Put away what has been idle for too long, or is too many. The pool does so itself."""
+        self.inner.portal.call(self.inner.tidy(now=now))
+
+    def close(self) -> None:
+        """End every session that this pool has opened, and all that it shares. A second time does nothing."""
+        self.inner.close_now(ends=True)
+
+    def detach(self) -> None:
+        """The same, but no session ends: outputs that are kept for the session only stay."""
+        self.inner.close_now(ends=False)
+
+    def _bag(self, name: str, inner: bag.Holdall) -> Holdall:
+        """The same object for all who use a session at once."""
+        with self._lock:
+            known = self._bags.get(name)
+            if known is None or known.inner is not inner:
+                self._bags = {name: one for name, one in self._bags.items() if not one.inner.core.is_closed}
+                known = self._bags[name] = Holdall(inner, self.inner.portal, in_pool=True)
+            return known

@@ -114,6 +114,17 @@ class Questions:
         Raises TooCostly, before the first call, where the ceiling (the settings' by default) would be passed. `watch`
         is told how far it is.
         """
+        return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch))
+
+    async def _extract(
+        self,
+        handle: str,
+        question: str,
+        mode: Mode,
+        model: Model | str | None,
+        ceiling: Ceiling | None,
+        watch: Watch | None,
+    ) -> Extraction:
         op = new_tag()
         facts, asked = await self._question(handle, question, mode, model, ceiling, op)
         if watch is not None:
@@ -139,8 +150,11 @@ class Questions:
         self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
     ) -> Plan:
         """How a question would be answered and what that would take, without a call."""
-        _, asked = await self._question(handle, question, mode, model, None)
-        return await asked.plan()
+
+        async def plan() -> Plan:
+            return await (await self._question(handle, question, mode, model, None))[1].plan()
+
+        return await self._core.at_home(plan())
 
     # Inside
 

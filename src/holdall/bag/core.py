@@ -3,10 +3,12 @@ and how it is opened.
 """
 
 import asyncio
+import concurrent.futures
 import contextlib
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Callable, Coroutine, Generator
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.bag.journal import Journal, watchers
 from holdall.llm.protocol import Model, Request
@@ -27,6 +29,7 @@ from holdall.wire.dialect import Dialect
 from holdall.wire.dialects import dialect_of
 
 if TYPE_CHECKING:
+    from holdall.background import Portal
     from holdall.sql.worker import SqlWorker
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
@@ -48,10 +51,11 @@ class Nobody:
 
 
 class Models:
-    def __init__(self, settings: Settings, current: Model | str | None) -> None:
+    def __init__(self, settings: Settings, current: Model | str | None, made: dict[str, Model]) -> None:
+        """`made` are those that were made by name so far."""
         self.chosen: Model | str | None = settings.extraction_model or current
         self._offered: Model | None = None
-        self._made: dict[str, Model] = {}
+        self._made = made
 
     @property
     def configured(self) -> bool:
@@ -81,9 +85,44 @@ class Models:
             self._made[wanted] = model_named(wanted)
         return self._made[wanted]
 
-    async def close(self) -> None:
-        while self._made:
-            await self._made.popitem()[1].close()
+
+class Shared:
+    """What sessions have in common that one process serves together. A session that was opened alone has its own.
+
+    The store, the outputs that are open, the process that runs SQL, the models that were given by name; and in a pool
+    the loop that outlives requests: whatever belongs to one loop (calls, waits, connections to models) lives there.
+    """
+
+    def __init__(self, store: OutputStore, portal: "Portal | None" = None, *, own_loop: bool = False) -> None:
+        """With `own_loop` calls run on the loop of the portal, else on the one that made them."""
+        self.store = store
+        self.portal = portal
+        self.own_loop = own_loop
+        self.readers = Readers(store)
+        self.models: dict[str, Model] = {}
+        self._sql: SqlWorker | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def sql(self) -> "SqlWorker":
+        """Made when the first SQL is asked."""
+        with self._lock:
+            if self._sql is None:
+                from holdall.sql.worker import SqlWorker  # noqa: PLC0415 - most sessions ask no SQL
+
+                self._sql = SqlWorker()
+            return self._sql
+
+    async def close_models(self) -> None:
+        while self.models:
+            await self.models.popitem()[1].close()
+
+    def close(self, *, store: bool = True) -> None:
+        self.readers.close()
+        if self._sql is not None:
+            self._sql.close()
+        if store:
+            self.store.close()
 
 
 # What every part of the bag stands on: one session of one store, with its dialect, limits, readers and journal.
@@ -107,6 +146,7 @@ class Parts:
     dialect: Dialect
     journal: Journal
     model: Model | str | None = None  # the session's own
+    shared: Shared | None = None  # with the other sessions of a pool
 
 
 class Core:
@@ -117,10 +157,12 @@ class Core:
         self.dialect = parts.dialect
         self.tokenizer = parts.tokenizer
         self.journal = parts.journal
-        self.models = Models(parts.settings, parts.model)
-        self._sql: SqlWorker | None = None
-        self._readers = Readers(parts.store, parts.session)
+        self.shared = parts.shared or Shared(parts.store)
+        self._is_alone = parts.shared is None
+        self.models = Models(parts.settings, parts.model, self.shared.models)
+        self.is_left = False  # nobody may use it any more; its calls go on
         self.is_closed = False
+        self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
@@ -133,7 +175,7 @@ class Core:
     def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """The same in this thread. `facts` are those of an output that was looked up a moment ago."""
         self.check_open()
-        with self._readers.lease(handle, facts) as reader:
+        with self.shared.readers.lease(self.session, handle, facts) as reader:
             return verb(reader)
 
     def check_open(self) -> None:
@@ -141,14 +183,15 @@ class Core:
         if self.is_closed:
             raise SessionClosed
 
-    @property
-    def sql(self) -> "SqlWorker":
-        """Made when the first SQL is asked."""
-        if self._sql is None:
-            from holdall.sql.worker import SqlWorker  # noqa: PLC0415 - most sessions ask no SQL
+    async def at_home(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Run it on the loop of the pool, where there is one; else here."""
+        portal = self.shared.portal
+        return await (work if portal is None else portal.run(work))
 
-            self._sql = SqlWorker()
-        return self._sql
+    def loop_of_calls(self) -> asyncio.AbstractEventLoop | None:
+        """The loop that a call from here is to run on; None where that is the one of its job."""
+        shared = self.shared
+        return asyncio.get_running_loop() if shared.portal is not None and not shared.own_loop else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
         return self.settings.tools.get(tool, _NO_POLICY)
@@ -175,21 +218,23 @@ class Core:
         """A notice is counted for the log, and again as a message of the conversation: the last ones are remembered."""
         return self._counted(text) if len(text) <= _REMEMBERED_CHARS else count_in_pieces(self.tokenizer, text)
 
-    async def close(self) -> None:
-        """End the session: its retention rule is carried out, everything open is closed."""
+    async def release(self, *, ends: bool) -> None:
+        """Close what is open. Where the session `ends`, its retention rule is carried out."""
         if not self.is_closed:
             self.is_closed = True
-            await self.models.close()
-            await asyncio.to_thread(self._close)
+            if self._is_alone:
+                await self.shared.close_models()
+            await asyncio.to_thread(self.let_go, ends=ends)
 
-    def _close(self) -> None:
-        self._readers.close()
-        if self._sql is not None:
-            self._sql.close()
+    def let_go(self, *, ends: bool) -> None:
+        self.is_closed = True
+        self.shared.readers.close(self.session)
         self.journal.flush()
-        with contextlib.suppress(Exception):
-            self.store.end_session(self.session)
-        self.store.close()
+        if ends:
+            with contextlib.suppress(Exception):
+                self.store.end_session(self.session)
+        if self._is_alone:
+            self.shared.close()
 
 
 # How a session is opened: its store, its dialect, its tokenizer, its journal, and now and then a sweep.
@@ -210,25 +255,40 @@ def opened(
 ) -> Parts:
     tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
     dialect = dialect or dialect_of(settings)
-    retention = retention_of(settings, session=dialect.keeps_for_session)
     if store is None:
-        store = open_store(
-            home or settings.store_dir or default_home(),
-            tokenizer=tokenizer,
-            retention=retention,
-            quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
-            clock=clock,
-        )
+        store = store_of(home, settings, dialect, tokenizer, clock)
         info = store.open_session(session or new_uuid(), parent=parent)
-        if store.sweep_due():
-            with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
-                store.sweep()
+        sweep_if_due(store)
     else:
-        given = retention if settings.retention is not None else None
+        given = retention_of(settings, session=dialect.keeps_for_session) if settings.retention is not None else None
         info = store.open_session(session or new_uuid(), retention=given, parent=parent)
-    journal = Journal(store, info, clock=clock)
+    return Parts(store, info, settings, tokenizer, dialect, journal_of(store, info, clock))
+
+
+def store_of(
+    home: str | None, settings: Settings, dialect: Dialect, tokenizer: Tokenizer, clock: Callable[[], float]
+) -> OutputStore:
+    return open_store(
+        home or settings.store_dir or default_home(),
+        tokenizer=tokenizer,
+        retention=retention_of(settings, session=dialect.keeps_for_session),
+        quota=Quota(settings.quota_bytes, settings.session_quota_bytes),
+        clock=clock,
+    )
+
+
+def sweep_if_due(store: OutputStore) -> None:
+    if store.sweep_due():
+        with contextlib.suppress(StoreFault):  # a store that cannot be tidied can still be read
+            store.sweep()
+
+
+def journal_of(
+    store: OutputStore, session: SessionInfo, clock: Callable[[], float], portal: "Portal | None" = None
+) -> Journal:
+    journal = Journal(store, session, clock=clock, portal=portal)
     journal.watchers |= watchers()
-    return Parts(store, info, settings, tokenizer, dialect, journal)
+    return journal
 
 
 @contextlib.contextmanager

@@ -207,6 +207,6 @@ class Fetch:
         by_sql = functools.partial(
             query_sql, sql=options.get("sql") or "", at=options.get("at"), max_rows=rows,
             seconds=self._core.settings.query_seconds, memory_bytes=self._core.settings.query_memory_bytes,
-            worker=self._core.sql,
+            worker=self._core.shared.sql,
         )  # fmt: skip
         return lambda reader: by_sql(reader, max_bytes=bounds.share(reader.facts.measure))

@@ -31,10 +31,10 @@ from holdall.store.ids import new_tag
 from holdall.store.opening import default_home, open_store
 from holdall.store.protocol import OutputStore, OutputWriter, Progress
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import NothingFound
+from holdall.values.errors import NothingFound, SessionClosed
 from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
-from holdall.values.outputs import Facts, Inline, Origin, Running, Taken
+from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.glimpse import whole_text
 from holdall.wire.clamp import clamp_result
@@ -60,6 +60,7 @@ def _part(
 
     @functools.wraps(method)
     def delegated(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        self._check_usable()  # pyright: ignore[reportPrivateUsage]
         return method(getattr(self, name), *args, **kwargs)
 
     return delegated
@@ -135,7 +136,7 @@ class Holdall:
 
         Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
         """
-        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        origin = self._origin(tool, server, arguments, call_id)
         if tokens_left is None and (quick := quickly(self.core, output, origin)) is not None:
             return quick
         return await settle(
@@ -163,9 +164,10 @@ class Holdall:
         against `schema`, the tool's own. With `background` it is not raced: it goes on there at once. While `waits`
         says that it waits for a person, it does not go to the background.
         """
-        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        ended = await self._dispatch.raced(
-            self._dispatch.dispatch(call, origin, schema, background=background, waits=waits)
+        self.core.check_open()
+        origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
+        ended = await self.core.at_home(
+            self._dispatch.call(call, origin, schema, background=background, waits=waits, loop=loop)
         )
         if isinstance(ended, Running):
             return ended
@@ -176,9 +178,34 @@ class Holdall:
             ended = await prepare(self.core, ended, origin)
         return await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
 
+    async def race(
+        self,
+        call: object,
+        *,
+        tool: str = "",
+        arguments: Any = None,
+        call_id: str = "",
+        server: str = "",
+        background: bool = False,
+        waits: Callable[[], bool] | None = None,
+    ) -> Ended | Running:
+        """Run a call against the clock. `Ended` has what it returned, as it is; what it raised is raised, as it was.
+
+            ended = await bag.race(handler(request), tool="fetch", call_id="c1")
+            taken = ended if isinstance(ended, Running) else await bag.take(ended.value, tool="fetch", call_id="c1")
+
+        For what stands around the tools of a framework: its interrupts, approvals and errors pass. `call` is awaited,
+        or called without arguments (a plain function in a thread); `arguments` are only noted. A call that is too slow
+        goes on in the background under a handle, as with `run`; `background` and `waits` are as there.
+        """
+        self.core.check_open()
+        origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
+        return await self.core.at_home(self._dispatch.race(call, origin, background=background, waits=waits, loop=loop))
+
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
         """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
         room = room_of_turn(window, tokens_used) if tokens_left is None and window is not None else tokens_left
+        self._check_usable()
         return Turn(self.core, self._dispatch, self._tools, room)
 
     async def update(self, partial: object, *, tool: str = "") -> object:
@@ -212,7 +239,7 @@ class Holdall:
         progress: Progress | None = None,
     ) -> Facts:
         """Store every byte of `output`, whatever its form and size; on return it is durable and has a handle."""
-        origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+        origin = self._origin(tool, server, arguments, call_id)
         return await keep(self.core, output, origin, progress=progress)
 
     async def begin(
@@ -222,6 +249,7 @@ class Holdall:
 
         `process` is the one to be asked (by SIGTERM) where somebody wants it to end.
         """
+        self._check_usable()
         origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
         writer = await asyncio.to_thread(self.store.begin, self.session, origin)
         self.kept[writer.handle] = self.store.resolve(self.session, writer.handle)
@@ -341,7 +369,29 @@ class Holdall:
     events = _part("_background", Background.events)
     stop = _part("_background", Background.stop)
     abort = _part("_background", Background.abort)
-    close = _part("_background", Background.close)
+
+    async def close(self) -> None:
+        """End the session: calls in the background have their grace, then they are cancelled; what there is is kept.
+
+        Outputs that are kept for the session only are removed. A second time does nothing, nor does it after `detach`.
+        """
+        await self._background.close()
+
+    async def detach(self) -> None:
+        """Leave the session without ending it. The bag cannot be used any more; open the session again by its name.
+
+        What differs from `close`: outputs that are kept for the session only stay, and calls in the background go on,
+        without a limit but their own. What is open is closed when the last of them has ended.
+        """
+        await self._background.detach()
+
+    async def finish(self, *, ends: bool) -> None:
+        """`close`, for a pool of sessions: on the loop of its calls."""
+        await self._background.finish(ends=ends)
+
+    def let_go(self) -> None:
+        """`detach`, for a pool of sessions: at once, where no call runs."""
+        self._background.let_go()
 
     # For an agent's runtime
 
@@ -354,6 +404,14 @@ class Holdall:
     save_tree = _part("_records", Records.save_tree)
 
     # For what is built on the bag
+
+    def _origin(self, tool: str, server: str, arguments: Any, call_id: str) -> Origin:
+        self._check_usable()
+        return Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+
+    def _check_usable(self) -> None:
+        if self.core.is_left:
+            raise SessionClosed
 
     on = _part("core", Core.on)
     count = _part("core", Core.count)

@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdall.policy.folds import Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
@@ -16,6 +16,9 @@ from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
 from holdall.values.patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from holdall.background import Portal
 
 # The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
 #
@@ -38,8 +41,17 @@ _Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output th
 class Journal:
     """Safe to use from many threads."""
 
-    def __init__(self, store: OutputStore, session: SessionInfo, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: OutputStore,
+        session: SessionInfo,
+        *,
+        clock: Callable[[], float],
+        portal: "Portal | None" = None,
+    ) -> None:
+        """With a `portal` its loop writes what waits, and not the one that happens to run: that may end any moment."""
         self._store = store
+        self._portal = portal
         self._session = session
         self._clock = clock
         self._by = new_tag()
@@ -47,7 +59,7 @@ class Journal:
         self._waiting: list[Event | _Whole] = []
         self._at = 0
         self._wrote_at = 0.0
-        self._due_in: asyncio.AbstractEventLoop | None = None  # the loop that will write what waits
+        self._due_in: asyncio.AbstractEventLoop | Portal | None = None  # the loop that will write what waits
         self._ledger = Ledger()
         self._counters = Counters()
         self.watchers: dict[Watcher, Idle] = {}  # told of every event, unless they say that nobody listens to them
@@ -120,7 +132,11 @@ class Journal:
             self._write()
 
     def _will_be_written(self) -> bool:
-        """Soon, by the loop that runs in this thread; False where there is none."""
+        """Soon, by the portal or the loop that runs in this thread; False where there is none."""
+        if self._portal is not None:
+            if self._due_in is None and self._portal.later(_SOON, self._due):
+                self._due_in = self._portal
+            return self._due_in is not None
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

@@ -20,7 +20,7 @@ from dataclasses import field, replace
 from types import FunctionType
 from typing import Any, cast
 
-from holdall.background import Job, Jobs, Overdue
+from holdall.background import Job, Jobs, Overdue, on_loop
 from holdall.bag import streams
 from holdall.bag.core import Core
 from holdall.bag.streams import value_size
@@ -30,8 +30,8 @@ from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import Source
 from holdall.text.utf8 import decode
 from holdall.values.answers import Passage
-from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault
-from holdall.values.outputs import Facts, Origin, Running, State
+from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault, WrongUse
+from holdall.values.outputs import Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
@@ -440,6 +440,20 @@ async def called(call: object, arguments: object, sink: Sink) -> object:
     return await _poured(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
 
 
+async def returned(call: object) -> object:
+    """What it returns, as it is: nothing is poured anywhere. A plain function runs in a thread."""
+    if isinstance(call, Command):
+        raise WrongUse("the output of a command is what it writes, not what it returns: use `run`.")
+    if inspect.isawaitable(call):
+        return await cast("Awaitable[object]", call)
+    if not callable(call):
+        raise TypeError(f"a {type(call).__name__} cannot be called")
+    if inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__):
+        return await cast("Awaitable[object]", call())
+    found = await in_thread(call, {})
+    return await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found
+
+
 def _wants_writer(function: Callable[..., object]) -> bool:
     code = getattr(function, "__code__", None)
     if code is not None:  # the common case, without building a signature
@@ -516,7 +530,7 @@ async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]
         except BaseException as raised:
             # A future cannot carry a StopIteration, and the others would end the loop that is waiting for it.
             plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-            error = raised if plain else _wrapped(raised)
+            error = raised if plain else RaisedInThread(raised)
         with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
             loop.call_soon_threadsafe(tell, result, error)
 
@@ -524,10 +538,12 @@ async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]
     return await done
 
 
-def _wrapped(error: BaseException) -> Exception:
-    wrapped = RuntimeError(f"the tool raised {type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    return wrapped
+class RaisedInThread(RuntimeError):
+    """A tool in a thread raised what no future can carry. It is the cause of this."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the tool raised {type(error).__name__}: {error}")
+        self.__cause__ = error
 
 
 # Other people's tools: dispatched as jobs, raced against the clock, and taken when they end.
@@ -569,8 +585,14 @@ class Dispatch:
         *,
         background: bool = False,
         waits: Callable[[], bool] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        bare: bool = False,
     ) -> Dispatched:
-        """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job."""
+        """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job.
+
+        It runs on `loop`, where that is another one than this. A `bare` call gets no arguments, and what it returns is
+        not poured into its sink unless it is in the background by then.
+        """
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
         stores = self._core.policy_of(origin.tool).store != "never" and self._core.dialect.stores
@@ -583,12 +605,64 @@ class Dispatch:
         def plain() -> Coroutine[Any, Any, object]:
             return called(call, origin.arguments, sink)
 
-        work = resolved if is_on(self._core, origin.tool) else plain
+        async def unpoured() -> object:
+            value = await returned(call)
+            return value if one.job.owner is None else await _poured(value, sink)
+
+        work = unpoured if bare else resolved if is_on(self._core, origin.tool) else plain
+        if isinstance(call, asyncio.Future):  # a task: it runs where it was made
+            loop = cast("asyncio.Future[object]", call).get_loop()
+        if loop is not None:
+            at, inner = loop, work
+
+            def work() -> Coroutine[Any, Any, object]:
+                return on_loop(at, inner())
+
         job = self.jobs.start(origin.tool or "call", work, timeout=self._core.settings.tool_timeout_seconds)
-        return Dispatched(origin, sink, job, background=background, waits=waits)
+        one = Dispatched(origin, sink, job, background=background, waits=waits)
+        return one
+
+    async def call(
+        self,
+        call: object,
+        origin: Origin,
+        schema: Mapping[str, Any] | None,
+        *,
+        background: bool,
+        waits: Callable[[], bool] | None,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> Prepared | Running | str:
+        """`dispatch` and `raced` in one: on the loop that its job lives on."""
+        return await self.raced(self.dispatch(call, origin, schema, background=background, waits=waits, loop=loop))
+
+    async def race(
+        self,
+        call: object,
+        origin: Origin,
+        *,
+        background: bool,
+        waits: Callable[[], bool] | None,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> Ended | Running:
+        """What it returned, as it is. Raises what it raised."""
+        one = self.dispatch(call, origin, background=background, waits=waits, loop=loop, bare=True)
+        running = await self._goes_on(one)
+        if running is not None:
+            return running
+        outcome = one.job.outcome
+        if one.job.state == "ready" or not isinstance(outcome, BaseException):
+            return Ended(outcome)
+        raise outcome.__cause__ or outcome if isinstance(outcome, RaisedInThread) else outcome
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
         """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
+        running = await self._goes_on(one)
+        if running is not None:
+            return running
+        return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
+
+    async def _goes_on(self, one: Dispatched) -> Running | None:
+        """The notice that it goes on; None where it has ended."""
         patience = self._patience(one)
         try:
             while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
@@ -598,13 +672,13 @@ class Dispatch:
                 self._finished(one, "cancelled")
             raise
         if ended:
-            return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
+            return None
         # From here on its end is stored by `_ended`, however soon it comes.
         one.job.owner = one
         one.handle = await asyncio.to_thread(one.sink.begin)
         if not one.handle:  # the store refuses: without a handle nobody could ever fetch it, so it is waited for
             await self.jobs.race(one.job, None)
-            return await self._prepared(one)
+            return None
         self.background[one.handle] = one
         facts = one.sink.facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
         self._core.kept[one.handle] = facts
@@ -657,6 +731,8 @@ class Dispatch:
             one.handle = await asyncio.to_thread(one.sink.begin)
         if not one.handle:
             return
+        with contextlib.suppress(Exception):  # it returned a stream in the moment in which it went to the background
+            one.job.outcome = await _poured(one.job.outcome, one.sink)
         await self._told(one)
         step = "raised" if one.error and step == "finished" else step
         facts = await asyncio.to_thread(self._finished, one, after("running", step))

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from holdall.bag.core import Core
-from holdall.bag.run import Dispatch, Dispatched
+from holdall.bag.run import Dispatch
 from holdall.bag.take import Prepared, prepare, settle, tokens_of
 from holdall.bag.tools import ToolCalls
 from holdall.policy.decide import Fits, Want, share
@@ -82,9 +82,15 @@ class Turn:
     ) -> Pending:
         """Start it now; it goes on beside the others, and with `background` beyond the turn."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-        one = self._dispatch.dispatch(call, origin, schema, background=background)
-        self._dispatch.jobs.watch(one.job)
-        return self._start(tool or "run", self._measured(one))
+        core, dispatch = self._core, self._dispatch
+        if core.shared.portal is not None:
+            loop = core.loop_of_calls()
+            work = core.at_home(dispatch.call(call, origin, schema, background=background, waits=None, loop=loop))
+        else:
+            one = dispatch.dispatch(call, origin, schema, background=background)
+            dispatch.jobs.watch(one.job)
+            work = dispatch.raced(one)
+        return self._start(tool or "run", self._measured(work, origin))
 
     def take(
         self, output: object, *, tool: str = "", arguments: Any = None, call_id: str = "", server: str = ""
@@ -116,9 +122,9 @@ class Turn:
             raise
         await self._settle(done)
 
-    async def _measured(self, one: Dispatched) -> Prepared | Running:
-        ended = await self._dispatch.raced(one)
-        return await prepare(self._core, ended, one.origin) if isinstance(ended, str) else ended
+    async def _measured(self, work: Awaitable[Prepared | Running | str], origin: Origin) -> Prepared | Running:
+        ended = await work
+        return await prepare(self._core, ended, origin) if isinstance(ended, str) else ended
 
     def _start(self, name: str, work: Any) -> Pending:
         pending = Pending(name, asyncio.ensure_future(work))

@@ -4,6 +4,8 @@ Every wait is for something that somebody sets: the end of a call, a write, an e
 """
 
 import asyncio
+import concurrent.futures
+import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
@@ -27,8 +29,8 @@ class Background:
         self.jobs = dispatch.jobs
         self.calls = dispatch.background
         self.is_stopping = False
-        self._streams: set[asyncio.Queue[Event | None]] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streams: dict[asyncio.Queue[Event | None], asyncio.AbstractEventLoop] = {}
+        self._leaving: asyncio.Task[None] | None = None
         self._core.journal.watchers[self._tell] = lambda: not self._streams
 
     async def wait(
@@ -43,6 +45,9 @@ class Background:
 
         At most `timeout` seconds, and never more than `wait_max_seconds`. With what has ended since the last wait.
         """
+        return await self._core.at_home(self._wait(handle, all, pattern, timeout))
+
+    async def _wait(self, handle: str, all: bool, pattern: str, timeout: float | None) -> Waited:  # noqa: ASYNC109
         most = self._core.settings.wait_max_seconds
         seconds = most if timeout is None else max(0.0, min(timeout, most))
         if pattern and not handle:
@@ -50,7 +55,7 @@ class Background:
         if handle and (await self._one(handle)) is None:
             return await self._wait_for_others(handle, pattern, seconds)
         chosen = [await self._one(handle)] if handle else list(self.calls.values())
-        running = [one for one in chosen if one is not None and not one.job.ended.done()]
+        running = [one for one in chosen if one is not None and not one.job.has_ended]
         matched = ""
         if pattern and handle:
             matched = await self._until_written(handle, running, pattern, seconds)
@@ -64,18 +69,17 @@ class Background:
 
     def still_running(self) -> tuple[StillRunning, ...]:
         """What goes on in the background now, and what is queued, oldest first."""
-        return tuple(self._running(one) for one in self.calls.values() if not one.job.ended.done())
+        return tuple(self._running(one) for one in tuple(self.calls.values()) if not one.job.has_ended)
 
     async def events(self) -> AsyncIterator[Event]:
         """Everything that happens from now on, each event once, until the session is closed."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._loop = asyncio.get_running_loop()
-        self._streams.add(queue)
+        self._streams[queue] = asyncio.get_running_loop()
         try:
-            while not self._core.is_closed and (event := await queue.get()) is not None:
+            while not (self._core.is_closed or self._core.is_left) and (event := await queue.get()) is not None:
                 yield event
         finally:
-            self._streams.discard(queue)
+            self._streams.pop(queue, None)
 
     async def stop(self) -> None:
         """No tool of ours is offered any more; what runs may end. Whoever drives the agent makes no new calls."""
@@ -84,22 +88,68 @@ class Background:
     async def abort(self) -> None:
         """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended."""
         self.is_stopping = True
+        await self._core.at_home(self._abort())
+
+    async def close(self) -> None:
+        """End the session: see `Holdall.close`."""
+        if not self._core.is_closed and not self._core.is_left:
+            await self._core.at_home(self.finish(ends=True))
+
+    async def detach(self) -> None:
+        """Leave the session without ending it: see `Holdall.detach`."""
+        if not self._core.is_closed and not self._core.is_left:
+            self._core.is_left = True
+            await self._core.at_home(self._detach())
+
+    async def finish(self, *, ends: bool) -> None:
+        """`close` on the loop of the calls; where the session does not end, its outputs stay."""
+        core = self._core
+        while core.ending is not None and not core.ending.done():  # another task is at it
+            await asyncio.shield(asyncio.wrap_future(core.ending))
+        if core.is_closed:
+            return
+        core.ending = concurrent.futures.Future()
+        try:
+            self.is_stopping = True
+            await self.jobs.wait(self.jobs.unfinished, seconds=core.settings.grace_seconds, all_of_them=True)
+            if self.jobs.unfinished:
+                await self._abort()
+            await self.jobs.settled()
+            await core.release(ends=ends)
+        finally:
+            core.ending.set_result(None)
+        self._end_streams()
+
+    def let_go(self) -> None:
+        """`detach` at once, in any thread, where no call runs."""
+        self._core.is_left = True
+        self._core.let_go(ends=False)
+        self._end_streams()
+
+    async def _detach(self) -> None:
+        if self.jobs.is_idle:
+            await self._core.release(ends=False)
+            self._end_streams()
+        else:
+            self._leaving = asyncio.get_running_loop().create_task(self._release_after_calls())
+
+    async def _release_after_calls(self) -> None:
+        cancelled: asyncio.CancelledError | None = None
+        while not self.jobs.is_idle:
+            try:
+                await self.jobs.wait(self.jobs.unfinished, seconds=None, all_of_them=True)
+                await self.jobs.settled()
+            except asyncio.CancelledError as problem:  # the loop ends, and the calls with it: what they wrote is kept
+                cancelled = problem
+        await self._core.release(ends=False)
+        self._end_streams()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _abort(self) -> None:
         jobs = self.jobs.unfinished
         self.jobs.cancel(jobs)
         await self.jobs.wait(jobs, seconds=None, all_of_them=True)
-
-    async def close(self) -> None:
-        """End the session: calls in the background have their grace, then they are cancelled; what there is is kept."""
-        if not self._core.is_closed:
-            self.is_stopping = True
-            jobs = self.jobs.unfinished
-            await self.jobs.wait(jobs, seconds=self._core.settings.grace_seconds, all_of_them=True)
-            if self.jobs.unfinished:
-                await self.abort()
-            await self.jobs.settled()
-        await self._core.close()
-        for queue in self._streams:
-            queue.put_nowait(None)
 
     async def answer(self, ask: Ask) -> Answer:
         """What a model reads that asked to wait."""
@@ -116,7 +166,7 @@ class Background:
         return self.calls.get((await self._fetch.show(handle)).handle)
 
     def _untold(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
-        return [one for one in chosen if one is not None and one.job.ended.done() and not one.told]
+        return [one for one in chosen if one is not None and one.job.has_ended and not one.told]
 
     def _running(self, one: Dispatched) -> StillRunning:
         return StillRunning(one.origin.tool, one.handle, self.jobs.age(one.job), one.job.state == "queued")
@@ -158,7 +208,7 @@ class Background:
             async with asyncio.timeout(seconds):
                 while True:
                     written.clear()
-                    ended = all(one.job.ended.done() for one in running)
+                    ended = all(one.job.has_ended for one in running)
                     if await self._core.on(handle, lookout.found):
                         return handle
                     if ended:
@@ -173,11 +223,13 @@ class Background:
             for one in running:
                 one.sink.listeners = tuple(other for other in one.sink.listeners if other is not heard)
 
-    def _tell(self, event: Event) -> None:
-        if self._loop is None:
-            return
-        for queue in list(self._streams):
-            self._loop.call_soon_threadsafe(queue.put_nowait, event)
+    def _end_streams(self) -> None:
+        self._tell(None)
+
+    def _tell(self, event: Event | None) -> None:
+        for queue, loop in tuple(self._streams.items()):
+            with contextlib.suppress(RuntimeError):  # its loop is closed: nobody listens any more
+                loop.call_soon_threadsafe(queue.put_nowait, event)
 
 
 def _lookout(pattern: str) -> "Lookout":

@@ -510,6 +510,9 @@ class MemoryStore:
         if session.retention.session:
             self.expire(session, self.outputs(session), "kept for its session, which has ended")
 
+    def leave_session(self, session: SessionInfo) -> None:
+        """Nothing is held open for a session."""
+
     # Outputs: in
 
     def put(

@@ -14,6 +14,7 @@ from holdall.values.outputs import Facts
 from holdall.values.record import record
 
 _OPEN = 16
+Key = tuple[str, str]  # the session's id, and a handle or call id
 
 
 @record(frozen=False)
@@ -25,16 +26,17 @@ class _Entry:
 
 
 class Readers:
-    def __init__(self, store: OutputStore, session: SessionInfo) -> None:
+    """Of any number of sessions of one store."""
+
+    def __init__(self, store: OutputStore) -> None:
         self._store = store
-        self._session = session
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def lease(self, reference: str, facts: Facts | None = None) -> Generator[OutputReader]:
+    def lease(self, session: SessionInfo, reference: str, facts: Facts | None = None) -> Generator[OutputReader]:
         """The output under a handle or call id, open for as long as the block lasts. `facts` where they are new."""
-        entry = self._take(reference, facts)
+        entry = self._take(session, reference, facts)
         try:
             yield entry.reader
         finally:
@@ -42,36 +44,36 @@ class Readers:
                 entry.users -= 1
                 self._tidy(entry)
 
-    def close(self) -> None:
+    def close(self, session: SessionInfo | None = None) -> None:
+        """Those of one session, or all."""
         with self._lock:
-            for entry in self._entries.values():
-                entry.dropped = True
-                self._tidy(entry)
-            self._entries.clear()
+            for key in [key for key in self._entries if session is None or key[0] == session.id]:
+                self._drop(key)
 
-    def _take(self, reference: str, facts: Facts | None = None) -> _Entry:
+    def _take(self, session: SessionInfo, reference: str, facts: Facts | None = None) -> _Entry:
+        key = (session.id, reference)
         with self._lock:
-            known = self._entries.get(reference)
+            known = self._entries.get(key)
             if known is not None and known.stamp == self._store.stamp(known.reader.facts):
                 if known.reader.facts.state != "running":
                     known.users += 1
-                    self._entries.move_to_end(reference)
+                    self._entries.move_to_end(key)
                     return known
-                if known.users == 0 and self._store.resolve(self._session, reference).state == "running":
+                if known.users == 0 and self._store.resolve(session, reference).state == "running":
                     known.reader.refresh()
                     known.users += 1
                     return known
-        facts = facts or self._store.resolve(self._session, reference)
+        facts = facts or self._store.resolve(session, reference)
         entry = _Entry(self._store.open(facts), self._store.stamp(facts), users=1)
         with self._lock:
-            self._drop(reference)
-            self._entries[reference] = entry
+            self._drop(key)
+            self._entries[key] = entry
             while len(self._entries) > _OPEN:
                 self._drop(next(iter(self._entries)))
         return entry
 
-    def _drop(self, reference: str) -> None:
-        entry = self._entries.pop(reference, None)
+    def _drop(self, key: Key) -> None:
+        entry = self._entries.pop(key, None)
         if entry is not None:
             entry.dropped = True
             self._tidy(entry)

@@ -246,6 +246,10 @@ class OutputStore(Protocol):
         """Carry out the session's retention rule where it is `session`."""
         ...
 
+    def leave_session(self, session: SessionInfo) -> None:
+        """Nobody uses it through this object for now: what is held open for it is closed. It can be used again."""
+        ...
+
     # Outputs
 
     def put(

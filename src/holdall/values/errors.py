@@ -183,10 +183,11 @@ class NoModel(WrongUse):
 
 
 class SessionClosed(WrongUse):
-    """A bag was used after its end."""
+    """A bag, or a pool of them, was used after its end."""
 
-    def __init__(self) -> None:
-        super().__init__("this session was closed. Open it again: Holdall.open(session=…) with the same name.")
+    def __init__(self, *, pool: bool = False) -> None:
+        alone = "this session was closed. Open it again: Holdall.open(session=…) with the same name."
+        super().__init__("these sessions were closed. Open them again: Sessions.open(…)." if pool else alone)
 
 
 class SessionHeld(WrongUse):

@@ -194,6 +194,13 @@ class Running:
 
 
 @record
+class Ended:
+    """What a call returned before the clock, as it is: `race` gives this, and `take` decides what the model gets."""
+
+    value: Any
+
+
+@record
 class Unkept:
     """It does not fit and is not stored: `content` is a part of it that says so, and `fault` says why."""
 

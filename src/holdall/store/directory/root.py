@@ -51,6 +51,12 @@ class Root:
                 os.close(self._descriptor)
                 self._descriptor = -1
 
+    def close_folder(self, session: SessionInfo) -> None:
+        with self._lock:
+            folder = self._folders.pop(session.id, None)
+            if folder is not None:
+                folder.close()
+
     def check(self, *, make: bool = False) -> None:
         """The folder that is open must be the one that the name leads to."""
         with self._lock:

@@ -101,6 +101,9 @@ class DirectoryStore(SessionFiles):
         if session.retention.session:
             self.expire(session, self.outputs(session), "kept for its session, which has ended")
 
+    def leave_session(self, session: SessionInfo) -> None:
+        self._root.close_folder(session)
+
     # Outputs: in
 
     def put(
