@@ -17,7 +17,7 @@ from holdall.store.opening import VARIABLE as HOME_VARIABLE
 from holdall.store.opening import checked, default_home
 from holdall.values.errors import BadSetting, WrongUse
 from holdall.values.record import record
-from holdall.values.settings import Settings, ToolPolicy, is_switch, rule_of
+from holdall.values.settings import Settings, ToolPolicy, kind_of, rule_of
 
 FILE_VARIABLE = "HOLDALL_CONFIG"
 SESSION_VARIABLE = "HOLDALL_SESSION"
@@ -194,12 +194,11 @@ def _typed(key: str, one: "Field[Any] | None", text: str) -> Any:
     """Text from the environment or a flag as what the setting is: a number, true or false, or text."""
     if one is None:
         return int(text) if re.fullmatch(r"[0-9]{1,20}", text) else text  # only for the message that refuses it
-    if one.metadata["least"] is None and not is_switch(one) and key != IN_SECONDS:
-        return text
-    if is_switch(one):
+    kind = float if key == IN_SECONDS else kind_of(one)
+    if kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     try:
-        return float(text) if isinstance(one.default, float) or key == IN_SECONDS else int(text)
+        return kind(text) if kind in (int, float) else text
     except ValueError:
         return text  # the check refuses it by name, or reads it as a size
 

@@ -1,6 +1,7 @@
 """What a question takes: remembered, recorded, priced, and bounded before the first call."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,7 +12,6 @@ from holdall.llm.scripted import ScriptedModel
 from holdall.policy.route import Ceiling
 from holdall.values.errors import NoModel, NotReady, QueryMissing, TooCostly, UnknownHandle, WrongUse
 from holdall.values.events import Event
-from holdall.values.settings import Remembering
 from tests.bag.shapes import LOG, opened
 from tests.extract.shapes import Answer, document_of, finding, quoting, said
 from tests.requirements import requirement
@@ -76,8 +76,8 @@ async def test_another_session_pays_for_itself_unless_the_settings_say_otherwise
     async with opened(tmp_path, model=finding(ERRORS, window=200_000)) as bag:
         facts = await bag.keep(LOG)
         await bag.extract(facts.handle, "which job?", mode="full-chunked")
-    scopes: tuple[tuple[Remembering, bool], ...] = (("session", False), ("store", True), ("off", False))
-    for scope, cached in scopes:
+    scopes: dict[Literal["session", "store", "off"], bool] = {"session": False, "store": True, "off": False}
+    for scope, cached in scopes.items():
         model = finding(ERRORS, window=200_000)
         settings = Settings(extraction_cache=scope)
         async with Holdall.open(home=home, session=f"other-{scope}", settings=settings, model=model) as bag:

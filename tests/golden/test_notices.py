@@ -3,21 +3,20 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 
 from holdall import MemoryStore, ScriptedModel, Settings, context_ref, function_call_record
 from holdall.blocking import Holdall
+from holdall.values.settings import DIALECTS
 from tests.golden import samples
 from tests.golden.golden import compare, compare_folder, readable
 from tests.golden.normal import Normal
 from tests.requirements import requirement
 
-DIALECTS: Sequence[Any] = get_args(get_type_hints(Settings)["dialect"])
 ARTIFACTS = Path(__file__).parents[3] / "shared" / "bench" / "artifacts"
 _WORD = re.compile(r"\w+|[^\w\s]")
 

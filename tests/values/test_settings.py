@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.values.errors import BadSetting
-from holdall.values.settings import Settings, ToolPolicy, by_name, check, default_of, is_switch, rule_of
+from holdall.values.settings import Settings, ToolPolicy, by_name, check, default_of, kind_of, rule_of
 from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
 
 FIELDS = {one.name: one for one in dataclasses.fields(Settings)}
 NUMBERS = [name for name, one in FIELDS.items() if one.metadata["least"] is not None]
-WHOLE_NUMBERS = [name for name in NUMBERS if FIELDS[name].metadata["whole"]]
-SWITCHES = [name for name, one in FIELDS.items() if is_switch(one)]
+WHOLE_NUMBERS = [name for name in NUMBERS if kind_of(FIELDS[name]) is int]
+SWITCHES = [name for name, one in FIELDS.items() if kind_of(one) is bool]
 TEXTS = [name for name in FIELDS if name not in (*NUMBERS, *SWITCHES, "tools")]
 OF_A_TOOL = {one.name: one for one in dataclasses.fields(ToolPolicy)}
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -146,9 +146,9 @@ class GatewayAsk(NamedTuple):
 
     def flags(self) -> list[str]:
         """Its options that are settings. Raises WrongUse."""
-        from holdall.values.settings import Listed
+        from holdall.values.settings import by_name, kind_of
 
-        allowed: tuple[str, ...] = get_args(Listed)
+        allowed: tuple[str, ...] = kind_of(by_name()["tools_listed"])
         if self.tools is not None and self.tools not in allowed:
             raise WrongUse(f"--tools is {short(self.tools)}; it takes {' or '.join(allowed)}.")
         told = ["by_reference=true"] if self.by_reference else []

@@ -4,9 +4,10 @@ Frozen and checked on the way in. Where a value comes from (a file, the environm
 `config`; what it means is the business of whoever reads it.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, get_origin
 
 from holdall.values.errors import BadSetting
 from holdall.values.record import record
@@ -14,20 +15,15 @@ from holdall.values.record import record
 KIB = 1024
 MIB = 1024 * KIB
 
-Dialect = Literal["holdall", "extract", "refs", "async", "clamp", "legacy"]
-DIALECTS: tuple[str, ...] = get_args(Dialect)
-TokenizerName = Literal["auto", "o200k", "estimate"]
-Listed = Literal["when-needed", "always"]
-Storing = Literal["oversized", "always", "never"]
-Remembering = Literal["session", "store", "off"]
-_CHOICES = {
-    "dialect": DIALECTS,
-    "tokenizer": get_args(TokenizerName),
-    "tools_listed": get_args(Listed),
-    "store": get_args(Storing),
-    "extraction_cache": get_args(Remembering),
+# Every dialect: its name, and where in `wire.dialects` it is. It is imported when it is used.
+DIALECTS = {
+    "holdall": "own:HOLDALL",
+    "extract": "extract_dialect:EXTRACT",
+    "refs": "refs:REFS",
+    "async": "async_dialect:ASYNC",
+    "clamp": "cutting:CLAMP",
+    "legacy": "cutting:LEGACY",
 }
-_SWITCHES = ("never_async", "by_reference", "async_enabled")
 
 # How the documents call the limits, for all tools and for one.
 _ALSO_BYTES = ("toolResponseMaxBytes", "maxInlineBytes")
@@ -42,11 +38,13 @@ def _setting(
     least: float | None = None,
     most: float | None = None,
     also: tuple[str, ...] = (),
-    whole: bool | None = None,
+    choices: Iterable[str] = (),
 ) -> Any:
-    """`whole` says whether a number is a whole one, where the default does not."""
-    whole = not isinstance(default, float) if whole is None else whole
-    return field(default=default, metadata={"about": about, "least": least, "most": most, "also": also, "whole": whole})
+    """A number has a range. What else a value may be follows from the annotation, or from `choices`."""
+    told = {"about": about, "least": least, "most": most, "also": also, "choices": choices}
+    if default is dict:
+        return field(default_factory=dict[str, Any], hash=False, metadata=told)
+    return field(default=default, metadata=told)
 
 
 def _limit(about: str, *also: str) -> Any:
@@ -61,7 +59,7 @@ class ToolPolicy:
     max_inline_chars: int | None = _limit("as the setting of that name", *_ALSO_CHARS)
     max_inline_lines: int | None = _limit("as the setting of that name")
     max_inline_tokens: int | None = _limit("as the setting of that name", *_ALSO_TOKENS)
-    store: Storing = _setting(
+    store: Literal["oversized", "always", "never"] = _setting(
         "oversized", "what is stored of its outputs: those that do not fit, all of them, or none (secrets)"
     )
     never_async: bool = _setting(False, "its calls never go to the background (approvals, writes in order)")
@@ -76,14 +74,14 @@ class ToolPolicy:
 class Settings:
     """Every setting with its default and its rule. docs/settings.md says where values come from."""
 
-    dialect: Dialect = _setting("holdall", "whose limits, texts and tools the model gets")
+    dialect: str = _setting("holdall", "whose limits, texts and tools the model gets", choices=DIALECTS)
     max_inline_bytes: int | None = _limit(
         "an output over this many bytes is kept, not shown; the dialect's own by default", *_ALSO_BYTES
     )
     max_inline_chars: int | None = _limit("the same in characters", *_ALSO_CHARS)
     max_inline_lines: int | None = _limit("the same in lines")
     max_inline_tokens: int | None = _limit("the same in tokens", *_ALSO_TOKENS)
-    tokenizer: TokenizerName = _setting(
+    tokenizer: Literal["auto", "o200k", "estimate"] = _setting(
         "auto", "how tokens are counted: exactly with o200k (an extra), by an estimate, or as exactly as can be"
     )
     answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
@@ -94,24 +92,14 @@ class Settings:
     max_inline_blob_bytes: int = _setting(
         MIB, "an image, sound or other blob over this many bytes is kept, not shown", least=1, most=2**40
     )
-    tools_listed: Listed = _setting(
+    tools_listed: Literal["when-needed", "always"] = _setting(
         "when-needed", "when the tools for kept outputs are offered: once something is kept, or always"
     )
     by_reference: bool = _setting(
         False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output"
     )
     reference_max_bytes: int = _setting(MIB, "the most that one such argument may bring in", least=1, most=2**40)
-    tools: Mapping[str, ToolPolicy] = field(
-        default_factory=dict[str, ToolPolicy],
-        hash=False,
-        metadata={
-            "about": "a table for each tool that is treated differently",
-            "least": None,
-            "most": None,
-            "also": (),
-            "whole": True,
-        },
-    )
+    tools: Mapping[str, ToolPolicy] = _setting(dict, "a table for each tool that is treated differently")
     retention: str | None = _setting(
         None,
         "how long outputs are kept: a number of days, 'session' or 'keep'; 30 days by default, in the dialects extract "
@@ -167,7 +155,7 @@ class Settings:
     )  # fmt: skip
     chunk_overlap_percent: float | None = _setting(
         None, "how much of a chunk the next one repeats; 10 by default, in the dialect async 5", least=0, most=50,
-        also=("overlapPercent",), whole=False,
+        also=("overlapPercent",),
     )  # fmt: skip
     long_line_bytes: int = _setting(
         1000, "an output whose lines are longer than this on average is read whole, not searched", least=1, most=2**40,
@@ -176,7 +164,7 @@ class Settings:
     extraction_calls: int = _setting(8, "calls of a model that one question makes at once", least=1, most=1000)
     extraction_seconds: float | None = _setting(
         None, "the longest that one such call may take; 120 by default, 1800 for a model on this machine", least=0.01,
-        most=86_400, whole=False,
+        most=86_400,
     )  # fmt: skip
     extraction_max_calls: int = _setting(1000, "the calls that one question may make in all", least=1, most=10**6)
     extraction_max_tokens: int = _setting(
@@ -185,7 +173,7 @@ class Settings:
     extraction_max_cost: float = _setting(
         5.0, "what one question may cost, in US dollars, where the price is known", least=0, most=10**6
     )
-    extraction_cache: Remembering = _setting(
+    extraction_cache: Literal["session", "store", "off"] = _setting(
         "session", "where answers are looked up before a model is asked: in the session, in the whole store, nowhere"
     )
 
@@ -206,38 +194,44 @@ def by_name(of: "type[Settings | ToolPolicy]" = Settings) -> Mapping[str, "Field
     return names
 
 
+@functools.cache
+def kind_of(one: "Field[Any]") -> Any:
+    """What its values are: str, int, float, bool or Mapping; of a setting with choices, these."""
+    if one.metadata["choices"] or get_origin(one.type) is Literal:
+        return one.metadata["choices"] or get_args(one.type)
+    return get_origin(one.type) if get_origin(one.type) is Mapping else next(iter(get_args(one.type)), one.type)
+
+
 def rule_of(one: "Field[Any]") -> str:
     """What a value must be, in words."""
-    least, most = one.metadata["least"], one.metadata["most"]
-    nothing = ", or left out" if one.default is None else ""
-    if one.name in _CHOICES:
-        return "it must be one of " + ", ".join(_CHOICES[one.name])
-    if one.name in _SWITCHES:
-        return f"it must be true or false{nothing}"
-    if one.name == "tools":
-        return "it must be a table with a table for each tool"
-    if least is None:
-        return f"it must be text{nothing}"
-    noun = "a whole number" if one.metadata["whole"] else "a number"
-    return f"it must be {noun} from {least:,} to {most:,}{nothing}"
+    kind = kind_of(one)
+    if kind in (int, float):
+        noun = "a whole number" if kind is int else "a number"
+        rule = f"{noun} from {one.metadata['least']:,} to {one.metadata['most']:,}"
+    elif kind is Mapping:
+        rule = "a table with a table for each tool"
+    elif kind in (bool, str):
+        rule = "true or false" if kind is bool else "text"
+    else:
+        rule = "one of " + ", ".join(kind)
+    return f"it must be {rule}{', or left out' if one.default is None else ''}"
 
 
 def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> None:
     """Refuse a value of the wrong type or size, by name and with the rule. True is not a number, NaN is none either."""
     if value is None and one.default is None:
         return
-    least, most = one.metadata["least"], one.metadata["most"]
-    if one.name in _SWITCHES:
-        allowed = isinstance(value, bool)
-    elif one.name == "tools":
+    kind = kind_of(one)
+    if kind in (int, float):
+        number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+        # NaN and the infinities are in no range.
+        allowed = number and one.metadata["least"] <= cast("float", value) <= one.metadata["most"]
+    elif kind is Mapping:
         allowed = _is_tables(value)
-    elif least is None:
-        allowed = isinstance(value, str) and (one.name not in _CHOICES or value in _CHOICES[one.name])
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        allowed = False
+    elif kind in (bool, str):
+        allowed = isinstance(value, kind)
     else:
-        whole = isinstance(value, int) or not one.metadata["whole"]
-        allowed = whole and least <= value <= most  # NaN and the infinities are in no range
+        allowed = isinstance(value, str) and value in kind
     if not allowed:
         raise BadSetting(key, value, rule_of(one), where=where)
 
@@ -245,11 +239,6 @@ def check(one: "Field[Any]", value: object, *, key: str, where: str = "") -> Non
 def _is_tables(value: object) -> bool:
     tables = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else {0: 0}
     return all(isinstance(tool, str) and isinstance(policy, ToolPolicy) for tool, policy in tables.items())
-
-
-def is_switch(one: "Field[Any]") -> bool:
-    """Whether its values are true and false."""
-    return one.name in _SWITCHES
 
 
 def default_of(one: "Field[Any]") -> Any:

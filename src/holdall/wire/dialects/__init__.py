@@ -1,16 +1,28 @@
-"""The dialects that ship, by name. Nothing else compares a dialect by its name: what differs is a field of it."""
+"""The dialects by name: each is imported when it is used. Nothing else compares a dialect by its name: what differs is
+a field of it. `values.settings.DIALECTS` lists them, because a setting is checked before anything else is imported.
+"""
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Iterator, Mapping
 
+from holdall.values import settings as declared
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
-from holdall.wire.dialects.async_dialect import ASYNC
-from holdall.wire.dialects.cutting import CLAMP, LEGACY
-from holdall.wire.dialects.extract_dialect import EXTRACT
-from holdall.wire.dialects.own import HOLDALL
-from holdall.wire.dialects.refs import REFS
 
-DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (HOLDALL, EXTRACT, REFS, ASYNC, CLAMP, LEGACY)}
+
+class _Dialects(Mapping[str, Dialect]):
+    def __getitem__(self, name: str) -> Dialect:
+        module, _, value = declared.DIALECTS[name].partition(":")
+        return getattr(importlib.import_module(f"{__name__}.{module}"), value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(declared.DIALECTS)
+
+    def __len__(self) -> int:
+        return len(declared.DIALECTS)
+
+
+DIALECTS = _Dialects()
 
 
 def dialect_of(settings: Settings) -> Dialect:
