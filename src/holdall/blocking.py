@@ -155,6 +155,7 @@ class Holdall:
     counters = _waits(bag.Holdall.counters)
 
     lease = _at_once(bag.Holdall.lease)
+    bad_lines = _at_once(bag.Holdall.bad_lines)
     append_transcript = _at_once(bag.Holdall.append_transcript)
     transcript = _at_once(bag.Holdall.transcript)
     history = _at_once(bag.Holdall.history)

@@ -230,3 +230,31 @@ def _is_refused(kept: Kept, why: str) -> None:
     with opened(kept.home, ahead=TWO_HOURS) as store:
         assert upkeep.sweep(store).leftovers == ()
     assert kept.bytes_file.read_bytes() == LARGE
+
+
+# Logs
+
+
+@requirement("store:lines-proven", "store:damaged-never-shown", "store:verify-all")
+@pytest.mark.parametrize("log", ["events.ndjson", "transcript.ndjson"])
+def test_a_line_of_a_log_with_one_flipped_bit_is_named_and_never_read(kept: Kept, log: str) -> None:
+    lines = [b'{"at":%d.5,"event":"turn","number":%d}\n' % (number, number) for number in range(3)]
+    with opened(kept.home) as store:
+        append = store.append_events if log.startswith("events") else store.append_transcript
+        append(kept.session, b"".join(lines))
+    path = kept.home / f"session-{kept.session.id}" / log
+    data = path.read_bytes()
+    start, end = data.index(b"\n") + 1, data.index(b"\n", data.index(b"\n") + 1)
+    for bit in sample(8 * (end - start), 8 * (end - start) if FULL else 60):
+        changed = flipped(data, 8 * start + bit)
+        path.write_bytes(changed)
+        with opened(kept.home) as store:
+            found = store.events_from(kept.session, 0) if log.startswith("events") else store.transcript(kept.session)
+            problems = [(one.handle, one.problem) for one in upkeep.verify(store) if one.problem]
+            kept.others_are_unharmed(store)
+        assert found.lines == lines[0] + lines[2]
+        assert {(one.number, one.start) for one in found.bad} <= {(2, start), (3, start + bit // 8 + 1)}
+        assert found.bad[0][:2] == (2, start)
+        assert [name for name, _ in problems] == [log] * len(found.bad)
+        assert problems[0][1].startswith(f"line 2 (at byte {start}): it ")
+        assert path.read_bytes() == changed

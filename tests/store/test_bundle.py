@@ -52,7 +52,7 @@ def test_every_handle_of_the_transcript_resolves_to_the_same_bytes(
     imported(Path(elsewhere.home), exported(folder_store, session))
     here = elsewhere.find_session("s1")
     assert here is not None
-    long_handle = json.loads(elsewhere.transcript(here))["text"].removeprefix("kept as ")
+    long_handle = json.loads(elsewhere.transcript(here).lines)["text"].removeprefix("kept as ")
     found = elsewhere.resolve(here, long_handle)
     assert found == elsewhere.resolve(here, "c1") == elsewhere.resolve(here, found.handle)
     with closing(elsewhere.open(found)) as reader:
@@ -120,14 +120,14 @@ def test_under_another_name_beside_itself_it_gets_ids_of_its_own_and_its_logs_fo
     assert {name: after[name] for name in before} == before
     copy = folder_store.find_session("copy")
     assert copy is not None
-    long_handle = json.loads(folder_store.transcript(copy))["text"].removeprefix("kept as ")
+    long_handle = json.loads(folder_store.transcript(copy).lines)["text"].removeprefix("kept as ")
     assert long_handle.startswith(f"session-{copy.id}/")
     assert folder_store.resolve(copy, long_handle).session == copy.id
     assert after["copy/helper-1"]["parent"] == "copy"
     child = folder_store.find_session("copy/helper-1")
     assert child is not None
     assert json.loads(folder_store.events_from(copy, 0)[0].splitlines()[1])["session"] == child.id
-    assert session.id.encode() not in folder_store.transcript(copy) + folder_store.events_from(copy, 0)[0]
+    assert session.id.encode() not in folder_store.transcript(copy).lines + folder_store.events_from(copy, 0)[0]
     assert [one.problem for one in upkeep.verify(folder_store) if one.problem] == []
 
 
@@ -195,7 +195,7 @@ def test_what_is_written_during_an_export_does_not_tear_it(
     assert set(found) == {before.handle, writer.handle}
     assert found[writer.handle].measure.bytes == 6
     assert elsewhere.events_from(here, 0)[0] == b'{"at":1.0,"event":"turn"}\n'
-    assert elsewhere.transcript(here) == b""
+    assert elsewhere.transcript(here).lines == b""
 
 
 def test_a_line_that_was_not_written_to_its_end_is_not_in_the_bundle(
@@ -296,12 +296,13 @@ _ARGUMENTS = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
+_OBJECTS = st.dictionaries(st.text(max_size=5), _ARGUMENTS, max_size=3)
 
 
 @settings(max_examples=settings().max_examples // 3)
 @given(
     outputs=st.lists(st.tuples(_TEXT, _ARGUMENTS, st.booleans(), st.integers(0, 2)), max_size=6),
-    logs=st.lists(st.binary(max_size=60).map(lambda line: line.replace(b"\n", b" ") + b"\n"), max_size=4),
+    logs=st.lists(_OBJECTS.map(lambda one: json.dumps(one).encode() + b"\n"), max_size=4),
 )
 @requirement("bundle:import-resolves")
 def test_whatever_a_session_holds_comes_back(

@@ -185,7 +185,7 @@ def test_what_is_left_is_a_session_that_is_in_order(folder_store: DirectoryStore
         note = there.recall(here, dirty.measure.sha256, "cd" * 32)
         assert note is not None
         assert json.loads(note) == {"answer": "the token is " + "*" * len(TOKEN), "source": dirty.measure.sha256}
-        told = json.loads(there.transcript(here).splitlines()[0])
+        told = json.loads(there.transcript(here).lines.splitlines()[0])
         assert told["text"] == "*" * len(TOKEN) + f" é 😀 hash {dirty.measure.sha256}"
         arguments = next(one.origin.arguments for one in after.values() if one.origin.tool == "cat")
         assert arguments == {"path": "id_rsa", "password": "*" * len(PASSWORD), "n": ["*" * len(TOKEN), 1]}

@@ -301,7 +301,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a block table that lies": (_table, "block table"),
     "a record that is none": (lambda forged: forged.change(".record", lambda _: b"garbage"), "not a record"),
     "a record of a newer version": (
-        lambda forged: forged.change(".record", lambda data: data.replace(b"record 1", b"record 2", 1)), "format 2"
+        lambda forged: forged.change(".record", lambda data: data.replace(b"record 2", b"record 3", 1)), "format 3"
     ),
     "a record before its bytes": (_moved(".record"), "its bytes are missing"),
     "a record that is missing": (_without(".record"), "outputs in the session"),
@@ -370,7 +370,8 @@ def test_a_bundle_that_was_only_taken_apart_and_put_together_is_taken(bundle: by
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        (b"holdall bundle 2\n", "has the format 2, and this version of Holdall reads 1"),
+        (b"holdall bundle 3\n", "has the format 3, and this version of Holdall reads 1 and 2"),
+        (b"holdall bundle 1\n", "not those of its version"),
         (b"holdall bundle 999\n", "has the format 999"),
         (b"holdall bundle 0\n", "has the format 0"),
         (b"holdall bundle one\n", "no bundle of Holdall"),

@@ -8,11 +8,11 @@ from tests.requirements import requirement
 
 
 def test_a_transcript_is_appended_and_read_whole(store: OutputStore, session: SessionInfo) -> None:
-    assert store.transcript(session) == b""
+    assert store.transcript(session).lines == b""
     store.append_transcript(session, b'{"n":1}\n')
     store.append_transcript(session, b'{"n":2}\n{"n":3}\n')
-    assert store.transcript(session) == b'{"n":1}\n{"n":2}\n{"n":3}\n'
-    assert store.transcript(store.open_session("other")) == b""
+    assert store.transcript(session).lines == b'{"n":1}\n{"n":2}\n{"n":3}\n'
+    assert store.transcript(store.open_session("other")).lines == b""
 
 
 def test_the_newest_tree_takes_the_place_of_the_one_before(store: OutputStore, session: SessionInfo) -> None:

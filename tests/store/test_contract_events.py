@@ -4,42 +4,47 @@ import json
 import threading
 from collections import Counter
 
+import pytest
+
+from holdall.policy.measure import checksum
 from holdall.store.protocol import OutputStore, SessionInfo
+from holdall.values.errors import WrongUse
 from tests.requirements import requirement
 from tests.store.support import StoreMaker, keep
 
 
 def test_a_new_session_has_no_events(store: OutputStore, session: SessionInfo) -> None:
-    assert store.events_from(session, 0) == (b"", 0)
+    assert store.events_from(session, 0) == (b"", 0, ())
     keep(store, session, "x")
-    assert store.events_from(session, 0) == (b"", 0)
+    assert store.events_from(session, 0) == (b"", 0, ())
 
 
 def test_events_come_back_in_their_order_from_wherever_one_left_off(store: OutputStore, session: SessionInfo) -> None:
     store.append_events(session, b'{"n":1}\n')
-    assert store.events_from(session, 0) == (b'{"n":1}\n', 8)
-    assert store.events_from(session, 8) == (b"", 8)
-    store.append_events(session, '{"é":2}\n{"n":3}\n'.encode())
-    assert store.events_from(session, 8) == ('{"é":2}\n{"n":3}\n'.encode(), 25)
-    assert store.events_from(session, 0) == ('{"n":1}\n{"é":2}\n{"n":3}\n'.encode(), 25)
-    assert store.events_from(session, 17) == (b'{"n":3}\n', 25)
+    first = store.events_from(session, 0)
+    assert (first.lines, first.bad) == (b'{"n":1}\n', ())
+    assert store.events_from(session, first.end) == (b"", first.end, ())
+    store.append_events(session, '{"é":2}\n{}\n'.encode())
+    rest = store.events_from(session, first.end)
+    assert rest.lines == '{"é":2}\n{}\n'.encode()
+    assert store.events_from(session, 0) == (first.lines + rest.lines, rest.end, ())
 
 
 def test_a_place_past_the_end_has_no_events_yet(store: OutputStore, session: SessionInfo) -> None:
     store.append_events(session, b"{}\n")
-    assert store.events_from(session, 100) == (b"", 100)
+    assert store.events_from(session, 100) == (b"", 100, ())
 
 
 def test_a_log_of_any_length_is_read_whole(store: OutputStore, session: SessionInfo) -> None:
     lines = b"".join(b'{"n":%d,"pad":"%s"}\n' % (number, b"x" * 1000) for number in range(3000))
     store.append_events(session, lines)
-    assert store.events_from(session, 0) == (lines, len(lines))
+    assert store.events_from(session, 0).lines == lines
 
 
 def test_each_session_has_a_log_of_its_own(store: OutputStore, session: SessionInfo) -> None:
     other = store.open_session("s2")
     store.append_events(session, b"{}\n")
-    assert store.events_from(other, 0) == (b"", 0)
+    assert store.events_from(other, 0) == (b"", 0, ())
 
 
 def test_the_log_is_that_of_the_session_whoever_opens_it(make_store: StoreMaker) -> None:
@@ -49,17 +54,44 @@ def test_the_log_is_that_of_the_session_whoever_opens_it(make_store: StoreMaker)
     second.append_events(second.open_session("s"), b'{"by":2}\n')
     first.close()
     again = make_store()
-    assert again.events_from(again.open_session("s"), 0) == (b'{"by":1}\n{"by":2}\n', 18)
+    assert again.events_from(again.open_session("s"), 0).lines == b'{"by":1}\n{"by":2}\n'
 
 
-def test_a_torn_last_line_is_passed_over_and_ended_before_the_next(store: OutputStore, session: SessionInfo) -> None:
+@requirement("store:lines-proven")
+def test_a_torn_last_line_waits_and_is_named_once_another_follows(store: OutputStore, session: SessionInfo) -> None:
     store.append_events(session, b'{"n":1}\n{"n":')
-    assert store.events_from(session, 0) == (b'{"n":1}\n', 8)
-    assert store.events_from(session, 8) == (b"", 8)
+    first = store.events_from(session, 0)
+    assert (first.lines, first.bad) == (b'{"n":1}\n', ())
+    assert store.events_from(session, first.end) == (b"", first.end, ())
     store.append_events(session, b'{"n":3}\n')
-    assert store.events_from(session, 8) == (b'{"n":\n{"n":3}\n', 22)
-    store.append_events(session, b'{"n":4}\n')
-    assert store.events_from(session, 22) == (b'{"n":4}\n', 30)
+    torn = (2, first.end, "it was not written to its end")
+    after = store.events_from(session, first.end)
+    assert (after.lines, after.bad) == (b'{"n":3}\n', (torn,))
+    assert store.events_from(session, 0) == (b'{"n":1}\n{"n":3}\n', after.end, (torn,))
+    assert [(one.handle, one.problem) for one in store.verify([session])] == [
+        ("events.ndjson", f"line 2 (at byte {first.end}): it was not written to its end")
+    ]
+
+
+def test_a_line_that_is_no_json_object_is_refused(store: OutputStore, session: SessionInfo) -> None:
+    for line in (b"[]\n", b"\n", b"{\n", b"}\n", b'{}\n"text"\n'):
+        with pytest.raises(WrongUse, match="a line of a log must be a JSON object"):
+            store.append_events(session, line)
+        with pytest.raises(WrongUse):
+            store.append_transcript(session, line)
+    assert store.events_from(session, 0) == store.transcript(session) == (b"", 0, ())
+
+
+@requirement("store:lines-proven")
+def test_every_line_carries_its_proof_and_stays_a_json_object(store: OutputStore, session: SessionInfo) -> None:
+    store.append_transcript(session, b'{"n":1,"proof":"mine"}\n{}\n')
+    first = b'{"n":1,"proof":"mine"'
+    kept = store.read_log(session, "transcript", 0, 1000)
+    assert [json.loads(one) for one in kept.splitlines()] == [
+        {"n": 1, "proof": f"{checksum(first):016x}"},
+        {"proof": f"{checksum(b'{'):016x}"},
+    ]
+    assert store.transcript(session).lines == b'{"n":1,"proof":"mine"}\n{}\n'
 
 
 @requirement("store:events-appended")
@@ -78,8 +110,8 @@ def test_many_threads_append_to_one_log_and_none_of_their_events_is_lost(
         thread.start()
     for thread in threads:
         thread.join()
-    data, end = store.events_from(session, 0)
-    assert end == len(data)
+    data, _, bad = store.events_from(session, 0)
+    assert not bad
     assert_all_there(data, {str(thread) for thread in range(6)}, each=50)
 
 

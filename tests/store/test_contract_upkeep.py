@@ -178,11 +178,12 @@ def test_notes_are_listed_by_their_names_with_their_lengths(store: OutputStore, 
 
 
 def test_logs_are_read_in_parts_up_to_their_last_whole_line(store: OutputStore, session: SessionInfo) -> None:
-    store.append_transcript(session, b"one\ntwo\n")
-    store.append_events(session, b"whole\ntorn")
-    assert [store.log_length(session, log) for log in ("transcript", "events", "masks")] == [8, 6, 0]
-    assert store.read_log(session, "transcript", 2, 6) == b"e\ntw"
-    assert store.read_log(session, "transcript", 4, 100) == b"two\n"
+    store.append_transcript(session, b'{"n":1}\n{"n":2}\n')
+    store.append_events(session, b'{"n":1}\n{"n"')
+    assert [store.log_length(session, log) for log in ("transcript", "events", "masks")] == [70, 35, 0]
+    assert store.read_log(session, "transcript", 33, 39) == b'}\n{"n"'
+    assert store.read_log(session, "transcript", 35, 100).startswith(b'{"n":2,"proof":"')
+    assert store.read_log(session, "events", 35, 100) == b'{"n"'
     assert store.read_log(session, "masks", 0, 100) == b""
 
 

@@ -233,15 +233,15 @@ def test_a_record_of_a_newer_version_is_refused_with_both_versions_and_left_alon
     facts = keep(folder_store, folder_session, "from the future", call_id="c1")
     other = keep(folder_store, folder_session, "of today")
     path = folder_of(home, folder_session) / f"{facts.handle}.record"
-    path.write_bytes(path.read_bytes().replace(b"holdall record 1 ", b"holdall record 2 ", 1))
+    path.write_bytes(path.read_bytes().replace(b"holdall record 2 ", b"holdall record 3 ", 1))
     before = tree(folder_of(home, folder_session))
     with pytest.raises(StoreFault) as refused:
         folder_store.resolve(folder_session, facts.handle)
     assert str(refused.value) == (
-        f"output {facts.handle} was kept by another version of Holdall (record format 2; this one reads 1). "
+        f"output {facts.handle} was kept by another version of Holdall (record format 3; this one reads 1 and 2). "
         "Nothing was changed; use the version that wrote it."
     )
-    with pytest.raises(StoreFault, match="record format 2; this one reads 1"):
+    with pytest.raises(StoreFault, match="record format 3; this one reads 1 and 2"):
         folder_store.open(facts)
     # The others are there, and nothing that looks after the store touches it.
     assert folder_store.outputs(folder_session) == [other]
@@ -259,7 +259,7 @@ def test_bytes_that_a_record_of_a_newer_version_may_name_are_not_removed(
     facts = keep(folder_store, folder_session, "shared")
     twin = keep(folder_store, folder_session, "shared")
     path = folder_of(home, folder_session) / f"{facts.handle}.record"
-    path.write_bytes(path.read_bytes().replace(b"holdall record 1 ", b"holdall record 2 ", 1))
+    path.write_bytes(path.read_bytes().replace(b"holdall record 2 ", b"holdall record 3 ", 1))
     assert folder_store.expire(folder_session, [twin], "test") == 0
     assert payload(home, folder_session) == [facts.file]
 
@@ -268,13 +268,13 @@ def test_a_session_of_a_newer_version_is_refused_and_hides_no_other(home: Path) 
     store = DirectoryStore(str(home))
     newer, today = store.open_session("newer"), store.open_session("today")
     path = folder_of(home, newer) / "session.json"
-    path.write_bytes(path.read_bytes().replace(b'"format": 1', b'"format": 2'))
+    path.write_bytes(path.read_bytes().replace(b'"format": 2', b'"format": 3'))
     before = tree(home)
     for name in ("newer", f"session-{newer.id}"):
         with pytest.raises(StoreFault) as refused:
             store.open_session(name)
         assert str(refused.value) == (
-            f"session-{newer.id} was made by another version of Holdall (session format 2; this one reads 1). "
+            f"session-{newer.id} was made by another version of Holdall (session format 3; this one reads 1 and 2). "
             "Nothing was changed; use the version that made it."
         )
     assert store.sessions() == [today]

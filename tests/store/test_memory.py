@@ -60,7 +60,7 @@ def test_a_store_that_is_closed_still_has_everything_for_the_next_session(
     reader.close()
     assert memory.open_session("s1") == kept_in
     assert read_back(memory, memory.resolve(kept_in, facts.handle)) == b"first"
-    assert memory.events_from(kept_in, 0) == (b"{}\n", 3)
+    assert memory.events_from(kept_in, 0).lines == b"{}\n"
     assert read_back(memory, keep(memory, memory.open_session("s2"), "second")) == b"second"
 
 
@@ -484,16 +484,15 @@ def test_an_event_for_which_there_is_no_memory_leaves_the_log_as_it_was(
     memory: MemoryStore, kept_in: SessionInfo
 ) -> None:
     class Endless(bytes):
-        def __radd__(self, other: bytes) -> bytes:
+        def split(self, sep: Any = None, maxsplit: Any = -1) -> list[bytes]:
             raise MemoryError
 
     memory.append_events(kept_in, b"{}\n")
-    memory.append_events(kept_in, b"torn")
     with pytest.raises(StoreFull, match="no memory left while writing an event"):
         memory.append_events(kept_in, Endless(b"{}\n"))
-    assert memory.events_from(kept_in, 0) == (b"{}\n", 3)
+    assert memory.events_from(kept_in, 0).lines == b"{}\n"
     memory.append_events(kept_in, b"{}\n")
-    assert memory.events_from(kept_in, 0) == (b"{}\ntorn\n{}\n", 11)
+    assert memory.events_from(kept_in, 0).lines == b"{}\n{}\n"
 
 
 @on_linux

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Generator, Sequence
 
 from holdall.bag.core import open_existing_store
-from holdall.bag.journal import events_in
+from holdall.bag.journal import believed, events_in
 from holdall.policy.folds import Counters
 from holdall.store.opening import empty_store
 from holdall.store.protocol import OutputStore, Progress, SessionInfo, Stats, Sweep, Verdict
@@ -56,7 +56,7 @@ class Care:
             total = Counters()
             chosen = self._chosen(only_this_session)
             for session in self._store.sessions() if chosen is None else chosen:
-                for event in events_in(self._store.events_from(session, 0)[0]):
+                for event in events_in(believed(self._store.events_from(session, 0), "events")):
                     total.add(event)
             return total
 

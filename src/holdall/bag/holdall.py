@@ -396,6 +396,7 @@ class Holdall:
     # For an agent's runtime
 
     lease = _part("_records", Records.lease)
+    bad_lines = _part("_records", Records.bad_lines)
     append_transcript = _part("_records", Records.append_transcript)
     transcript = _part("_records", Records.transcript)
     history = _part("_records", Records.history)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.policy.folds import Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
-from holdall.store.protocol import OutputStore, SessionInfo
+from holdall.store.protocol import BadLine, Log, LogLines, OutputStore, SessionInfo
+from holdall.store.records import LOGS
 from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
@@ -124,7 +125,7 @@ class Journal:
         """All of the log, from the beginning."""
         with self._lock:
             self._write()
-        return events_in(self._store.events_from(self._session, 0)[0])
+        return events_in(believed(self._store.events_from(self._session, 0), "events"))
 
     def flush(self) -> None:
         """Write what waits."""
@@ -162,10 +163,11 @@ class Journal:
     def _catch_up(self) -> None:
         """Fold what others wrote. Our own events are folded already."""
         try:
-            data, self._at = self._store.events_from(self._session, self._at)
+            found = self._store.events_from(self._session, self._at)
         except (StoreFault, OSError) as problem:
             _LOG.warning("the log of the session cannot be read: %s", problem)
             return
+        data, self._at = believed(found, "events"), found.end
         # In a JSON string the quotes would be escaped: a line that has this is one of ours, and need not be read.
         ours = f'"by":"{self._by}"'.encode("ascii")
         for event in events_in(b"\n".join([line for line in data.split(b"\n") if ours not in line])):
@@ -187,6 +189,17 @@ def _line(event: "Event | _Whole", by: str) -> bytes:
             return f'{{"at":{at!r},"event":"inline",{named}{called}"by":"{by}","chars":{chars}}}\n'.encode()
         event = Event(at, "inline", tool=tool, call_id=call_id, by=by, data={"chars": chars})
     return _ENCODE(event.to_json()).encode("ascii") + b"\n"
+
+
+def believed(found: LogLines, log: Log) -> bytes:
+    """The lines that prove themselves. Of the others the process's log tells, each time: none goes without a word."""
+    for bad in found.bad:
+        _LOG.warning("%s", bad_line(log, bad))
+    return found.lines
+
+
+def bad_line(log: Log, bad: BadLine) -> str:
+    return f"line {bad.number:,} of {LOGS[log]} (at byte {bad.start:,}) is left out: {bad.why}."
 
 
 def events_in(data: bytes) -> list[Event]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from holdall.bag.journal import events_in
+from holdall.bag.journal import believed, events_in
 from holdall.policy.folds import Counters
 from holdall.store.opening import open_store
 from holdall.store.protocol import OutputStore, Remembered, SessionInfo, Stamp
@@ -237,7 +237,7 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
 
 def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     outputs = [facts for facts in store.outputs(info) if facts.state != "expired"]
-    events = events_in(store.events_from(info, 0)[0])
+    events = events_in(believed(store.events_from(info, 0), "events"))
     counters = Counters()
     for event in events:
         with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none

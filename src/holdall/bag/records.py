@@ -7,7 +7,9 @@ import json
 from contextlib import AbstractContextManager
 
 from holdall.bag.core import Core
+from holdall.bag.journal import bad_line, believed
 from holdall.policy.folds import Tree
+from holdall.store.protocol import Log, LogLines
 from holdall.values.events import Event
 
 
@@ -25,7 +27,16 @@ class Records:
 
     def transcript(self) -> bytes:
         """The conversation so far: one JSON object a line."""
-        return self._core.store.transcript(self._core.session)
+        return believed(self._core.store.transcript(self._core.session), "transcript")
+
+    def bad_lines(self) -> list[str]:
+        """The lines of the log and of the transcript that are damaged or were not written to their end, and why."""
+        store, session = self._core.store, self._core.session
+        found: tuple[tuple[Log, LogLines], ...] = (
+            ("events", store.events_from(session, 0)),
+            ("transcript", store.transcript(session)),
+        )
+        return [bad_line(log, bad) for log, lines in found for bad in lines.bad]
 
     def history(self) -> list[Event]:
         """Every event of the session so far, by whichever process."""

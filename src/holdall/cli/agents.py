@@ -623,6 +623,8 @@ def _check_conversation(bag: Holdall, ask: RunAsk, prompt: str) -> None:
     from holdall.values.chat import Said
 
     before, name = messages_in(bag.transcript()), one_line(bag.session.name, 100)
+    for bad in bag.bad_lines():
+        screen.about(bad)
     if ask.resume is None and before:
         raise WrongUse(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')
     if ask.resume is not None and not before:

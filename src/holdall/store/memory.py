@@ -19,10 +19,12 @@ from holdall.policy.measure import Measurer
 from holdall.policy.retention import Retention
 from holdall.store.directory import placement
 from holdall.store.directory.live import RunningReader
+from holdall.store.directory.upkeep import bad_lines
 from holdall.store.ids import new_handle, new_uuid
 from holdall.store.ingest import ingest, write_all
 from holdall.store.protocol import (
     Log,
+    LogLines,
     Note,
     OutputReader,
     Progress,
@@ -35,7 +37,7 @@ from holdall.store.protocol import (
     Verdict,
 )
 from holdall.store.reader import FileReader
-from holdall.store.records import PREFIX, TERMINAL, check_name, file_for, note_name
+from holdall.store.records import PREFIX, TERMINAL, check_name, file_for, lines_in, note_name, sealed
 from holdall.store.totals import room_for, stats_of, taken, used_bytes_of
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate, Tokenizer
@@ -616,7 +618,8 @@ class MemoryStore:
 
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
         with self._shelves.lock, explained("writing an event"):
-            log = self._shelves.of(session.id).logs["events"]
+            shelf = self._shelves.of(session.id)
+            log, lines = shelf.logs["events"], sealed(lines, shelf.info.format)
             # In one step: where there is no memory for all of it, nothing of it is there.
             log += b"\n" + lines if log and not log.endswith(b"\n") else lines
 
@@ -628,21 +631,24 @@ class MemoryStore:
         with self._shelves.lock:
             return bytes(self._shelves.of(session.id).logs[log][start:end])
 
-    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
+    def events_from(self, session: SessionInfo, at: int) -> LogLines:
+        return self._lines(session, "events", at)
+
+    def _lines(self, session: SessionInfo, name: Log, at: int) -> LogLines:
         with self._shelves.lock:
-            log = self._shelves.of(session.id).logs["events"]
-            end = max(at, log.rfind(b"\n") + 1)
-            return bytes(log[at:end]), end
+            shelf = self._shelves.of(session.id)
+            log = bytes(shelf.logs[name])
+        return lines_in(log[at:], at, shelf.info.format, lambda: log.count(b"\n", 0, at))
 
     # What an agent leaves
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         with self._shelves.lock, explained("writing the transcript"):
-            self._shelves.of(session.id).logs["transcript"] += lines
+            shelf = self._shelves.of(session.id)
+            shelf.logs["transcript"] += sealed(lines, shelf.info.format)
 
-    def transcript(self, session: SessionInfo) -> bytes:
-        with self._shelves.lock:
-            return bytes(self._shelves.of(session.id).logs["transcript"])
+    def transcript(self, session: SessionInfo) -> LogLines:
+        return self._lines(session, "transcript", 0)
 
     def save_tree(self, session: SessionInfo, data: bytes) -> None:
         with self._shelves.lock:
@@ -820,6 +826,7 @@ def verify(
             else:
                 yield Verdict(session.name, facts.handle, facts.measure.bytes)
             done += facts.measure.bytes
+        yield from bad_lines(store, session)
 
 
 def _prove(store: MemoryStore, facts: Facts, progress: Progress | None, done: int) -> None:

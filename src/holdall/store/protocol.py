@@ -29,6 +29,7 @@ class SessionInfo:
     created: float
     retention: Retention
     parent: str = ""
+    format: int = 2  # how everything of it is written, for its whole life
 
 
 Log = Literal["events", "transcript", "masks"]  # masks: what an export masked, in a session that came as a bundle
@@ -57,6 +58,22 @@ class Note(NamedTuple):
     length: int
 
 
+class BadLine(NamedTuple):
+    """A line of a log that is not as it was written: its number from 1, the byte it starts at, and what is wrong."""
+
+    number: int
+    start: int
+    why: str
+
+
+class LogLines(NamedTuple):
+    """Whole lines of a log as they were appended, where they end in it, and those that cannot be believed."""
+
+    lines: bytes
+    end: int
+    bad: tuple[BadLine, ...] = ()
+
+
 class Remembered(NamedTuple):
     """What was worked out about a session, and the stamp that the session had then."""
 
@@ -77,7 +94,10 @@ class Sweep:
 
 @record
 class Verdict:
-    """What verify found of one output. An empty `problem` means that every byte is as it came."""
+    """What verify found of one output, or of a log: `handle` is then the log's name.
+
+    An empty `problem` means that every byte is as it came.
+    """
 
     session: str
     handle: str
@@ -297,18 +317,21 @@ class OutputStore(Protocol):
     # What a session has beside its outputs
 
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
-        """Add whole lines, each ended by a newline, to the session's log; whoever else appends loses none of theirs."""
+        """Add whole lines to the session's log, each a JSON object; whoever else appends loses none of theirs.
+
+        The store adds to each line what proves it, and takes that away again where lines are read.
+        """
         ...
 
-    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
-        """The whole lines of the log from byte `at` on, and where they end."""
+    def events_from(self, session: SessionInfo, at: int) -> LogLines:
+        """The whole lines of the log from byte `at` on."""
         ...
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         """Whole lines; they survive the process. Only whoever has the lease appends."""
         ...
 
-    def transcript(self, session: SessionInfo) -> bytes:
+    def transcript(self, session: SessionInfo) -> LogLines:
         """Its whole lines."""
         ...
 
@@ -346,7 +369,7 @@ class OutputStore(Protocol):
         ...
 
     def read_log(self, session: SessionInfo, log: Log, start: int, end: int) -> bytes:
-        """These bytes of a log, or as many of them as there are."""
+        """These bytes of a log as they are kept, proofs and all, or as many of them as there are."""
         ...
 
     # All sessions at a glance

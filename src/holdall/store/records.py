@@ -2,18 +2,23 @@
 
 The record of an output describes it completely, and proves itself:
 
-    holdall record 1 <xxh3 of everything after this line, 16 hex digits>\n
+    holdall record 2 <xxh3 of everything after this line, 16 hex digits>\n
     {the facts, as JSON on one line}\n
     <the block table, as stored by values.blocks>
 
-The number in the first line is the version of this format. A reader that meets a version it does not know says so and
-touches nothing.
+The number in the first line is the version of the format. A reader that meets a version it does not know says so and
+touches nothing. A session is of one version for its whole life: in one that an older program made, everything is
+written as that program would, so that both can work in it. A log has one JSON object a line; from version 2 on the last
+key of each proves the line:
+
+    {"at":1700000000.5,"event":"turn","proof":"<xxh3 of the line before the comma, 16 hex digits>"}\n
 """
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 
 from holdall.policy.measure import checksum
-from holdall.store.protocol import Log
+from holdall.store.protocol import BadLine, Log, LogLines
 from holdall.values.errors import OutputDamaged, StoreFault, WrongUse
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
@@ -26,15 +31,25 @@ ANSWERS = "answers"
 TREE = "tree.json"
 LOGS: dict[Log, str] = {"events": "events.ndjson", "transcript": "transcript.ndjson", "masks": "masks.ndjson"}
 SUFFIX = ".record"
-VERSION = 1
+VERSION = 2
+VERSIONS = (1, 2)  # that are read, and written in sessions that are theirs
+READS = " and ".join(map(str, VERSIONS))  # as messages say it
+PROVEN_LOGS: tuple[Log, ...] = ("events", "transcript")
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _MAGIC = b"holdall record "
+_VERSION_IN = lazy_pattern(rb"holdall record ([0-9]{1,9}) ")
+_PROOF = b',"proof":"%016x"}'
+_PROOF_LENGTH = len(_PROOF % 0)
+_EMPTY = b'{"proof":"%016x"}'
+_NOT_ENDED = "it was not written to its end"
+_NO_PROOF = "it has no checksum"
+_NO_MATCH = "it does not match its checksum"
 
 
-def encode(facts: Facts, table: BlockTable) -> bytes:
+def encode(facts: Facts, table: BlockTable, version: int = VERSION) -> bytes:
     line = json.dumps(facts.to_json(), ensure_ascii=True, separators=(",", ":"), default=str).encode("ascii")
     body = line + b"\n" + table.to_bytes()
-    return _MAGIC + b"%d %016x\n" % (VERSION, checksum(body)) + body
+    return _MAGIC + b"%d %016x\n" % (version, checksum(body)) + body
 
 
 def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
@@ -43,11 +58,11 @@ def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
     words = first.removeprefix(_MAGIC).split(b" ")
     if not first.startswith(_MAGIC) or len(words) != 2:
         raise OutputDamaged(handle, "its record is not a record")
-    if words[0] != b"%d" % VERSION:
+    if words[0] not in [b"%d" % version for version in VERSIONS]:
         theirs = words[0].decode("ascii", "replace")
         raise StoreFault(
             f"output {handle} was kept by another version of Holdall (record format {theirs}; this one reads "
-            f"{VERSION}). Nothing was changed; use the version that wrote it."
+            f"{READS}). Nothing was changed; use the version that wrote it."
         )
     if words[1] != b"%016x" % checksum(body):
         raise OutputDamaged(handle, "its record does not match its own checksum")
@@ -60,6 +75,83 @@ def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
     if facts.handle != handle:
         raise OutputDamaged(handle, "its record is that of another output")
     return facts, table
+
+
+def version_in(record: bytes) -> int | None:
+    """The version that a record says it has."""
+    match = _VERSION_IN.match(record)
+    return int(match[1]) if match else None
+
+
+# Lines of logs.
+
+
+def sealed(lines: bytes, version: int = VERSION) -> bytes:
+    """Each whole line with its proof. What stands after the last newline stays as it is: it proves nothing."""
+    if version == 1:
+        return lines
+    *whole, rest = lines.split(b"\n")
+    return b"".join([_sealed(line) for line in whole]) + rest
+
+
+def _sealed(line: bytes) -> bytes:
+    if line == b"{}":
+        return _EMPTY % checksum(b"{") + b"\n"
+    if not line.startswith(b"{") or not line.endswith(b"}"):
+        raise WrongUse("a line of a log must be a JSON object.")
+    body = line[:-1]
+    return body + _PROOF % checksum(body) + b"\n"
+
+
+def _opened(line: bytes) -> bytes | None:
+    """The line as it was before it was sealed, without its end; None where it does not prove itself."""
+    body = line[:-_PROOF_LENGTH]
+    if body and line[-_PROOF_LENGTH:] == _PROOF % checksum(body):
+        return body
+    return b"{" if line == _EMPTY % checksum(b"{") else None
+
+
+def lines_in(data: bytes, at: int, version: int, before: Callable[[], int]) -> LogLines:
+    """The whole lines of `data`, which stands at byte `at` of a log. `before` counts the lines that stand before it."""
+    end = data.rfind(b"\n") + 1
+    good: list[bytes] = []
+    bad: list[BadLine] = []
+    start = 0
+    for number, line in enumerate(data[:end].split(b"\n")[:-1], 1):
+        body = _opened(line) if version > 1 else line[:-1] if line.startswith(b"{") and line.endswith(b"}") else None
+        if body is not None:
+            good.append(body)
+        elif line:
+            bad.append(BadLine(number + (before() if at else 0), at + start, _what_is_wrong(line)))
+        start += len(line) + 1
+    return LogLines(b"}\n".join([*good, b""]), at + end, tuple(bad))
+
+
+def _what_is_wrong(line: bytes) -> str:
+    if not line.endswith(b"}"):
+        return _NOT_ENDED
+    return _NO_MATCH if line[-_PROOF_LENGTH:].startswith((b',"proof":"', b'{"proof":"')) else _NO_PROOF
+
+
+def resealed(line: bytes, change: Callable[[bytes], bytes], version: int) -> bytes:
+    """A line with something in it changed. One that did not prove itself does not do so afterwards either."""
+    body = _opened(line.rstrip(b"\n")) if version > 1 else None
+    return sealed(change(body + b"}") + b"\n") if body is not None else change(line)
+
+
+def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, one line at a time."""
+    held: list[bytes] = []
+    for chunk in chunks:
+        start = 0
+        while (end := chunk.find(b"\n", start) + 1) > 0:
+            yield b"".join((*held, chunk[start:end]))
+            held.clear()
+            start = end
+        if start < len(chunk):
+            held.append(chunk[start:])
+    if held:
+        yield b"".join(held)
 
 
 def file_for(facts: Facts) -> str:

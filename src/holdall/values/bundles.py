@@ -36,6 +36,7 @@ class BundledSession:
     tree_bytes: int = 0
     notes: int = 0
     note_bytes: int = 0
+    format: int = 1  # how its records and logs are written; a bundle of version 1 has no other
 
     @property
     def entries(self) -> int:
@@ -53,6 +54,11 @@ class Bundle:
     @property
     def name(self) -> str:
         return self.sessions[0].name
+
+    @property
+    def version(self) -> int:
+        """Of the format that it takes: the newest of its sessions, so that an older program reads what it can."""
+        return max(one.format for one in self.sessions)
 
     @property
     def outputs(self) -> int:
@@ -75,11 +81,13 @@ class Bundle:
         return sum(one.entries for one in self.sessions)
 
     def to_json(self) -> dict[str, Any]:
-        return {"redacted": self.redacted, "sessions": [asdict(one) for one in self.sessions]}
+        left_out = () if self.version > 1 else ("format",)
+        told = [{name: value for name, value in asdict(one).items() if name not in left_out} for one in self.sessions]
+        return {"redacted": self.redacted, "sessions": told}
 
     @staticmethod
-    def from_json(flat: object) -> "Bundle":
-        """Raises ValueError, which says what is wrong."""
+    def from_json(flat: object, version: int = 1) -> "Bundle":
+        """Of a bundle of this version. Raises ValueError, which says what is wrong."""
         if not isinstance(flat, Mapping):
             raise ValueError("its list of contents is not an object")
         table = cast("Mapping[str, object]", flat)
@@ -88,10 +96,12 @@ class Bundle:
             raise ValueError("its list of contents has other fields than it should")
         if not isinstance(listed, list) or not 1 <= len(cast("list[object]", listed)) <= MOST_SESSIONS:
             raise ValueError(f"it must hold 1 to {MOST_SESSIONS:,} sessions")
-        sessions = tuple(_session(one, at) for at, one in enumerate(cast("list[object]", listed)))
+        sessions = tuple(_session(one, at, version) for at, one in enumerate(cast("list[object]", listed)))
         if len({one.id for one in sessions}) < len(sessions) or len({one.name for one in sessions}) < len(sessions):
             raise ValueError("two of its sessions have the same id or name")
         found = Bundle(sessions, redacted)
+        if found.version != version or min(one.format for one in sessions) < 1:
+            raise ValueError("the formats of its sessions are not those of its version")
         if found.entries > MOST_ENTRIES:
             raise ValueError(f"it says that it has {found.entries:,} files; {MOST_ENTRIES:,} is the most")
         return found
@@ -135,10 +145,11 @@ class Imported:
     new_ids: bool = False  # the ids of the bundle were taken
 
 
-def _session(flat: object, at: int) -> BundledSession:
+def _session(flat: object, at: int, version: int) -> BundledSession:
     if not isinstance(flat, Mapping):
         raise ValueError("one of its sessions is not an object")
     table = cast("Mapping[str, Any]", flat)
+    table = table if version > 1 or "format" in table else {**table, "format": 1}
     if set(table) != {one.name for one in fields(BundledSession)}:
         raise ValueError("one of its sessions has other fields than it should")
     id, name, created, parent = table["id"], table["name"], table["created"], table["parent"]

@@ -157,7 +157,7 @@ def _told(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> 
         for one in outputs[first_output : first_output + TIMELINE_PAGE]
     ]
     return {
-        "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
+        "session": bag.session, "summary": summary, "bad_lines": bag.bad_lines(), "root": root, "totals": root.totals(),
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
         "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),

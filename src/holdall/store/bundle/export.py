@@ -72,6 +72,7 @@ class SessionSnapshot:
             tree_bytes=len(self.tree or b""),
             notes=len(self.notes),
             note_bytes=sum(note.length for note in self.notes),
+            format=self.session.format,
         )
 
 
@@ -193,9 +194,11 @@ class _Export:
         self._progress = progress
         self._done = 0
         self._place = 0
+        self._format = records.VERSION
 
     def session(self, place: int, one: SessionSnapshot) -> None:
         self._place = place
+        self._format = one.session.format
         if self._redactor is not None:
             self._redactor.begin()
         for stored in one.stored:
@@ -260,7 +263,7 @@ class _Export:
             facts = replace(facts, origin=replace(facts.origin, process=0))
         if self._redactor is not None:
             facts = self._redactor.facts(facts)
-        self._whole("record", facts.handle + records.SUFFIX, records.encode(facts, table))
+        self._whole("record", facts.handle + records.SUFFIX, records.encode(facts, table, self._format))
 
     def _note(self, session: SessionInfo, note: Note) -> None:
         data = self._store.recall(session, note.content, note.key)
@@ -280,7 +283,7 @@ class _Export:
             return
         chunks = self._lines_of(one.session, log, length)
         if self._redactor is not None:
-            chunks = self._redactor.lines(chunks, name)
+            chunks = self._redactor.lines(chunks, name, self._format)
         self._writer.entry(Entry(self._place, log, name, length), chunks)
 
     def _lines_of(self, session: SessionInfo, log: Log, length: int) -> Iterator[bytes]:

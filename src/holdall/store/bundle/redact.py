@@ -10,8 +10,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
+from holdall.store.records import resealed, whole_lines
 from holdall.text.secrets import Find, Finding, Masker, json_findings, masked
 from holdall.values.bundles import Mask
 from holdall.values.errors import MissingExtra
@@ -101,11 +103,11 @@ class Redactor:
     def json(self, data: bytes, file: str) -> bytes:
         return self._changed(data, file)
 
-    def lines(self, chunks: Iterable[bytes], file: str) -> Iterator[bytes]:
+    def lines(self, chunks: Iterable[bytes], file: str, version: int) -> Iterator[bytes]:
         """Line by line, as many bytes as came. Notes the place of each mask in the whole file."""
         at = 0
-        for line in _whole_lines(chunks):
-            yield self._changed(line, file, at=at)
+        for line in whole_lines(chunks):
+            yield resealed(line, partial(self._changed, file=file, at=at), version)
             at += len(line)
 
     def renamed(self, note: str) -> str:
@@ -128,17 +130,3 @@ class Redactor:
             if len(self.places) < _PLACES:
                 self.places.append(mask)
             self._lines_of_masks.append(json.dumps(mask.to_json(), separators=(",", ":")).encode("ascii") + b"\n")
-
-
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    held: list[bytes] = []
-    for chunk in chunks:
-        start = 0
-        while (end := chunk.find(b"\n", start) + 1) > 0:
-            yield b"".join((*held, chunk[start:end]))
-            held.clear()
-            start = end
-        if start < len(chunk):
-            held.append(chunk[start:])
-    if held:
-        yield b"".join(held)

@@ -17,7 +17,8 @@ from holdall.store.bundle import stream as form
 from holdall.store.bundle.stream import BundleReader, Entry
 from holdall.store.ids import new_uuid
 from holdall.store.protocol import Log, OutputStore, Progress, Quota, SessionInfo, StagedSession, Staging
-from holdall.store.records import ANSWERS, SUFFIX, check_name, decode
+from holdall.store.records import ANSWERS, PROVEN_LOGS, SUFFIX, check_name, decode, resealed, whole_lines
+from holdall.store.sources import joined
 from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
@@ -282,7 +283,11 @@ class IncomingSession:
                 last = chunk[-1:]
                 yield chunk
 
-        self._staged.write_log(log, _replaced(checked(), self._renamed))
+        if log in PROVEN_LOGS and self._told.format > 1 and self._renamed:
+            lines = (resealed(line, self._with_ids, self._told.format) for line in whole_lines(checked()))
+            self._staged.write_log(log, joined(lines))
+        else:
+            self._staged.write_log(log, _replaced(checked(), self._renamed))
         if last != b"\n":
             raise BundleRefused(f"{entry.name} of this bundle ends in the middle of a line.")
 
@@ -415,7 +420,7 @@ def _infos(bundle: Bundle, names: Sequence[str], store: OutputStore) -> tuple[li
     infos: list[SessionInfo] = []
     for one, id, name in zip(bundle.sessions, ids, names, strict=True):
         # Whoever imports an old session wants it: it is not to go at the next gc because of its age.
-        info = SessionInfo(id=id, name=name, created=one.created, retention=Retention(days=None))
+        info = SessionInfo(id=id, name=name, created=one.created, retention=Retention(days=None), format=one.format)
         infos.append(info if one.parent < 0 else replace(info, parent=ids[one.parent]))
     return infos, new_ids
 

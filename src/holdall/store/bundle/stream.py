@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from holdall.store.directory import disk
 from holdall.store.ids import new_tag
 from holdall.store.ingest import Beside, write_all
-from holdall.store.records import ANSWERS, LOGS, TREE, check_name
+from holdall.store.records import ANSWERS, LOGS, READS, TREE, VERSIONS, check_name
 from holdall.text.numbers import size
 from holdall.values.bundles import Bundle
 from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, WrongUse, flat
@@ -55,7 +55,7 @@ def decompressor() -> "zstd.ZstdDecompressor":
 # The form of a bundle.
 #
 #     one zstd frame, with a checksum:
-#         holdall bundle 1\n                    the version of this format
+#         holdall bundle 2\n                    the version of this format: that of the newest session in it
 #         {what is in it, as JSON on one line}\n
 #         entry 0/k3f9.record 1234\n            the place of its session, its name there, its length
 #         <1234 bytes>sha256 <64 hex digits>\n
@@ -69,7 +69,6 @@ def decompressor() -> "zstd.ZstdDecompressor":
 # other: nothing in it can lead out of a session's folder.
 
 
-VERSION = 1
 HEAD = b"holdall bundle %d\n"
 LINE = 400  # bytes that a line of ours has at most, the list of contents aside
 MOST_CONTENTS = 32 * 1024 * 1024  # bytes of the list of contents
@@ -129,9 +128,9 @@ def contents_line(bundle: Bundle) -> bytes:
     return json.dumps(bundle.to_json(), ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def contents_in(line: bytes, check_name: Callable[[str], None]) -> Bundle:
+def contents_in(line: bytes, version: int, check_name: Callable[[str], None]) -> Bundle:
     try:
-        found = Bundle.from_json(json.loads(line))
+        found = Bundle.from_json(json.loads(line), version)
         for session in found.sessions:
             check_name(session.name)
     except (ValueError, RecursionError) as problem:
@@ -183,7 +182,7 @@ class BundleWriter:
         contents = contents_line(bundle)
         if len(contents) > MOST_CONTENTS:
             raise StoreFault(f"{len(bundle.sessions):,} sessions are too many for one bundle.")
-        self._pressing.give(HEAD % VERSION + contents)
+        self._pressing.give(HEAD % bundle.version + contents)
 
     def entry(self, entry: Entry, chunks: Iterable[bytes]) -> str:
         """The hash of its bytes. `chunks` must give as many as the entry says."""
@@ -245,13 +244,13 @@ class BundleReader:
         version = version_in(head)
         if version is None:
             raise BundleRefused(f"this is a zstd file, but no bundle of Holdall: it begins with {shown(head)}.")
-        if version != VERSION:
+        if version not in VERSIONS:
             raise BundleRefused(
-                f"this bundle has the format {version}, and this version of Holdall reads {VERSION}. "
+                f"this bundle has the format {version}, and this version of Holdall reads {READS}. "
                 "Import it with the version that wrote it, or a newer one."
             )
         try:
-            return contents_in(self._line(MOST_CONTENTS), check_name)
+            return contents_in(self._line(MOST_CONTENTS), version, check_name)
         except WrongUse as problem:
             raise BundleRefused(f"the list of contents of this bundle is damaged: {problem}") from problem
 

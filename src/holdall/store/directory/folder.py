@@ -61,7 +61,7 @@ class SessionFolder:
         """A record under a handle that nobody has; then the folder is synced. The caller holds the lock."""
         for attempt in range(64):
             named = replace(facts, handle=new_handle(attempt))
-            data = encode(named, table)
+            data = encode(named, table, self.session.format)
             with contextlib.suppress(FileExistsError):
                 name = named.handle + SUFFIX
                 disk.write_new(name, data, inside=self.descriptor, token=new_tag(), replace=False)
@@ -75,7 +75,7 @@ class SessionFolder:
 
     def rewrite(self, facts: Facts, table: BlockTable) -> None:
         """Another record under the same handle, in one step. The caller holds the lock."""
-        data = encode(facts, table)
+        data = encode(facts, table, self.session.format)
         disk.write_new(facts.handle + SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=True)
         os.fsync(self.descriptor)
 

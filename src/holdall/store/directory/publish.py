@@ -36,14 +36,15 @@ _LARGE = 4 * 1024 * 1024
 class StagedFolder:
     """The folder of one session, before it has its place. Nobody reads it yet, so nothing here has to be undone."""
 
-    def __init__(self, folder: int) -> None:
+    def __init__(self, folder: int, version: int) -> None:
         self._folders = {"": folder}
+        self._version = version
 
     def write_bytes(self, file: str, chunks: Iterable[bytes], length: int) -> None:
         self._write(file, chunks, is_large=length > _LARGE)
 
     def write_record(self, facts: Facts, table: BlockTable) -> None:
-        self._write(facts.handle + records.SUFFIX, [records.encode(facts, table)])
+        self._write(facts.handle + records.SUFFIX, [records.encode(facts, table, self._version)])
 
     def write_note(self, content: str, key: str, data: bytes) -> None:
         self._write(f"{records.ANSWERS}/{records.note_name(content, key)}", [data])
@@ -96,7 +97,7 @@ class StagingFolder:
         self._staged = Sessions(folder, lambda: 0.0)
 
     def session(self, info: SessionInfo) -> StagedFolder:
-        return StagedFolder(self._staged.restore(info))
+        return StagedFolder(self._staged.restore(info), info.format)
 
     def publish(self, sessions: Sequence[SessionInfo]) -> None:
         publish(self, self._sessions, sessions)

@@ -13,8 +13,8 @@ from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.ids import new_tag
 from holdall.store.ingest import write_all
-from holdall.store.protocol import Log, Note, SessionInfo
-from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, note_name
+from holdall.store.protocol import Log, LogLines, Note, SessionInfo
+from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, lines_in, note_name, sealed
 from holdall.values.errors import SessionHeld, StoreFault, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
 
@@ -55,12 +55,12 @@ def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
         os.close(descriptor)
 
 
-def read_from(at: int, *, inside: int, name: str = NAME) -> tuple[bytes, int]:
-    """The whole lines from byte `at` on, and where they end."""
+def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> LogLines:
+    """The whole lines from byte `at` on, each proven."""
     try:
         descriptor = disk.open_file(name, inside=inside)
     except FileNotFoundError:
-        return b"", at
+        return LogLines(b"", at)
     try:
         parts: list[bytes] = []
         end = at
@@ -69,9 +69,11 @@ def read_from(at: int, *, inside: int, name: str = NAME) -> tuple[bytes, int]:
             end += len(part)
     finally:
         os.close(descriptor)
-    data = b"".join(parts)
-    whole = data.rfind(b"\n") + 1
-    return data[:whole], at + whole
+
+    def before() -> int:
+        return read_between(0, at, inside=inside, name=name).count(b"\n")
+
+    return lines_in(b"".join(parts), at, version, before)
 
 
 def whole_lines(name: str, *, inside: int) -> int:
@@ -194,19 +196,19 @@ class SessionFiles:
 
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
         with self._using("writing an event", make=True):
-            append(lines, inside=self._inside(session, make=True))
+            self._append(session, lines, NAME)
 
-    def events_from(self, session: SessionInfo, at: int) -> tuple[bytes, int]:
+    def events_from(self, session: SessionInfo, at: int) -> LogLines:
         with self._using("reading the events"):
-            return read_from(at, inside=self._inside(session))
+            return read_from(at, inside=self._inside(session), version=session.format)
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         with self._using("writing the transcript", make=True):
-            append(lines, inside=self._inside(session, make=True), name=TRANSCRIPT)
+            self._append(session, lines, TRANSCRIPT)
 
-    def transcript(self, session: SessionInfo) -> bytes:
+    def transcript(self, session: SessionInfo) -> LogLines:
         with self._using("reading the transcript"):
-            return read_from(0, inside=self._inside(session), name=TRANSCRIPT)[0]
+            return read_from(0, inside=self._inside(session), version=session.format, name=TRANSCRIPT)
 
     def save_tree(self, session: SessionInfo, data: bytes) -> None:
         with self._using("writing the operation tree", make=True):
@@ -263,6 +265,9 @@ class SessionFiles:
         return False
 
     # Inside
+
+    def _append(self, session: SessionInfo, lines: bytes, name: str) -> None:
+        append(sealed(lines, session.format), inside=self._inside(session, make=True), name=name)
 
     def _inside(self, session: SessionInfo, *, make: bool = False) -> int:
         return self._root.folder(session, make=make).descriptor

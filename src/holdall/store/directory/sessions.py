@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,13 @@ from holdall.policy.retention import Retention
 from holdall.store.directory import disk
 from holdall.store.ids import new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
-from holdall.store.records import PREFIX, check_name
+from holdall.store.records import PREFIX, READS, SUFFIX, VERSION, VERSIONS, check_name, version_in
 from holdall.values.errors import BadSetting, StoreFault
 from holdall.values.handles import is_uuid
 
 NAMES = "names"
 _FILE = "session.json"
 _LOCK = ".lock"
-_VERSION = 1
 
 
 class Sessions:
@@ -165,10 +164,10 @@ class Sessions:
             return None
         try:
             flat: dict[str, Any] = json.loads(disk.read_file(_FILE, inside=folder))
-            if flat["format"] != _VERSION:
+            if flat["format"] not in VERSIONS:
                 raise StoreFault(
                     f"{PREFIX}{id} was made by another version of Holdall (session format {flat['format']!r:.20}; "
-                    f"this one reads {_VERSION}). Nothing was changed; use the version that made it."
+                    f"this one reads {READS}). Nothing was changed; use the version that made it."
                 )
             is_intact = flat.pop("proof", None) == _proof(flat)
             return SessionInfo(
@@ -178,6 +177,7 @@ class Sessions:
                 # Damage could shorten a retention: what cannot be believed removes nothing.
                 retention=_rule(flat["retention"]) if is_intact else Retention(days=None),
                 parent=str(flat["parent"]),
+                format=flat["format"],
             )
         except (FileNotFoundError, KeyError, TypeError, ValueError):
             return self._without_file(id, folder)
@@ -186,20 +186,30 @@ class Sessions:
 
     def _without_file(self, id: str, folder: int) -> SessionInfo | None:
         """The outputs describe themselves: a session whose own file is lost still opens, under its folder's name."""
-        if not any(name.endswith(".record") for name in disk.names_in(folder)):
+        records = [name for name in disk.names_in(folder) if name.endswith(SUFFIX)]
+        if not records:
             return None
         created = os.fstat(folder).st_mtime
-        return SessionInfo(id=id, name=PREFIX + id, created=created, retention=Retention(days=None))
+        return SessionInfo(id, PREFIX + id, created, Retention(days=None), format=_format(records, folder))
 
     def _search(self, name: str) -> SessionInfo | None:
         """The slow way, for where the claim was lost: the oldest session of that name."""
         return next((one for one in reversed(self.all()) if one.name == name), None)
 
     def _save(self, folder: int, info: SessionInfo) -> None:
-        flat = {"format": _VERSION, "id": info.id, "name": info.name, "created": info.created,
+        flat = {"format": info.format, "id": info.id, "name": info.name, "created": info.created,
                 "retention": str(info.retention), "parent": info.parent}  # fmt: skip
         data = json.dumps(flat | {"proof": _proof(flat)}, indent=1).encode()
         disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
+
+
+def _format(records: Sequence[str], folder: int) -> int:
+    """What the session's records say; the newest format where none of them can be read."""
+    for name in records:
+        with contextlib.suppress(OSError, StoreFault):
+            if (version := version_in(disk.read_file(name, inside=folder))) in VERSIONS:
+                return version
+    return VERSION
 
 
 def _proof(flat: dict[str, Any]) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from holdall.policy.measure import checksum
+from holdall.store import records
 from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
-from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
+from holdall.store.protocol import Log, LogLines, Progress, SessionInfo, Sweep, Verdict
 from holdall.store.records import PREFIX, TERMINAL
 from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
@@ -24,7 +25,13 @@ _EVERY_SECONDS = 86_400.0
 _ABANDONED_SECONDS = 3600.0  # a file without a record may still be on its way for this long
 
 
-class Tended(Protocol):
+class Logged(Protocol):
+    def events_from(self, session: SessionInfo, at: int) -> LogLines: ...
+
+    def transcript(self, session: SessionInfo) -> LogLines: ...
+
+
+class Tended(Logged, Protocol):
     """What upkeep needs of a directory store."""
 
     @property
@@ -107,6 +114,19 @@ def verify(
             else:
                 yield Verdict(session.name, facts.handle, facts.measure.bytes)
             done += facts.measure.bytes
+        yield from bad_lines(store, session)
+
+
+def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:
+    """Lines of the session's logs that do not prove themselves."""
+    found: tuple[tuple[Log, LogLines], ...] = (
+        ("events", store.events_from(session, 0)),
+        ("transcript", store.transcript(session)),
+    )
+    for log, lines in found:
+        for bad in lines.bad:
+            problem = f"line {bad.number:,} (at byte {bad.start:,}): {bad.why}"
+            yield Verdict(session.name, records.LOGS[log], 0, problem)
 
 
 def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
