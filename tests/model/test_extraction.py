@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from holdall.bag import Holdall
+from holdall.bag.ask import Questions
 from holdall.llm.gguf import GgufModel
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import Wrapped
@@ -77,13 +78,13 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 async def through_the_tool(bag: Holdall, text: str, question: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> Told:
     found: list[Extraction] = []
     events: list[Event] = []
-    extract = bag.extract
+    extract = Questions.extract
 
     async def noted(*given: Any, **options: Any) -> Extraction:
         found.append(await extract(*given, **options))
         return found[-1]
 
-    monkeypatch.setattr(bag, "extract", noted)
+    monkeypatch.setattr(Questions, "extract", noted)
     bag.journal.watchers[events.append] = lambda: False
     before = (await bag.counters()).model_tokens
     facts = await bag.keep(text, tool="inspect")
