@@ -1,16 +1,27 @@
-"""The files of the models, where they have been fetched; otherwise the tests that want one are skipped."""
+"""The files of the models, where they have been fetched; otherwise the tests that want one are skipped.
 
+`./dev test` fetches the smallest where it can, and runs the contract and the shortest questions. `./dev test model` runs
+all of them.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.model.fetch import file_of
 
+in_full = pytest.mark.skipif(
+    "HOLDALL_TEST_FULL" not in os.environ, reason="the model reads and writes a lot here: ./dev test model"
+)
+
 
 def the_file(size: str) -> Path:
     path = file_of(size)
     if not path.is_file():
-        pytest.skip(f"the model {size} is not here ({path.name}); `./dev test model` fetches the smallest")
+        pytest.skip(
+            f"the model {size} is not here ({path.name}); `./dev test` fetches the smallest where there is a network"
+        )
     return path
 
 

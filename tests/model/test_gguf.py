@@ -21,6 +21,7 @@ from holdall.llm.wrappers import with_tools
 from holdall.values.chat import System, User
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import COLOUR, GREP, LONG, ModelContract, Rig, asking
+from tests.model.conftest import in_full
 
 pytestmark = [
     pytest.mark.model,
@@ -136,6 +137,7 @@ async def test_a_schema_is_obeyed(model: GgufModel, name: str) -> None:
     jsonschema.validate(json.loads(reply.text), SCHEMAS[name])
 
 
+@in_full
 async def test_an_action_is_a_call_of_a_tool_that_there_is_or_an_answer(model: GgufModel) -> None:
     reply = await with_tools(model).ask(asking("Which disk failed? Search.", tools=(GREP,), max_tokens=100))
     assert [call.name for call in reply.calls] in ([], ["context.grep"])
@@ -147,6 +149,7 @@ async def test_the_same_question_gets_the_same_answer(model: GgufModel) -> None:
     assert (await model.ask(asked)).text == (await model.ask(asked)).text
 
 
+@in_full
 async def test_a_second_question_about_the_same_text_does_not_read_it_again(model: GgufModel) -> None:
     document = "\n".join(f"2026-11-15 job {n} ok" for n in range(30))
     first = await model.ask(Request((System(document), User("Which jobs?")), max_tokens=2))
