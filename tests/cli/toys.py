@@ -1,8 +1,11 @@
-"""`holdall` with a toy dialect and a toy setting, each declared in one place: `python -m tests.cli.toys ARGUMENTS`.
+"""`holdall` with a toy verb, dialect and setting, each declared in one place: `python -m tests.cli.toys ARGUMENTS`.
 
-`python -m tests.cli.toys page NAME` prints a page of the reference as it is with them.
+`page NAME` prints a page of the reference as it is with them, `forms` the tool of the verb as each provider takes it,
+and what a model gets that calls it.
 """
 
+import asyncio
+import json
 import sys
 import types
 from pathlib import Path
@@ -38,13 +41,54 @@ def declare_dialect() -> None:
     DIALECTS["terse"] = "terse:TERSE"
 
 
+def declare_verb() -> None:
+    """One more declaration, and the module that does its work."""
+    from holdall.store.protocol import OutputReader
+    from holdall.values.answers import Passage
+    from holdall.verbs.read import Bounds, read
+    from holdall.wire.verbs import READ, VERBS, Argument, Verb
+
+    def head(reader: OutputReader, *, lines: int = 3, bounds: Bounds) -> Passage:
+        return read(reader, lines=f":{lines}", bounds=bounds)
+
+    module = types.ModuleType("holdall.verbs.head")
+    vars(module)["head"] = head
+    sys.modules[module.__name__] = module
+    lines = Argument(
+        "lines", int, default=3, least=1, most=1000, about="How many (default 3).", help="How many lines.",
+        flags=("-n", "--lines"), metavar="N",
+    )  # fmt: skip
+    VERBS["head"] = Verb(
+        "head", "Print the first lines of an output.", (READ.arguments[0], lines), "context_head",
+        "Read the first lines of a kept output.", work="head:head",
+    )  # fmt: skip
+
+
+async def forms() -> None:
+    from holdall import Holdall, MemoryStore
+
+    async with Holdall.open(store=MemoryStore()) as bag:
+        kept = await bag.keep("".join(f"line {number}\n" for number in range(10)), tool="count")
+        (tool,) = (one for one in bag.tools() if one.name == "context_head")
+        calls = [await bag.call("context_head", {"handle": kept.handle, "lines": number}) for number in ("2", 0)]
+        found: dict[str, object] = {
+            "openai": tool.openai(), "strict": tool.openai(strict=True), "responses": tool.openai(responses=True),
+            "anthropic": tool.anthropic(), "mcp": tool.mcp(), "retrievals": (await bag.counters()).retrievals,
+            "said": [answer.text.splitlines() for answer in calls], "errors": [answer.is_error for answer in calls],
+        }  # fmt: skip
+    print(json.dumps(found))
+
+
 def main() -> None:
     declare_setting()
     declare_dialect()
+    declare_verb()
     if sys.argv[1] == "page":
         from tests.docs import reference
 
         print(reference.pages()[sys.argv[2]]())
+    elif sys.argv[1] == "forms":
+        asyncio.run(forms())
     else:
         from holdall.__main__ import main as holdall
 

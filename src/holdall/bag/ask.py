@@ -28,7 +28,7 @@ from holdall.verbs.read import Bounds
 from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, tag_for
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.prompts import GREP, READ, READ_GREP, Source, go_on, no_such_file
-from holdall.wire.tool import Ask, Verb
+from holdall.wire.tool import Ask
 
 # Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so far.
 #
@@ -61,7 +61,7 @@ class Looking:
         asked = {name: value for name, value in given.items() if name != "filename" and value is not None}
         if given["filename"] not in (self.handle, self.facts.handle):
             return Looked(no_such_file(str(given["filename"]), self.handle), is_error=True)
-        verb: Verb = "read" if tool is READ else "grep"
+        verb = "read" if tool is READ else "grep"
         bounds = Bounds(
             max(256, self.core.settings.answer_max_bytes - _FRAME_BYTES),
             max(64, min(self.core.settings.answer_max_tokens, self.most_tokens) - _FRAME_TOKENS),

@@ -6,7 +6,9 @@ program or a person, who may read what they like without the model having seen i
 
 import asyncio
 import functools
+import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag.core import Core
@@ -17,9 +19,9 @@ from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, sho
 from holdall.values.errors import StoreFault, WrongUse
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.verbs.read import DEFAULT_LINES, DEFAULT_WINDOW, Bounds, locate, passage, read, tail
-from holdall.verbs.read import slice as cut
+from holdall.verbs.read import Bounds, locate, passage
 from holdall.wire.tool import Ask
+from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW, VERBS
 
 Fetched = Passage | Found | Table | Nodes
 
@@ -170,7 +172,7 @@ class Fetch:
 
     # Inside
 
-    async def _verb(self, verb: Any, handle: str, bounded: bool, **options: Any) -> Fetched:
+    async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
         found = await self.fetch(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
         if bounded:
             shown = [span.as_list() for span in shown_by(found)]
@@ -179,34 +181,15 @@ class Fetch:
         return found
 
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
-        options, settings = dict(ask.options), self._core.settings
-        match ask.verb:
-            case "read":
-                return functools.partial(read, bounds=bounds, **options)
-            case "tail":
-                return functools.partial(tail, bounds=bounds, lines=options.get("lines", DEFAULT_LINES))
-            case "slice":
-                return functools.partial(cut, bounds=bounds, **options)
-            case "grep":
-                from holdall.verbs.grep import grep  # noqa: PLC0415 - the engines are imported when they are needed
+        verb = VERBS.get(ask.verb)
+        if verb is None:
+            raise WrongUse(f"{ask.verb} is not a verb that fetches.")
+        within = replace(bounds, settings=self._core.settings, worker=lambda: self._core.shared.sql)
+        return functools.partial(_function(verb.work), bounds=within, **ask.options)
 
-                seek = functools.partial(grep, seconds=settings.grep_seconds, **options)
-                return lambda reader: seek(reader, max_bytes=bounds.share(reader.facts.measure))
-            case "query":
-                return self._query(options, bounds)
-            case _:
-                raise WrongUse(f"{ask.verb} is not a verb that fetches.")
 
-    def _query(self, options: dict[str, Any], bounds: Bounds) -> Callable[[OutputReader], Fetched]:
-        from holdall.verbs.query import query_path, query_sql  # noqa: PLC0415 - as above
-
-        rows = options.get("limit") or self._core.settings.query_max_rows
-        if options.get("path") is not None:
-            by_path = functools.partial(query_path, path=options["path"], limit=rows, skip=options.get("skip") or 0)
-            return lambda reader: by_path(reader, max_bytes=bounds.share(reader.facts.measure))
-        by_sql = functools.partial(
-            query_sql, sql=options.get("sql") or "", at=options.get("at"), max_rows=rows,
-            seconds=self._core.settings.query_seconds, memory_bytes=self._core.settings.query_memory_bytes,
-            worker=self._core.shared.sql,
-        )  # fmt: skip
-        return lambda reader: by_sql(reader, max_bytes=bounds.share(reader.facts.measure))
+@functools.cache
+def _function(work: str) -> Callable[..., Fetched]:
+    """Imported when it is first needed: the engines are large."""
+    module, _, name = work.partition(":")
+    return getattr(importlib.import_module(f"holdall.verbs.{module}"), name)

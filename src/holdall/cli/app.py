@@ -12,13 +12,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from holdall.cli import streams
 from holdall.cli.options import FAULT, Home, Json, Options, Session, print_error
+from holdall.wire.verbs import VERBS, WAIT
 
 # By module: each command with the first sentence of its help, so that listing them imports none of them.
 _COMMANDS = {
     "keep": {
         "put": "Keep standard input; print what a model would see.",
         "exec": "Run a command and keep its output; its exit code is ours.",
-        "wait": "Wait until a running command has ended, or until its output holds a pattern.",
+        "wait": WAIT.summary,
         "stop": "End a command that runs in the background; what it has written is kept.",
     },
     "fetch": {
@@ -26,11 +27,7 @@ _COMMANDS = {
         "show": "Show the facts of an output: what it is, where it came from, its hash, and how much a "
         "model has seen of it.",
         "cat": "Print the exact bytes of an output, all of them, each block checked.",
-        "read": "Read a range of an output; without one, as much of its beginning as one answer holds.",
-        "tail": "Print the last lines of an output; with -f, what is written to it until it ends.",
-        "grep": "Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.",
-        "slice": "Cut a piece out by characters: from a position, or around a text that stands in it.",
-        "query": "Ask an output by SQL, or by a path into its JSON.",
+        **{verb.name: verb.summary for verb in VERBS.values()},
     },
     "ask": {"extract": "Ask a model about an output, and prove what it quotes."},
     "agents": {"run": "Run an agent, a Markdown file with YAML front matter, until it reports."},

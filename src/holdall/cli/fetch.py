@@ -1,12 +1,14 @@
-"""The commands that show something of a kept output: `ls`, `show`, `cat`, `read`, `tail`, `grep`, `slice`, `query`.
+"""The commands that show something of a kept output: `ls`, `show`, `cat`, and each verb that `wire.verbs` declares.
 
 One library call each.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,14 +18,14 @@ from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complet
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
 from holdall.values.errors import AnchorNotFound, WrongUse
+from holdall.wire.verbs import DEFAULT_WINDOW, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
+    from holdall.bag.fetch import Fetched
     from holdall.policy.folds import Coverage
-    from holdall.values.answers import Passage
     from holdall.values.outputs import Facts
 
 app = typer.Typer(rich_markup_mode=None)
-_WINDOW = 1000  # characters around an anchor
 
 
 @command(app)
@@ -176,29 +178,13 @@ async def cat(options: Options, handle: Handle) -> int:
         return 0
 
 
-@command(app)
-async def read(
-    options: Options,
-    handle: Handle,
-    lines: Annotated[str | None, typer.Option("--lines", metavar="A:B", help="From line A to line B, both.")] = None,
-    bytes: Annotated[str | None, typer.Option("--bytes", metavar="A:B", help="From byte A up to byte B.")] = None,
-    chars: Annotated[str | None, typer.Option("--chars", metavar="A:B", help="From char A up to char B.")] = None,
-) -> int:
-    """Read a range of an output; without one, as much of its beginning as one answer holds.
-
-    Lines count from 1 and include both ends, bytes and chars count from 0 and exclude the end. A: goes to the end,
-    :B starts at the beginning, negative numbers count from the end. A range is printed whole, however long it is.
-
-    \b
-    Example:  holdall read k3f9 --lines 2860:2880
-              holdall read k3f9 --bytes=-500:
-    """
-    ranged = (lines, bytes, chars) != (None, None, None)
+@command(app, READ)
+async def read(options: Options, handle: str, **ranges: str | None) -> int:
+    ranged = any(one is not None for one in ranges.values())
     async with options.read_bag() as bag:
         if options.as_json or not ranged:
-            passage = await bag.read(handle, lines=lines, bytes=bytes, chars=chars, bounded=not ranged)
-            return _passage(options, passage)
-        found = await bag.find(handle, lines=lines, bytes=bytes, chars=chars)
+            return _print(options, READ, await bag.read(handle, **ranges, bounded=not ranged))
+        found = await bag.find(handle, **ranges)
         last = b""
         if found.bytes.start < found.bytes.end:
             async for chunk in bag.stream(handle, found.bytes):
@@ -209,21 +195,20 @@ async def read(
         return FOUND_NOTHING if found.past_end else 0
 
 
-@command(app)
+@command(app, TAIL)
 async def tail(
     options: Options,
-    handle: Handle,
-    number: Annotated[int, typer.Option("-n", "--lines", metavar="N", min=0, help="How many lines.")] = 10,
+    handle: str,
+    lines: int,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on while it is being written.")] = False,
 ) -> int:
-    """Print the last lines of an output; with -f, what is written to it until it ends."""
     async with options.read_bag() as bag:
         if not follow:
-            passage = await bag.tail(handle, number, bounded=False)
-            return _passage(options, passage, empty_is_fine=True)
+            _print(options, TAIL, await bag.tail(handle, lines, bounded=False))
+            return 0
         if options.as_json:
             raise WrongUse("tail -f goes on until the output ends; it has no --json.")
-        async for chunk in bag.follow(handle, number):
+        async for chunk in bag.follow(handle, lines):
             screen.content(chunk)
         facts = await bag.show(handle)
         if facts.state != "ready":
@@ -231,145 +216,82 @@ async def tail(
         return 0
 
 
-@command(app)
-async def slice_(
-    options: Options,
-    handle: Handle,
-    start: Annotated[int | None, typer.Option("--start", metavar="N", min=0, help="First character, from 0.")] = None,
-    length: Annotated[int | None, typer.Option("--length", metavar="N", min=0, help="How many characters.")] = None,
-    anchor: Annotated[str | None, typer.Option("--anchor", metavar="TEXT", help="Text to slice around.")] = None,
-    window: Annotated[
-        int, typer.Option("--window", metavar="N", min=0, help="Characters around the anchor.")
-    ] = _WINDOW,
-    match_index: Annotated[
-        int, typer.Option("--match-index", metavar="N", min=0, help="Which occurrence, from 0.")
-    ] = 0,
-) -> int:
-    """Cut a piece out by characters: from a position, or around a text that stands in it.
+async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int:
+    """Any other verb: one call, printed by the kind of its answer."""
+    from holdall.wire.tool import Ask
 
-    \b
-    Example:  holdall slice k3f9 --anchor 'OutOfMemory' --window 400
-    """
-    if anchor is not None and (start, length) != (None, None):
-        raise WrongUse("give --start and --length, or --anchor and --window, not both.")
-    if anchor is None and (start, length) == (None, None):
-        raise WrongUse("say what to slice: --start and --length, or an --anchor.")
-    if anchor is None and (window, match_index) != (_WINDOW, 0):
-        raise WrongUse("--window and --match-index go with --anchor.")
+    if why := _mistake(verb.name, given):
+        raise WrongUse(why)
     async with options.read_bag() as bag:
         try:
-            passage = await bag.slice(
-                handle, start=start, length=length, anchor=anchor, window=window, match_index=match_index, bounded=False
-            )
+            found = await bag.fetch(Ask(verb.name, handle, given), bag.bounds(bounded=False))
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise
-        return _passage(options, passage, command="slice")
+        return _print(options, verb, found, **given)
 
 
-def _passage(options: Options, passage: Passage, *, command: str = "read", empty_is_fine: bool = False) -> int:
-    if options.as_json:
-        screen.as_json(passage.to_json())
-    else:
-        screen.content(passage.data)
-        screen.end_line(passage.data)
-        screen.about(screen.range_of(passage, command))
-    return FOUND_NOTHING if passage.past_end and not empty_is_fine else 0
+for _verb in VERBS.values():
+    if _verb not in (READ, TAIL):
+        command(app, _verb)(functools.partial(_fetch, _verb))
 
 
-@command(app)
-async def grep(
-    options: Options,
-    handle: Handle,
-    pattern: Annotated[str, typer.Argument(help="Regular expression (no look-around, no back-references).")],
-    ignore_case: Annotated[bool, typer.Option("-i", "--ignore-case", help="Ignore case.")] = False,
-    fixed: Annotated[bool, typer.Option("-F", "--fixed", help="The pattern is plain text.")] = False,
-    context: Annotated[
-        int, typer.Option("-C", "--context", metavar="N", min=0, max=1000, help="N lines around each match.")
-    ] = 0,
-    most: Annotated[
-        int, typer.Option("-m", "--max", metavar="N", min=1, max=100_000, help="Show at most N matches or values.")
-    ] = 100,
-    count: Annotated[bool, typer.Option("-c", "--count", help="Print only how many matches there are.")] = False,
-    group: Annotated[
-        bool, typer.Option("--group", help="Print how often each captured value (or each match) occurs.")
-    ] = False,
-    start: Annotated[int, typer.Option("--from", metavar="BYTE", min=0, help="Go on from this byte.")] = 0,
+def _mistake(verb: str, given: Mapping[str, Any]) -> str:
+    """Flags that do not go together, in the words of the command line."""
+    match verb, given:
+        case "slice", {"start": start, "length": length, "anchor": anchor, "window": window, "match_index": index}:
+            if anchor is not None and (start, length) != (None, None):
+                return "give --start and --length, or --anchor and --window, not both."
+            if anchor is None and (start, length) == (None, None):
+                return "say what to slice: --start and --length, or an --anchor."
+            if anchor is None and (window, index) != (DEFAULT_WINDOW, 0):
+                return "--window and --match-index go with --anchor."
+        case "grep", {"count": count, "group": group, "start": start}:
+            if count and group:
+                return "--count is one number and --group one for each value: give one of the two."
+            if start and (count or group):
+                return "--from is where the shown matches begin; --count and --group are of the whole output."
+        case "query", {"sql": sql, "path": path, "at": at, "skip": skip}:
+            if (sql is None) == (path is None):
+                return "give one SELECT, or --path with a JSONPath or JSON Pointer."
+            if path is not None and at is not None:
+                return "--at chooses the table for SQL; with --path write one path."
+            if path is None and skip:
+                return f"--skip goes with --path; in SQL write OFFSET {skip}."
+        case _:
+            pass
+    return ""
+
+
+def _print(
+    options: Options, verb: Verb, found: Fetched, *, count: bool = False, group: bool = False, start: int = 0, **_: Any
 ) -> int:
-    """Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.
+    """The answer, by its kind; the exit code."""
+    from holdall.values.answers import Found, Passage, Table
 
-    A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
-    matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
-
-    \b
-    Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
-    """
-    if count and group:
-        raise WrongUse("--count is one number and --group one for each value: give one of the two.")
-    if start and (count or group):
-        raise WrongUse("--from is where the shown matches begin; --count and --group are of the whole output.")
-    async with options.read_bag() as bag:
-        found = await bag.grep(
-            handle, pattern, ignore_case=ignore_case, literal=fixed, context=context,
-            limit=most, count=count, group=group, start=start, bounded=False,
-        )  # fmt: skip
     if options.as_json:
         screen.as_json(found.to_json())
-    elif count:
-        print(found.total)
-    else:
-        screen.groups(found) if group else screen.matches(found)
-        screen.about(screen.found_in_all(found, start))
-    return 0 if found.total and (found.matches or not start) else FOUND_NOTHING
-
-
-@command(app)
-async def query(
-    options: Options,
-    handle: Handle,
-    sql: Annotated[str | None, typer.Argument(metavar="[SQL]", help="One SELECT over the table t.")] = None,
-    path: Annotated[str | None, typer.Option("--path", help="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).")] = None,
-    at: Annotated[str | None, typer.Option("--at", help="Path of the array or object that is the table.")] = None,
-    most: Annotated[
-        int | None, typer.Option("-m", "--max", metavar="N", min=1, help="Show at most N rows or values.")
-    ] = None,
-    skip: Annotated[
-        int, typer.Option("--skip", metavar="N", min=0, help="With --path: leave out the first N values.")
-    ] = 0,
-) -> int:
-    """Ask an output by SQL, or by a path into its JSON.
-
-    JSON, NDJSON and CSV are the table t with their own columns; anything else is t(line_no, text). Nested arrays:
-    unnest(items), or --at '$.items'.
-
-    \b
-    Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
-    """
-    from holdall.values.answers import Table
-
-    if (sql is None) == (path is None):
-        raise WrongUse("give one SELECT, or --path with a JSONPath or JSON Pointer.")
-    if path is not None and at is not None:
-        raise WrongUse("--at chooses the table for SQL; with --path write one path.")
-    if path is None and skip:
-        raise WrongUse(f"--skip goes with --path; in SQL write OFFSET {skip}.")
-    async with options.read_bag() as bag:
-        found = await bag.query(handle, sql, path=path, at=at, limit=most, skip=skip, bounded=False)
-    if options.as_json:
-        screen.as_json(found.to_json())
-        return 0 if found.total else FOUND_NOTHING
-    if isinstance(found, Table):
-        screen.rows(found)
-        shown, noun = len(found.rows), "row"
-        more = f"go on with OFFSET {found.next}"
-    else:
-        screen.nodes(found)
-        shown, noun = len(found.nodes), "value"
-        more = f"go on with --skip {found.next}"
-        for place in screen.places(found):
+    if isinstance(found, Passage):
+        if not options.as_json:
+            screen.content(found.data)
+            screen.end_line(found.data)
+            screen.about(screen.range_of(found, "slice" if verb is SLICE else "read"))
+        return FOUND_NOTHING if found.past_end else 0
+    if isinstance(found, Found):
+        if not options.as_json and count:
+            print(found.total)
+        elif not options.as_json:
+            screen.groups(found) if group else screen.matches(found)
+            screen.about(screen.found_in_all(found, start))
+        return 0 if found.total and (found.matches or not start) else FOUND_NOTHING
+    if not options.as_json:
+        is_table = isinstance(found, Table)
+        screen.rows(found) if is_table else screen.nodes(found)
+        for place in [] if is_table else screen.places(found):
             screen.about(place)
-    parts = [plural(found.total, noun)]
-    if found.next is not None:
-        parts.append(f"{shown:,} shown; {more}")
-    screen.about(" · ".join([*parts, *found.notes]))
+        parts = [plural(found.total, "row" if is_table else "value")]
+        if found.next is not None:
+            shown, more = (len(found.rows), "OFFSET") if is_table else (len(found.nodes), "--skip")
+            parts.append(f"{shown:,} shown; go on with {more} {found.next}")
+        screen.about(" · ".join([*parts, *found.notes]))
     return 0 if found.total else FOUND_NOTHING

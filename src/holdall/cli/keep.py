@@ -22,6 +22,7 @@ from holdall.cli.streams import NotPrinted, StandardInput, drop_output
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, plural
 from holdall.values.errors import StoreFault, WrongUse
+from holdall.wire.verbs import WAIT
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -342,22 +343,8 @@ def _report(handle: str, report_to: int) -> None:
     os.dup2(null, 2)
 
 
-@command(app)
-async def wait(
-    options: Options,
-    handle: Annotated[str | None, typer.Argument(help="The output to wait for (default: any that runs).")] = None,
-    pattern: Annotated[str | None, typer.Option("--pattern", "-p", help="Until its output matches this.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--timeout", "-t", metavar="SECONDS", help="No longer than this.")
-    ] = None,
-) -> int:
-    """Wait until a running command has ended, or until its output holds a pattern.
-
-    Exit code 1 where the time was over first, where it ended without the pattern, or where nothing runs.
-
-    \b
-    Example:  holdall wait b7c4 --pattern 'error:'
-    """
+@command(app, WAIT)
+async def wait(options: Options, handle: str | None, pattern: str | None, timeout: float | None) -> int:  # noqa: ASYNC109
     import asyncio
 
     async with options.read_bag() as bag:
@@ -371,7 +358,7 @@ async def wait(
                 show.about("nothing is running")
             return FOUND_NOTHING
         chosen = [handle] if handle is not None else [one.handle for one in running]
-        waits = [asyncio.ensure_future(bag.wait(one, pattern=pattern or "", timeout=seconds)) for one in chosen]
+        waits = [asyncio.ensure_future(bag.wait(one, pattern=pattern or "", timeout=timeout)) for one in chosen]
         done, others = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for other in others:
             other.cancel()

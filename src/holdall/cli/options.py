@@ -21,6 +21,7 @@ from holdall.text.escape import for_people, one_line
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, WrongUse
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
+from holdall.wire.verbs import Verb
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -111,15 +112,40 @@ Handle = Annotated[
     str, typer.Argument(metavar="HANDLE", help="Handle or call id of a kept output.", autocompletion=complete_handle)
 ]
 
+
+def parameters_of(verb: Verb) -> list[inspect.Parameter]:
+    """The arguments and flags of a verb's command, as typer takes them."""
+    found: list[inspect.Parameter] = []
+    for one in verb.arguments:
+        if one.help is None:
+            continue
+        default = ... if one.required else one.default or None if one.type is str else one.default
+        told: Any = {"metavar": one.metavar, "min": one.least, "max": one.most, "help": one.help}
+        if one.name == "handle":
+            told["autocompletion"] = complete_handle
+        made: Any = typer.Option(default, *one.flags, **told) if one.flags else typer.Argument(default, **told)
+        annotation = one.type | None if default is None else one.type
+        found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=made))
+    return found
+
+
 Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, int]])
 
 
 def command(
-    app: typer.Typer, *, home: Any = Home, session: Any = Session, as_json: Any = Json, **settings: Any
+    app: typer.Typer,
+    verb: Verb | None = None,
+    *,
+    home: Any = Home,
+    session: Any = Session,
+    as_json: Any = Json,
+    **settings: Any,
 ) -> Callable[[Work], Work]:
     """Declare a command: a coroutine function of Options and its own arguments that returns an exit code.
 
-    The common options are listed after its own ones. None leaves one out, another annotation replaces it.
+    The command of a verb has the name, the help and the arguments of its declaration; those that the function declares
+    besides are listed after them, then the common options. None leaves one of these out, another annotation replaces
+    it.
     """
     common = {"home": (home, None), "session": (session, None), "as_json": (as_json, False)}
     added = [
@@ -136,11 +162,14 @@ def command(
             options = replace(ctx.obj, **{name: value for name, value in told.items() if value})
             raise typer.Exit(_exit_code(work(options, **given), as_json=options.as_json))
 
-        own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+        declared = parameters_of(verb) if verb is not None else []
+        known = {one.name for one in declared}
+        besides = [one for one in own if one.name not in known and one.kind is not inspect.Parameter.VAR_KEYWORD]
+        own = [*declared, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in besides)]
         first = context.replace(name="ctx", annotation=typer.Context)
         run.__signature__ = inspect.Signature([first, *own, *added])  # type: ignore[attr-defined]
-        run.__doc__ = work.__doc__
-        app.command(work.__name__.rstrip("_"), **settings)(run)
+        run.__doc__ = verb.help if verb is not None else work.__doc__
+        app.command(verb.name if verb is not None else work.__name__.rstrip("_"), **settings)(run)
         return work
 
     return declare

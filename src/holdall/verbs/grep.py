@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from math import isfinite
+from typing import Any
 
 from holdall.search.pattern import Pattern, read_pattern
 from holdall.search.ripgrep import (
@@ -38,9 +39,9 @@ from holdall.values.answers import Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.values.record import record
 from holdall.values.spans import BLOCK, Span
+from holdall.verbs.read import Bounds
+from holdall.wire.verbs import MOST_CONTEXT, MOST_SHOWN
 
-MOST_CONTEXT = 1000
-MOST_SHOWN = 100_000
 _SMALLEST_ROOM = 200  # bytes: less cannot hold one match with anything around it
 
 
@@ -76,6 +77,12 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     if group:
         return search.groups(shown=not count)
     return search.count() if count else search.matches()
+
+
+def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
+    """The same within what a session allows."""
+    seconds = bounds.settings.grep_seconds
+    return grep(reader, max_bytes=bounds.share(reader.facts.measure), seconds=seconds, **options)
 
 
 def _number(name: str, value: object, least: int, most: int) -> int:

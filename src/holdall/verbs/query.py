@@ -22,12 +22,34 @@ from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
 from holdall.values.errors import BadQuery, WorkerFault
 from holdall.values.spans import Span
+from holdall.verbs.read import Bounds
 
-__all__ = ["SqlWorker", "query_path", "query_sql"]
+__all__ = ["SqlWorker", "query", "query_path", "query_sql"]
 
 _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _LEAST_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
+
+
+def query(
+    reader: OutputReader,
+    *,
+    sql: str | None = None,
+    path: str | None = None,
+    at: str | None = None,
+    limit: int | None = None,
+    skip: int = 0,
+    bounds: Bounds,
+) -> Table | Nodes:
+    """By the path where there is one, else by SQL, within what a session allows."""
+    settings, most = bounds.settings, bounds.share(reader.facts.measure)
+    rows = limit or settings.query_max_rows
+    if path is not None:
+        return query_path(reader, path, limit=rows, skip=skip, max_bytes=most)
+    return query_sql(
+        reader, sql or "", at=at, max_rows=rows, max_bytes=most, seconds=settings.query_seconds,
+        memory_bytes=settings.query_memory_bytes, worker=bounds.worker() if bounds.worker is not None else None,
+    )  # fmt: skip
 
 
 def query_sql(

@@ -3,6 +3,8 @@ large an answer may be. Whatever the shape of the output, every byte can be reac
 """
 
 import mmap
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import stringzilla
 
@@ -17,7 +19,12 @@ from holdall.values.answers import Passage
 from holdall.values.errors import AnchorNotFound, BadRange, WrongUse
 from holdall.values.outputs import Measure
 from holdall.values.record import record
+from holdall.values.settings import Settings
 from holdall.values.spans import Ask, Span
+from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW
+
+if TYPE_CHECKING:
+    from holdall.sql.worker import SqlWorker
 
 # How large an answer may be, and how bytes are cut to fit: at a line end, or in a long line at a character.
 #
@@ -26,11 +33,16 @@ from holdall.values.spans import Ask, Span
 
 @record
 class Bounds:
-    """None means no bound. Tokens need a tokenizer to be counted with."""
+    """None means no bound. Tokens need a tokenizer to be counted with.
+
+    `settings` bound the work itself, its seconds and its memory; `worker` is the session's process for SQL.
+    """
 
     most_bytes: int | None = 16 * 1024
     most_tokens: int | None = None
     tokenizer: Tokenizer | None = None
+    settings: Settings = Settings()
+    worker: "Callable[[], SqlWorker] | None" = None
 
     def fits(self, data: bytes) -> bool:
         if self.most_bytes is not None and len(data) > self.most_bytes:
@@ -193,9 +205,6 @@ def _next(reader: OutputReader, target: Target, shown: Span) -> str:
 # Where not all of it fits, the end wins; `next` is the range just before it.
 
 
-DEFAULT_LINES = 10
-
-
 def tail(reader: OutputReader, lines: int = DEFAULT_LINES, *, bounds: Bounds = UNBOUNDED) -> Passage:
     count = whole_number(lines, name="the number of lines")
     if count == 0 or reader.totals.bytes == 0:
@@ -215,9 +224,6 @@ def tail(reader: OutputReader, lines: int = DEFAULT_LINES, *, bounds: Bounds = U
 # Cut a piece out by characters: from a position, or around a text that stands in it.
 #
 # The anchor is a string, never a pattern. `window` is how many characters stand around it, half on each side.
-
-
-DEFAULT_WINDOW = 1000
 
 
 def slice(

@@ -4,9 +4,10 @@ provider, and in the strict form that some of them want.
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from holdall.values.record import record
+from holdall.wire.verbs import Verb
 
 # The strict form of a schema: every property required, nothing beside them, what was optional may be null.
 #
@@ -61,14 +62,14 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 # and the bag carries it out.
 
 
-Verb = Literal["list", "read", "tail", "grep", "slice", "query", "raw", "extract", "wait"]
-
-
 @record
 class Ask:
-    """One verb, the handle it is about, and its options as the bag's method of that name takes them."""
+    """One verb, the handle it is about, and its options as the bag's method of that name takes them.
 
-    verb: Verb
+    Verbs are those that `wire.verbs` declares, and "list", "raw" and "extract".
+    """
+
+    verb: str
     handle: str = ""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ended: bool = False  # only for an output whose tool has ended
@@ -111,8 +112,9 @@ class ToolSpec:
 class Tool(ToolSpec):
     """A tool of a dialect. Without a `bind`, `handle` is the handle and all other arguments are the verb's options."""
 
-    verb: Verb = "read"
+    verb: str = "read"
     bind: Callable[[Mapping[str, Any]], Ask] | None = None
+    without_handle: str = ""  # the verb that is meant where no handle is given
 
     def ask(self, arguments: Mapping[str, Any]) -> Ask:
         """What is meant. A null stands for an argument that was left out, as in the strict form."""
@@ -120,8 +122,25 @@ class Tool(ToolSpec):
         if self.bind is not None:
             return self.bind(given)
         handle = str(given.pop("handle", ""))
-        return Ask(self.verb, handle, given)
+        return Ask(self.verb, handle, given) if handle or not self.without_handle else Ask(self.without_handle)
 
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, self.description, self.schema)
+
+
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def tool_of(verb: Verb) -> Tool:
+    """The tool that a verb is to a model in our own dialect."""
+    offered = [one for one in verb.arguments if one.about is not None]
+    properties: dict[str, dict[str, Any]] = {}
+    for one in offered:
+        least = {} if one.least is None else {"minimum": one.least}
+        about = {"description": one.about} if one.about else {}
+        properties[one.name] = {"type": _JSON_TYPES[one.type], **least, **one.schema, **about}
+    required = [one.name for one in offered if one.required and not (verb.without_handle and one.name == "handle")]
+    schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
+    schema |= {"required": required, "properties": properties} if required else {"properties": properties}
+    return Tool(verb.tool, verb.about, schema, verb.name, without_handle=verb.without_handle)

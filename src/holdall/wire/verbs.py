@@ -1,0 +1,246 @@
+"""Every verb, declared once: its arguments with types, defaults and bounds, its wording, and where its work is.
+
+The tools of our own dialect in every provider's form, the commands with their flags, MCP tools and the reference pages
+are made from these declarations. The methods of `bag.fetch` are typed source; a test compares them. Nothing here does
+the work: that is in `verbs`. The command line imports this to list its commands, so it imports next to nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from holdall.values.record import record
+
+DEFAULT_LINES = 10  # of the end of an output
+DEFAULT_WINDOW = 1000  # characters around an anchor
+MOST_CONTEXT = 1000
+MOST_SHOWN = 100_000
+
+
+@record
+class Argument:
+    """`about` is for models, `help` for people; where one of them is None, they have no such argument.
+
+    `flags` are as they are typed; without flags it is a positional argument of the command.
+    """
+
+    name: str
+    type: type
+    default: Any = None
+    required: bool = False
+    least: int | None = None
+    most: int | None = None  # not in the schema: the verb refuses more, and says so
+    about: str | None = None
+    schema: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)  # what the schema says besides
+    help: str | None = None
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None
+
+
+@record
+class Verb:
+    """`work` is module:function in `verbs`, imported when it is first called. `tool` is its name for models, if any."""
+
+    name: str
+    help: str  # of the command; its first line is what a list of commands says
+    arguments: tuple[Argument, ...]
+    tool: str = ""
+    about: str = ""
+    without_handle: str = ""  # the verb that a model means that gives no handle
+    work: str = ""
+
+    @property
+    def summary(self) -> str:
+        return self.help.partition("\n")[0]
+
+
+_TEXT = {"minLength": 1}
+_HANDLE = Argument(
+    "handle", str, required=True, about="The handle of a kept output.", schema=_TEXT,
+    help="Handle or call id of a kept output.", metavar="HANDLE",
+)  # fmt: skip
+
+
+def _range(unit: str, about: str, help: str) -> Argument:
+    return Argument(unit, str, about=about, help=help, flags=(f"--{unit}",), metavar="A:B")
+
+
+def _switch(name: str, help: str, *flags: str, about: str = "") -> Argument:
+    return Argument(name, bool, default=False, about=about, help=help, flags=flags)
+
+
+def _number(
+    name: str, about: str | None, help: str, *flags: str, default: int | None = 0, least: int = 0, metavar: str = "N",
+    **more: Any,
+) -> Argument:  # fmt: skip
+    return Argument(
+        name, int, default=default, least=least, about=about, help=help, flags=flags, metavar=metavar, **more
+    )
+
+
+READ = Verb(
+    "read",
+    """\
+Read a range of an output; without one, as much of its beginning as one answer holds.
+
+Lines count from 1 and include both ends, bytes and chars count from 0 and exclude the end. A: goes to the end,
+:B starts at the beginning, negative numbers count from the end. A range is printed whole, however long it is.
+
+\b
+Example:  holdall read k3f9 --lines 2860:2880
+          holdall read k3f9 --bytes=-500:
+""",
+    (
+        _HANDLE,
+        _range("lines", 'Lines "A:B", from 1, both ends included; "A:" to the end.', "From line A to line B, both."),
+        _range("bytes", 'Bytes "A:B", from 0, without B; for very long lines.', "From byte A up to byte B."),
+        _range("chars", 'Characters "A:B", from 0, without B.', "From char A up to char B."),
+    ),
+    "context_read",
+    "Read part of a kept output: by lines, bytes or chars; without a range, its beginning. "
+    "Without a handle: lists what is kept.",
+    without_handle="list",
+    work="read:read",
+)
+
+GREP = Verb(
+    "grep",
+    """\
+Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.
+
+A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
+matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
+
+\b
+Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
+""",
+    (
+        _HANDLE,
+        Argument(
+            "pattern", str, required=True, about="Matched within a line. No look-around, no back-references.",
+            schema=_TEXT, help="Regular expression (no look-around, no back-references).",
+        ),
+        _switch("ignore_case", "Ignore case.", "-i", "--ignore-case"),
+        _switch("literal", "The pattern is plain text.", "-F", "--fixed", about="The pattern is plain text."),
+        _number(
+            "context", "Lines around each match.", "N lines around each match.", "-C", "--context", most=MOST_CONTEXT
+        ),
+        _number(
+            "limit", "At most this many matches or values.", "Show at most N matches or values.", "-m", "--max",
+            default=100, least=1, most=MOST_SHOWN,
+        ),
+        _switch("count", "Print only how many matches there are.", "-c", "--count"),
+        _switch("group", "Print how often each captured value (or each match) occurs.", "--group"),
+        _number("start", "Go on from this byte.", "Go on from this byte.", "--from", metavar="BYTE"),
+    ),
+    "context_grep",
+    "Search a kept output by a regular expression: matches with line and byte numbers; count: only how "
+    "many; group: how often each captured value occurs. Prefer count and group to reading.",
+    work="grep:grep_bounded",
+)  # fmt: skip
+
+TAIL = Verb(
+    "tail",
+    "Print the last lines of an output; with -f, what is written to it until it ends.",
+    (
+        _HANDLE,
+        _number(
+            "lines", "How many lines (default 10).", "How many lines.", "-n", "--lines", default=DEFAULT_LINES,
+            schema={"minimum": 1},
+        ),
+    ),
+    "context_tail",
+    "Read the last lines of a kept output.",
+    work="read:tail",
+)  # fmt: skip
+
+SLICE = Verb(
+    "slice",
+    """\
+Cut a piece out by characters: from a position, or around a text that stands in it.
+
+\b
+Example:  holdall slice k3f9 --anchor 'OutOfMemory' --window 400
+""",
+    (
+        _HANDLE,
+        _number("start", None, "First character, from 0.", "--start", default=None),
+        _number("length", None, "How many characters.", "--length", default=None),
+        Argument("anchor", str, help="Text to slice around.", flags=("--anchor",), metavar="TEXT"),
+        _number("window", None, "Characters around the anchor.", "--window", default=DEFAULT_WINDOW),
+        _number("match_index", None, "Which occurrence, from 0.", "--match-index"),
+    ),
+    work="read:slice",
+)
+
+QUERY = Verb(
+    "query",
+    """\
+Ask an output by SQL, or by a path into its JSON.
+
+JSON, NDJSON and CSV are the table t with their own columns; anything else is t(line_no, text). Nested arrays:
+unnest(items), or --at '$.items'.
+
+\b
+Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
+""",
+    (
+        _HANDLE,
+        Argument(
+            "sql", str, about="select … from t …", schema=_TEXT, help="One SELECT over the table t.", metavar="[SQL]"
+        ),
+        Argument(
+            "path", str, about="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b); instead of sql.", schema=_TEXT,
+            help="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).", flags=("--path",),
+        ),
+        Argument(
+            "at", str, about="With sql: the path of the array or object that is the table.",
+            help="Path of the array or object that is the table.", flags=("--at",),
+        ),
+        _number(
+            "limit", "At most this many rows or values.", "Show at most N rows or values.", "-m", "--max",
+            default=None, least=1,
+        ),
+        _number(
+            "skip", "With path: leave out the first so many values.", "With --path: leave out the first N values.",
+            "--skip",
+        ),
+    ),
+    "context_query",
+    "Ask a kept output by SQL, or by a path into its JSON. SQL is one SELECT over the table t: the "
+    "records of JSON, NDJSON or CSV with their own columns; any other text is t(line_no, text).",
+    work="query:query",
+)  # fmt: skip
+
+VERBS = {verb.name: verb for verb in (READ, GREP, TAIL, SLICE, QUERY)}
+
+# It fetches nothing: the bag waits for its own calls, the command for those of any process.
+WAIT = Verb(
+    "wait",
+    """\
+Wait until a running command has ended, or until its output holds a pattern.
+
+Exit code 1 where the time was over first, where it ended without the pattern, or where nothing runs.
+
+\b
+Example:  holdall wait b7c4 --pattern 'error:'
+""",
+    (
+        Argument(
+            "handle", str, default="", about="The handle of a running tool.", schema=_TEXT,
+            help="The output to wait for (default: any that runs).",
+        ),
+        Argument("all", bool, default=False, about="Until all have ended."),
+        Argument(
+            "pattern", str, default="", about="With a handle: until its output matches.", schema=_TEXT,
+            help="Until its output matches this.", flags=("--pattern", "-p"),
+        ),
+        Argument(
+            "timeout", float, about="The most seconds to wait (default 60).", schema={"minimum": 0},
+            help="No longer than this.", flags=("--timeout", "-t"), metavar="SECONDS",
+        ),
+    ),
+    "wait_for_tool_output",
+    "Wait until a running tool has ended: any, the one with this handle, or all of them; or until the "
+    "output of one holds a pattern.",
+)  # fmt: skip
