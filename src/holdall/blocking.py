@@ -142,6 +142,7 @@ class Holdall:
     extract = _waits(bag.Holdall.extract)
     forecast = _waits(bag.Holdall.forecast)
     find = _waits(bag.Holdall.find)
+    original_text = _waits(bag.Holdall.original_text)
     stream = _iterates(bag.Holdall.stream)
     follow = _iterates(bag.Holdall.follow)
 
@@ -155,6 +156,7 @@ class Holdall:
     counters = _waits(bag.Holdall.counters)
 
     lease = _at_once(bag.Holdall.lease)
+    noticed = _at_once(bag.Holdall.noticed)
     bad_lines = _at_once(bag.Holdall.bad_lines)
     append_transcript = _at_once(bag.Holdall.append_transcript)
     transcript = _at_once(bag.Holdall.transcript)

@@ -17,7 +17,19 @@ from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall import Holdall, Inline, Kept, NeverStored, Settings, StoreFault, StoreFull, ToolPolicy, Unkept
+from holdall import (
+    Holdall,
+    Inline,
+    Kept,
+    MemoryStore,
+    NeverStored,
+    Settings,
+    StoreFault,
+    StoreFull,
+    ToolPolicy,
+    Unkept,
+    WrongUse,
+)  # fmt: skip
 from holdall.store.directory.store import DirectoryStore
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
@@ -406,3 +418,60 @@ async def test_a_guess_that_fails_costs_the_picture_and_never_the_output(
         assert b"".join([part async for part in bag.stream(taken.handle)]) == LOG.encode()
         told = "its kind could not be told (IndexError)" in taken.artifact.measure.notes
         assert told == (part == "holdall.policy.measure.kind_of")
+
+
+ODD = "name \udce4 \ufffd \ud83d\n" * 9_000
+
+
+@requirement("measure:surrogates-rebuilt")
+@pytest.mark.parametrize("memory", [False, True])
+async def test_a_text_with_lone_surrogates_is_had_back_as_it_was(tmp_path: Path, memory: bool) -> None:
+    async with Holdall.open(home=str(tmp_path), store=MemoryStore() if memory else None) as bag:
+
+        async def parts() -> AsyncIterator[object]:
+            for start in range(0, len(ODD), 7_777):
+                yield ODD[start : start + 7_777]
+
+        async def written(writer: Any) -> None:
+            for start in range(0, len(ODD), 5_555):
+                writer.write(ODD[start : start + 5_555])
+
+        for output in (ODD, parts(), {"type": "tool_result", "content": [{"type": "text", "text": ODD}]}):
+            taken = await bag.take(output, tool="t")
+            assert isinstance(taken, Kept)
+            assert await bag.original_text(taken.handle) == ODD
+            assert taken.artifact.measure.notes == ("18,000 lone surrogates were replaced by U+FFFD",)
+        taken = await bag.run(written, tool="t")
+        assert isinstance(taken, Kept)
+        assert await bag.original_text(taken.handle) == ODD
+        value = await bag.take([ODD], tool="t")
+        assert isinstance(value, Kept)
+        assert json.loads(await bag.original_text(value.handle)) == [ODD]
+        plain = await bag.keep("ü\n", tool="t")
+        assert (await bag.original_text(plain.handle), plain.measure.surrogates) == ("ü\n", "")
+        binary = await bag.keep(b"\xff", tool="t")
+        with pytest.raises(WrongUse, match="is no text"):
+            await bag.original_text(binary.handle)
+
+
+@requirement("store:notice-recorded")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "refs", "async", "clamp"])
+async def test_what_a_model_got_is_recorded(tmp_path: Path, dialect: Any) -> None:
+    log = "".join(f"line {number} ü\n" for number in range(20_000))
+    async with Holdall.open(home=str(tmp_path), settings=Settings(dialect=dialect)) as bag:
+        small = await bag.take("small", tool="t")
+        taken = await bag.take(log, tool="t")
+        again = await bag.take([{"type": "text", "text": log}], tool="t")
+        assert isinstance(small, Inline)
+        assert isinstance(taken, Kept)
+        assert isinstance(again, Kept)
+        for one, content in ((taken, taken.content), (again, again.content[0]["text"])):
+            noticed = bag.noticed(one.handle)
+            assert noticed is not None
+            beginning = log.encode()[: noticed.after].decode()
+            assert (noticed.dialect, beginning + noticed.text) == (dialect, content)
+            assert len(noticed.text) < 6_000, "what is in the output is not kept twice"
+        assert len(bag.store.notes(bag.session)) == 2
+        await asyncio.to_thread(bag.store.expire, bag.session, [taken.artifact], "test")
+        assert bag.noticed(taken.handle) is None
+        assert bag.noticed(again.handle) is not None, "it has the same bytes, and a notice of its own"

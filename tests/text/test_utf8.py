@@ -6,7 +6,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdall.text.utf8 import CharCounter, char_offset_to_byte, decode, encode, pending_bytes, straddling_bytes
+from holdall.text.utf8 import (
+    CharCounter,
+    Surrogates,
+    char_offset_to_byte,
+    decode,
+    encode,
+    pending_bytes,
+    straddling_bytes,
+    with_surrogates,
+)
+from tests.requirements import requirement
 from tests.text.strategies import SEQUENCES, char_starts, cut_places, in_pieces, messy_bytes
 
 
@@ -97,3 +107,32 @@ def test_encoding_replaces_lone_surrogates_and_counts_them(text: str) -> None:
     back = data.decode("utf-8")
     assert len(back) == len(text)
     assert all(new == ("\ufffd" if "\ud800" <= old <= "\udfff" else old) for new, old in zip(back, text, strict=True))
+
+
+@requirement("measure:surrogates-rebuilt")
+@given(st.lists(st.text(st.characters(categories=["L", "Cs", "Zs"])) | st.text("\ufffda\ud800\udfff")))
+def test_a_text_in_pieces_is_had_back_with_its_lone_surrogates(pieces: list[str]) -> None:
+    lone = Surrogates()
+    data = b"".join(lone.encode(piece) for piece in pieces)
+    text = "".join(pieces)
+    assert (data, lone.count) == encode(text)
+    assert with_surrogates(data, lone.packed()) == text
+
+
+@requirement("measure:surrogates-rebuilt")
+@given(st.lists(st.text("x\ud800") | st.binary(max_size=4).filter(bytes.isascii)))
+def test_bytes_between_the_pieces_are_counted(pieces: list[str | bytes]) -> None:
+    lone = Surrogates()
+    data = b"".join(lone.encode(one) if isinstance(one, str) else lone.passed(one) for one in pieces)
+    whole = "".join(one if isinstance(one, str) else one.decode("ascii") for one in pieces)
+    assert with_surrogates(data, lone.packed()) == whole
+
+
+def test_a_million_lone_surrogates_take_little_and_places_that_do_not_fit_are_refused() -> None:
+    lone = Surrogates()
+    data = lone.encode("\udc80" * 1_000_000)
+    packed = lone.packed()
+    assert len(packed) < 50_000
+    for other in (data[3:], b"x" * len(data), b""):
+        with pytest.raises(ValueError, match="lone surrogate"):
+            with_surrogates(other, packed)

@@ -15,8 +15,9 @@ from holdall.bag.core import Core
 from holdall.policy.folds import Counters, Coverage
 from holdall.store.protocol import OutputReader, Watch
 from holdall.store.sources import CHUNK
+from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.errors import OutputDamaged, StoreFault, WrongUse
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, locate, passage
@@ -145,6 +146,20 @@ class Fetch:
                 return
             yield chunk
             at += len(chunk)
+
+    async def original_text(self, handle: str) -> str:
+        """The whole text as the tool returned it, also the lone surrogates that UTF-8 cannot hold."""
+
+        def whole(reader: OutputReader) -> str:
+            data = reader.read(0, reader.totals.bytes)
+            try:
+                return with_surrogates(data, reader.facts.measure.surrogates)
+            except UnicodeDecodeError as problem:
+                raise WrongUse(f"output {reader.facts.handle} is no text; `stream` gives its bytes.") from problem
+            except ValueError as problem:
+                raise OutputDamaged(reader.facts.handle, str(problem)) from problem
+
+        return await self._core.on(handle, whole)
 
     async def follow(self, handle: str, lines: int = DEFAULT_LINES) -> AsyncIterator[bytes]:
         """The end of an output, then what is written to it, until it has ended."""

@@ -358,6 +358,7 @@ class Holdall:
     counters = _part("_fetch", Fetch.counters)
     find = _part("_fetch", Fetch.find)
     stream = _part("_fetch", Fetch.stream)
+    original_text = _part("_fetch", Fetch.original_text)
     follow = _part("_fetch", Fetch.follow)
     watch = _part("_fetch", Fetch.watch)
     fetch = _part("_fetch", Fetch.fetch)
@@ -396,6 +397,7 @@ class Holdall:
     # For an agent's runtime
 
     lease = _part("_records", Records.lease)
+    noticed = _part("_records", Records.noticed)
     bad_lines = _part("_records", Records.bad_lines)
     append_transcript = _part("_records", Records.append_transcript)
     transcript = _part("_records", Records.transcript)

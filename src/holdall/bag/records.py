@@ -3,14 +3,47 @@
 It never reads or shows an output.
 """
 
+import contextlib
 import json
 from contextlib import AbstractContextManager
+from dataclasses import asdict
+from typing import Any
 
 from holdall.bag.core import Core
 from holdall.bag.journal import bad_line, believed
 from holdall.policy.folds import Tree
 from holdall.store.protocol import Log, LogLines
+from holdall.store.records import sealed, unsealed
 from holdall.values.events import Event
+from holdall.values.outputs import Facts
+from holdall.values.record import record
+
+
+@record
+class Noticed:
+    """A notice as a model got it: `text`, and before it the first `after` bytes of the output."""
+
+    at: float
+    dialect: str
+    text: str
+    after: int = 0
+
+    def to_line(self) -> bytes:
+        return sealed(json.dumps(asdict(self), ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n")
+
+    @staticmethod
+    def in_line(line: bytes) -> "Noticed | None":
+        """None where the line is not as it was written: a power cut may take a part of a note that is not synced."""
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            flat: dict[str, Any] = json.loads(unsealed(line))
+            return Noticed(float(flat["at"]), str(flat["dialect"]), str(flat["text"]), int(flat["after"]))
+        return None
+
+
+def noticed_key(facts: Facts) -> tuple[str, str]:
+    """What a notice is remembered under: the content and, because outputs of the same content have each its own, the
+    output itself."""
+    return facts.measure.sha256, facts.id.replace("-", "")
 
 
 class Records:
@@ -28,6 +61,13 @@ class Records:
     def transcript(self) -> bytes:
         """The conversation so far: one JSON object a line."""
         return believed(self._core.store.transcript(self._core.session), "transcript")
+
+    def noticed(self, handle: str) -> Noticed | None:
+        """What a model got in place of this output; None where it got all of it, or nobody noted it down."""
+        facts = self._core.store.resolve(self._core.session, handle)
+        if not facts.measure.sha256:
+            return None
+        return Noticed.in_line(self._core.store.recall(self._core.session, *noticed_key(facts)) or b"")
 
     def bad_lines(self) -> list[str]:
         """The lines of the log and of the transcript that are damaged or were not written to their end, and why."""

@@ -27,8 +27,8 @@ from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, prepare, stored, text_beside
 from holdall.policy.lifecycle import Step, after
 from holdall.store.protocol import OutputReader, OutputWriter
-from holdall.store.sources import Source
-from holdall.text.utf8 import decode
+from holdall.store.sources import Source, surrogate_notes
+from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
 from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault, WrongUse
 from holdall.values.outputs import Ended, Facts, Origin, Running, State
@@ -52,8 +52,8 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 class Sink:
     __slots__ = (
-        "_core", "_finished", "_lock", "_most", "_only_blocks", "_origin", "_parts", "_size", "_writer", "fault",
-        "listeners", "stores",
+        "_core", "_finished", "_lock", "_lone", "_most", "_only_blocks", "_origin", "_parts", "_size", "_writer",
+        "fault", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -65,6 +65,7 @@ class Sink:
         self._only_blocks = True
         self._lock = threading.Lock()
         self._writer: OutputWriter | None = None
+        self._lone = Surrogates()
         self._finished = False
         self.stores = stores  # whether any of it may reach the store
         self.fault: StoreFault | NeverStored | OSError | None = None
@@ -121,7 +122,10 @@ class Sink:
                 self._store(last)
             self._finished = True
             try:
-                return self._writer.finish(state, error=error, exit_code=exit_code)
+                return self._writer.finish(
+                    state, error=error, exit_code=exit_code, notes=surrogate_notes(self._lone),
+                    surrogates=self._lone.packed(),
+                )  # fmt: skip
             except (StoreFault, OSError) as problem:
                 self.fault = problem
                 return None
@@ -131,6 +135,8 @@ class Sink:
         parts = self._parts
         if parts and self._only_blocks:
             return parts
+        if all(isinstance(part, str) for part in parts):
+            return "".join(cast("list[str]", parts))
         data = b"".join(Source(iter(parts)))
         try:
             return data.decode("utf-8")
@@ -156,7 +162,7 @@ class Sink:
         if self._writer is None or self.fault is not None:
             return
         try:
-            for chunk in Source(part if isinstance(part, str | bytes) else iter((part,))):
+            for chunk in Source(part if isinstance(part, str) else iter((part,)), self._lone):
                 self._writer.write(chunk)
         except (StoreFault, OSError) as problem:
             self.fault = problem

@@ -3,6 +3,7 @@ notice in its place, or shown in part where the store refuses.
 """
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterable, Callable, Collection, Sequence
@@ -12,6 +13,7 @@ from typing import cast
 
 from holdall.bag import streams
 from holdall.bag.core import Core
+from holdall.bag.records import Noticed, noticed_key
 from holdall.bag.streams import drained
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_tag
@@ -19,6 +21,7 @@ from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import Pump, Source, json_text
 from holdall.text.json import same
 from holdall.text.numbers import plural
+from holdall.text.utf8 import encode
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, Taken, Unkept
 from holdall.values.record import record
@@ -71,7 +74,10 @@ async def keep(
     source = Source(output)
 
     def store() -> Facts:
-        facts = core.store.put(core.session, source, origin, notes=lambda: (*notes, *source.notes), progress=progress)
+        facts = core.store.put(
+            core.session, source, origin, notes=lambda: (*notes, *source.notes), surrogates=source.surrogates,
+            progress=progress,
+        )  # fmt: skip
         if then is not None:
             then(facts)
         return facts
@@ -447,7 +453,8 @@ def _most(core: Core, limits: Limits) -> int:
 
 
 def _json(block: object) -> bytes:
-    return value_text(block)[0].encode("utf-8", "replace")
+    # In JSON a lone surrogate can only stand in a string, and there its escape says the same.
+    return value_text(block)[0].encode("utf-8", "backslashreplace")
 
 
 def _is_same(text: str | None, structured: object) -> bool:
@@ -488,6 +495,8 @@ async def show_kept(core: Core, facts: Facts) -> Kept:
         tokens=facts.measure.tokens, content_tokens=0 if is_whole else core.count(content), replaced=not is_whole,
         is_error=facts.origin.is_error, shown=[span.as_list() for span in spans],
     )  # fmt: skip
+    if not is_whole:
+        _note_down(core, facts, content, spans if core.dialect.shorten else ())
     return Kept(content, facts, is_error=facts.origin.is_error or facts.state == "failed")
 
 
@@ -518,7 +527,20 @@ def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
     """The bytes of `text` that stand at the beginning of what is shown of it."""
     least = min(len(text), len(content))
     shared = next((at for at, (one, other) in enumerate(zip(text, content, strict=False)) if one != other), least)
-    return (Span(0, len(text[:shared].encode("utf-8", "replace"))),) if shared else ()
+    return (Span(0, len(encode(text[:shared])[0])),) if shared else ()
+
+
+def _note_down(core: Core, facts: Facts, notice: str, begins_with: Sequence[Span]) -> None:
+    """Remember what the model got in place of an output, as far as that is not the beginning of the output itself.
+
+    Not in its event, because the log has no content, and not in its record, which is written before the notice. A note
+    goes with its output. One that the store refuses is missed by nobody but the viewer.
+    """
+    after = begins_with[0].end if begins_with else 0
+    text = encode(notice)[0][after:].decode("utf-8") if after else notice
+    told = Noticed(core.journal.now(), core.dialect.name, text, after)
+    with contextlib.suppress(StoreFault, OSError):
+        core.store.remember(core.session, *noticed_key(facts), told.to_line(), durable=False)
 
 
 # What becomes of a measured output: shown as it came, kept with a notice in its place, or shown in part.
@@ -633,6 +655,7 @@ async def _noticed(
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
     )
+    _note_down(core, facts, text, shown if view is None else ())
     for other in aside:
         _record_kept(core, prepared, other, reason="attachment", content_tokens=0, replaced=True)
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")

@@ -156,7 +156,9 @@ def explained(doing: str, *, needed: Callable[[], int] | None = None) -> Generat
 class Ending(Protocol):
     """How the store ends a running output."""
 
-    def __call__(self, state: State, error: str, exit_code: int | None) -> Facts: ...
+    def __call__(
+        self, state: State, error: str, exit_code: int | None, notes: Sequence[str], surrogates: str
+    ) -> Facts: ...
 
 
 class MemoryWatch:
@@ -280,8 +282,16 @@ class MemoryWriter:
     def write(self, chunk: bytes) -> None:
         self._draft.write(chunk)
 
-    def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
-        self._facts = self._end(state, error, exit_code)
+    def finish(
+        self,
+        state: State = "ready",
+        *,
+        error: str = "",
+        exit_code: int | None = None,
+        notes: Sequence[str] = (),
+        surrogates: str = "",
+    ) -> Facts:
+        self._facts = self._end(state, error, exit_code, notes, surrogates)
         return self._facts
 
     def close(self) -> None:
@@ -334,9 +344,9 @@ class Shelf:
         versions = sum(entry.version for entry in self.entries.values())
         return f"{len(self.entries)}-{versions}-{len(self.logs['events'])}"
 
-    def forget(self, sha256: str) -> None:
-        """The notes about a content that no output has any more."""
-        for name in [name for name in self.notes if name.startswith(f"{sha256}-")]:
+    def forget(self, beginning: str, end: str) -> None:
+        """The notes about a content that no output has any more, or about one output."""
+        for name in [name for name in self.notes if name.startswith(beginning) and name.endswith(end)]:
             del self.notes[name]
 
     def publish(self, entry: Entry) -> Facts:
@@ -524,6 +534,7 @@ class MemoryStore:
         origin: Origin,
         *,
         notes: Callable[[], Sequence[str]] = tuple,
+        surrogates: Callable[[], str] = str,
         progress: Progress | None = None,
     ) -> Facts:
         counted = placement.Counted(chunks)
@@ -532,7 +543,7 @@ class MemoryStore:
             blob = Blob()
             taken = ingest(counted, blob.descriptor, self.tokenizer, progress=progress, room=room)
             blob.settle()
-            facts = placement.facts_of(new_uuid(), session.id, origin, taken, notes(), self.clock())
+            facts = placement.facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
             blob.name = file_for(facts)
             with self._shelves.lock:
                 shelf = self._shelves.of(session.id)
@@ -550,13 +561,12 @@ class MemoryStore:
             shelf = self._shelves.of(session.id)
             entry = Entry(facts, draft=draft)
 
-            def end(state: State, error: str, exit_code: int | None) -> Facts:
+            def end(state: State, error: str, exit_code: int | None, notes: Sequence[str], surrogates: str) -> Facts:
                 with self._shelves.lock, explained("ending a running output"):
                     if draft.is_over:
                         raise WrongUse(f"output {entry.facts.handle} has ended already.")
-                    return self._end(
-                        shelf, entry, draft, replace(entry.facts, state=state, error=error, exit_code=exit_code)
-                    )
+                    facts = replace(entry.facts, state=state, error=error, exit_code=exit_code)
+                    return self._end(shelf, entry, draft, facts, notes, surrogates)
 
             return draft.writer(shelf.publish(entry), end)
 
@@ -687,7 +697,15 @@ class MemoryStore:
         with self._shelves.lock:
             return self._shelves.of(session.id).notes.get(note_name(content, key))
 
-    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+    def remember(
+        self,
+        session: SessionInfo,
+        content: str,
+        key: str,
+        data: bytes,
+        *,
+        durable: bool = True,  # noqa: ARG002
+    ) -> None:
         with self._shelves.lock:
             self._shelves.of(session.id).notes[note_name(content, key)] = data
 
@@ -705,10 +723,13 @@ class MemoryStore:
             current, blob = entry.facts, entry.blob
             entry.table, entry.blob = BlockTable(), None
             origin = replace(current.origin, arguments=None)
-            entry.change(replace(current, state="expired", ended=self.clock(), error=rule, file="", origin=origin))
+            measure = replace(current.measure, surrogates="")
+            gone = replace(current, state="expired", ended=self.clock(), error=rule, file="", measure=measure)
+            entry.change(replace(gone, origin=origin))
+            shelf.forget("", f"-{current.id.replace('-', '')}")
             if any(one.blob is blob for one in shelf.entries.values()):
                 return 0
-            shelf.forget(current.measure.sha256)
+            shelf.forget(f"{current.measure.sha256}-", "")
             return current.measure.bytes
 
     def sweep_due(self) -> bool:
@@ -767,8 +788,17 @@ class MemoryStore:
         with explained("ending a running output"):
             return self._end(shelf, entry, entry.draft, replace(entry.facts, state="interrupted", error=why))
 
-    def _end(self, shelf: Shelf, entry: Entry, draft: Draft, facts: Facts) -> Facts:
+    def _end(
+        self,
+        shelf: Shelf,
+        entry: Entry,
+        draft: Draft,
+        facts: Facts,
+        notes: Sequence[str] = (),
+        surrogates: str = "",
+    ) -> Facts:
         measure, entry.table, blob = draft.settle()
+        measure = replace(measure, notes=(*measure.notes, *notes), surrogates=surrogates)
         entry.draft = None
         return shelf.hold(entry, blob, replace(facts, measure=measure, ended=self.clock()))
 

@@ -182,7 +182,15 @@ class OutputWriter(Protocol):
         """Append. On return other readers see these bytes; they are durable as far as the last sync."""
         ...
 
-    def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
+    def finish(
+        self,
+        state: State = "ready",
+        *,
+        error: str = "",
+        exit_code: int | None = None,
+        notes: Sequence[str] = (),
+        surrogates: str = "",
+    ) -> Facts:
         """Make all of it durable, measured and final under the same handle."""
         ...
 
@@ -279,12 +287,13 @@ class OutputStore(Protocol):
         origin: Origin,
         *,
         notes: Callable[[], Sequence[str]] = tuple,
+        surrogates: Callable[[], str] = str,
         progress: Progress | None = None,
     ) -> Facts:
         """Keep every byte. On return they survive a crash of the process and of the machine.
 
-        Where `chunks` raises midway, what came before is kept and the facts say that it is not whole. `notes` is
-        asked once all chunks were taken.
+        Where `chunks` raises midway, what came before is kept and the facts say that it is not whole. `notes` and
+        `surrogates` are asked once all chunks were taken.
         """
         ...
 
@@ -356,8 +365,12 @@ class OutputStore(Protocol):
         """What was remembered in this session under these two hashes; None where there is nothing (any more)."""
         ...
 
-    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
-        """A small note about an output of that content. It goes with the last output of the session that has it."""
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes, *, durable: bool = True) -> None:
+        """A small note about an output of that content. It goes with the last output of the session that has it.
+
+        A note whose key is the id of an output (its hexadecimal digits) goes with that output. One that is not durable
+        survives the process; a crash of the machine may take a part of it.
+        """
         ...
 
     def notes(self, session: SessionInfo) -> Sequence[Note]:

@@ -111,6 +111,14 @@ def _opened(line: bytes) -> bytes | None:
     return b"{" if line == _EMPTY % checksum(b"{") else None
 
 
+def unsealed(line: bytes) -> bytes:
+    """One line as it was. Raises ValueError where it does not prove itself."""
+    body = _opened(line.removesuffix(b"\n"))
+    if body is None:
+        raise ValueError(_NO_MATCH)
+    return body + b"}"
+
+
 def lines_in(data: bytes, at: int, version: int, before: Callable[[], int]) -> LogLines:
     """The whole lines of `data`, which stands at byte `at` of a log. `before` counts the lines that stand before it."""
     end = data.rfind(b"\n") + 1

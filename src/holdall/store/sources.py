@@ -1,7 +1,7 @@
 """What tools return, as a stream of bytes. The rule for each form:
 
     bytes, bytearray, memoryview   as they are
-    str                            UTF-8; lone surrogates become U+FFFD and are counted
+    str                            UTF-8; lone surrogates become U+FFFD, and the facts tell which and where
     None                           nothing: an empty output whose facts say that the tool returned nothing
     an open file or pipe           its bytes, or its text as UTF-8
     an iterator                    its parts in order, text and bytes mixed as they come
@@ -28,7 +28,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 from holdall.text.numbers import plural
-from holdall.text.utf8 import REPLACED, encode
+from holdall.text.utf8 import REPLACED, Surrogates
 from holdall.values.errors import WrongUse
 
 # From an asynchronous iterator to the plain one that a store takes, across a thread.
@@ -88,8 +88,9 @@ _AS_TEXT_TOO = {("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUI
 class Source:
     """An iterator over the bytes of one output; afterwards `notes` tells what had to be changed to get them."""
 
-    def __init__(self, value: object) -> None:
-        self._surrogates = 0
+    def __init__(self, value: object, lone: Surrogates | None = None) -> None:
+        """`lone` is that of an output that comes in several sources."""
+        self._lone = lone or Surrogates()
         self._nothing = value is None
         self._parts = self._open(value)
 
@@ -101,10 +102,11 @@ class Source:
         found: list[str] = []
         if self._nothing:
             found.append("the tool returned nothing (None)")
-        if self._surrogates:
-            were = "was" if self._surrogates == 1 else "were"
-            found.append(f"{plural(self._surrogates, 'lone surrogate')} {were} {REPLACED}")
-        return tuple(found)
+        return (*found, *surrogate_notes(self._lone))
+
+    def surrogates(self) -> str:
+        """Which ones were replaced, and where, for the facts. Asked once, when all parts were taken."""
+        return self._lone.packed()
 
     def _open(self, value: object) -> Iterator[bytes]:
         if value is None:
@@ -125,9 +127,7 @@ class Source:
             yield self._encoded(text[start : start + CHUNK])
 
     def _encoded(self, text: str) -> bytes:
-        data, replaced = encode(text)
-        self._surrogates += replaced
-        return data
+        return self._lone.encode(text)
 
     def _file(self, file: Any) -> Iterator[bytes]:
         _widen(file)
@@ -146,8 +146,13 @@ class Source:
         if isinstance(part, str):
             return self._encoded(str.__str__(part))
         if isinstance(part, _BYTES):
-            return bytes(cast("bytes", part))
+            return self._lone.passed(bytes(cast("bytes", part)))
         return self._encoded("".join(json_text(part)))
+
+
+def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
+    were = "was" if lone.count == 1 else "were"
+    return (f"{plural(lone.count, 'lone surrogate')} {were} {REPLACED}",) if lone.count else ()
 
 
 def _widen(file: Any) -> None:

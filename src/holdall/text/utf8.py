@@ -4,14 +4,21 @@ Invalid bytes become U+FFFD as Python's `errors="replace"` does it over the whol
 piece by piece is the position in the whole. Nothing here changes stored bytes.
 """
 
+import base64
 import codecs
 import re
+import zlib
 from itertools import islice
+from typing import Any
 
 from holdall.values.patterns import lazy_pattern
 
 REPLACEMENT = "\ufffd"
 REPLACED = "replaced by U+FFFD"  # how a note ends that tells of it
+
+_REPLACED = REPLACEMENT.encode("utf-8")
+_LONGEST_PLACE = 24  # characters that say where a lone surrogate was, and which
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 # One decoded character: a whole sequence, or the longest beginning of one, or a single stray byte. These are the
 # units that Python's decoder replaces by one U+FFFD each.
@@ -97,6 +104,67 @@ def encode(text: str) -> tuple[bytes, int]:
         replaced = sum(1 for char in text if "\ud800" <= char <= "\udfff")
         clean = "".join(REPLACEMENT if "\ud800" <= char <= "\udfff" else char for char in text)
         return clean.encode("utf-8"), replaced
+
+
+class Surrogates:
+    """Encodes a text that comes in pieces, and remembers each lone surrogate that it had to replace, and where."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._at = 0  # bytes since the last one
+        self._packer: Any = None
+        self._packed = b""
+
+    def encode(self, text: str) -> bytes:
+        data, replaced = encode(text)
+        if replaced:
+            self._remember(text)
+        else:
+            self._at += len(data)
+        self.count += replaced
+        return data
+
+    def passed(self, data: bytes) -> bytes:
+        """Bytes that stand between pieces of text."""
+        self._at += len(data)
+        return data
+
+    def packed(self) -> str:
+        """For the facts: what `with_surrogates` needs. Nothing where nothing was replaced. Asked once, at the end."""
+        if self._packer is None:
+            return ""
+        return base64.b64encode(self._packed + self._packer.flush()).decode("ascii")
+
+    def _remember(self, text: str) -> None:
+        self._packer = self._packer or zlib.compressobj()
+        found: list[str] = []
+        done = 0
+        for match in _SURROGATE.finditer(text):
+            gap = self._at + len(text[done : match.start()].encode("utf-8"))
+            found.append(f"{gap:x} {ord(match[0]):x}\n")
+            self._at, done = 0, match.end()
+        self._at = len(text[done:].encode("utf-8"))
+        self._packed += self._packer.compress("".join(found).encode("ascii"))
+
+
+def with_surrogates(data: bytes, packed: str) -> str:
+    """The text whose encoding is `data`, with the lone surrogates that `Surrogates` replaced back in their places.
+
+    Raises ValueError where the two do not fit together.
+    """
+    whole, at = bytearray(data), 0
+    most = len(data) // len(_REPLACED) * _LONGEST_PLACE  # whoever wrote it: it never takes more memory than this
+    places = zlib.decompressobj().decompress(base64.b64decode(packed), most + 1) if packed else b""
+    if len(places) > most:
+        raise ValueError("there are more lone surrogates than the text has room for")
+    for place in places.decode("ascii").split("\n")[:-1]:
+        gap, code = (int(number, 16) for number in place.split(" "))
+        at += gap
+        if not 0xD800 <= code <= 0xDFFF or bytes(whole[at : at + len(_REPLACED)]) != _REPLACED:
+            raise ValueError(f"no lone surrogate was replaced at byte {at:,}")
+        whole[at : at + len(_REPLACED)] = chr(code).encode("utf-8", "surrogatepass")
+        at += len(_REPLACED)
+    return whole.decode("utf-8", "surrogatepass")
 
 
 def char_offset_to_byte(data: bytes, chars: int) -> int:

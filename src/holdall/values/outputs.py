@@ -66,7 +66,7 @@ Kind = str  # one of `formats.registry.FORMATS`; a record of a later version may
 State = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted", "expired"]
 STATES: tuple[str, ...] = get_args(State)
 _KIND = lazy_pattern(r"[a-z][a-z0-9 _-]{0,39}")
-_LATER = ("is_error", "traceback", "process")
+_LATER = ("is_error", "traceback", "process", "surrogates")
 
 
 @record
@@ -98,6 +98,7 @@ class Measure:
     kind: Kind = "text"
     utf8: bool = True
     notes: tuple[str, ...] = ()
+    surrogates: str = ""  # lone ones that were replaced, and where, as `text.utf8.Surrogates` packs them
 
 
 _NOTHING_YET = Measure()
@@ -133,6 +134,8 @@ class Facts:
         flat |= {f.name: getattr(self.origin, f.name) for f in fields(Origin)}
         flat |= {f.name: getattr(self.measure, f.name) for f in fields(Measure)}
         flat["notes"] = list(self.measure.notes)
+        if not self.measure.surrogates:
+            del flat["surrogates"]
         for name in ("state", "created", "ended", "file", "error", "exit_code"):
             flat[name] = getattr(self, name)
         return flat
@@ -144,7 +147,7 @@ class Facts:
             raise ValueError("unknown kind or state")
         # Records from before there were such fields have none of them.
         origin = Origin(**{f.name: flat[f.name] for f in fields(Origin) if f.name in flat or f.name not in _LATER})
-        measure = Measure(**{f.name: flat[f.name] for f in fields(Measure)})
+        measure = Measure(**{f.name: flat[f.name] for f in fields(Measure) if f.name in flat or f.name not in _LATER})
         measure = replace(measure, notes=tuple(cast("list[str]", flat["notes"])))
         own = {
             n: flat[n] for n in ("handle", "id", "session", "created", "state", "ended", "file", "error", "exit_code")

@@ -7,6 +7,7 @@ the same bytes each time. Nothing in the store is changed.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Literal, Self
 
 from holdall.policy.measure import Measurer
@@ -274,7 +275,7 @@ class _Export:
         name = records.note_name(note.content, note.key)
         if self._redactor is not None:
             name = self._redactor.renamed(name)
-            data = self._redactor.json(data, f"{ANSWERS}/{name}")
+            data = records.resealed(data, partial(self._redactor.json, file=f"{ANSWERS}/{name}"), records.VERSION)
         self._whole("note", f"{ANSWERS}/{name}", data)
 
     def _lines(self, one: SessionSnapshot, log: Literal["transcript", "events"]) -> None:

@@ -17,7 +17,7 @@ from holdall.store.bundle import stream as form
 from holdall.store.bundle.stream import BundleReader, Entry
 from holdall.store.ids import new_uuid
 from holdall.store.protocol import Log, OutputStore, Progress, Quota, SessionInfo, StagedSession, Staging
-from holdall.store.records import ANSWERS, PROVEN_LOGS, SUFFIX, check_name, decode, resealed, whole_lines
+from holdall.store.records import ANSWERS, PROVEN_LOGS, SUFFIX, VERSION, check_name, decode, resealed, whole_lines
 from holdall.store.sources import joined
 from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
@@ -120,7 +120,10 @@ def _check_types(handle: str, facts: Facts) -> None:
     times = [facts.created, *([] if facts.ended is None else [facts.ended])]
     codes = [] if facts.exit_code is None else [facts.exit_code]
     fine = (
-        all(isinstance(text, str) for text in (*texts, facts.measure.tokenizer, *facts.measure.notes))
+        all(
+            isinstance(text, str)
+            for text in (*texts, facts.measure.tokenizer, facts.measure.surrogates, *facts.measure.notes)
+        )
         and all(type(flag) is bool for flag in flags)
         and all(_is_number(number) and 0 <= number < _MOST for number in counts)
         and all(_is_time(moment) for moment in times)
@@ -202,7 +205,7 @@ class IncomingSession:
                 self._count("notes", 1, entry)
                 self._count("note_bytes", entry.length, entry)
                 content, _, key = entry.name.removeprefix(f"{ANSWERS}/").partition("-")
-                self._staged.write_note(content, key, self._with_ids(reader.whole(entry)))
+                self._staged.write_note(content, key, resealed(reader.whole(entry), self._with_ids, VERSION))
             case "tree":
                 self._count("tree_bytes", entry.length, entry)
                 data = self._with_ids(reader.whole(entry))

@@ -154,7 +154,7 @@ def read_file(name: str, *, inside: int) -> bytes:
         return file.read()
 
 
-def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool) -> None:
+def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool, sync: bool = True) -> None:
     """All of `data` under `name`, durable, or nothing. Without `replace` an existing name raises FileExistsError.
 
     The caller syncs the folder: it may have more than one name to put there.
@@ -163,7 +163,8 @@ def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool)
     descriptor = create(temporary, inside=inside)
     try:
         write_all(descriptor, data)
-        os.fsync(descriptor)
+        if sync:
+            os.fsync(descriptor)
         if replace:
             os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=inside)
             return

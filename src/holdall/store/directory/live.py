@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer
@@ -91,9 +91,18 @@ class LiveWriter:
                 os.fsync(self._descriptor)
             self._unsynced, self._synced_at = 0, time.monotonic()
 
-    def finish(self, state: State = "ready", *, error: str = "", exit_code: int | None = None) -> Facts:
+    def finish(
+        self,
+        state: State = "ready",
+        *,
+        error: str = "",
+        exit_code: int | None = None,
+        notes: Sequence[str] = (),
+        surrogates: str = "",
+    ) -> Facts:
         measures = self._measures or _Measures(self._tokenizer)
         measure, table = measures.measurer.finish(measures.digest.hexdigest())
+        measure = replace(measure, notes=(*measure.notes, *notes), surrogates=surrogates)
         final = replace(
             self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
         )

@@ -42,7 +42,9 @@ def running_facts(id: str, session: str, origin: Origin, file: str, now: float) 
     return Facts(handle="", id=id, session=session, created=now, origin=origin, state="running", file=file)
 
 
-def facts_of(id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], now: float) -> Facts:
+def facts_of(
+    id: str, session: str, origin: Origin, taken: Ingested, notes: Sequence[str], surrogates: str, now: float
+) -> Facts:
     """The facts of an output that was just taken in; it has no handle yet."""
     state: State = "ready"
     error = ""
@@ -50,7 +52,7 @@ def facts_of(id: str, session: str, origin: Origin, taken: Ingested, notes: Sequ
         state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
         words = str(taken.failure).strip().split("\n", 1)[0][:500]
         error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
-    measure = replace(taken.measure, notes=(*taken.measure.notes, *notes))
+    measure = replace(taken.measure, notes=(*taken.measure.notes, *notes), surrogates=surrogates)
     return Facts(
         handle="",
         id=id,
@@ -109,27 +111,31 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     """Tombstones in place of outputs; the bytes that this freed. The caller holds the lock."""
     gone: dict[str, int] = {}  # by file: its bytes
     contents: dict[str, str] = {}  # by file: the hash of its bytes
+    ids: list[str] = []
     for handle in handles:
         loaded = folder.load(handle)
         if loaded is None or loaded[0].state in ("expired", "running"):
             continue
         current = loaded[0]
         origin = replace(current.origin, arguments=None)
-        stone = replace(current, state="expired", ended=now, error=rule, file="", origin=origin)
+        measure = replace(current.measure, surrogates="")
+        stone = replace(current, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
         folder.rewrite(stone, BlockTable())
         catalogue.note(folder, stone)
         gone[current.file] = current.measure.bytes
         contents[current.file] = current.measure.sha256
+        ids.append(current.id)
     gone.pop("", None)
     if not gone:
         return 0
     others, unreadable = catalogue.survey(folder)
     if unreadable:  # a record that cannot be read may name any file
+        session_files.forget((), ids, inside=folder.descriptor)
         return 0
     for other in others:
         gone.pop(other.file, None)
     staying = {other.measure.sha256 for other in others if other.file}
-    session_files.forget({contents[file] for file in gone} - staying, inside=folder.descriptor)
+    session_files.forget({contents[file] for file in gone} - staying, ids, inside=folder.descriptor)
     for file in gone:
         folder.remove_bytes(file)
     return sum(gone.values())

@@ -131,10 +131,10 @@ def recall(name: str, *, inside: int) -> bytes | None:
     return None
 
 
-def remember(name: str, data: bytes, *, inside: int) -> None:
+def remember(name: str, data: bytes, *, inside: int, durable: bool) -> None:
     folder = disk.make_folder(FOLDER, inside=inside)
     try:
-        disk.write_new(name, data, inside=folder, token=new_tag(), replace=True)
+        disk.write_new(name, data, inside=folder, token=new_tag(), replace=True, sync=durable)
     finally:
         os.close(folder)
 
@@ -156,16 +156,15 @@ def listed(*, inside: int) -> list[Note]:
     return found
 
 
-def forget(contents: Iterable[str], *, inside: int) -> None:
-    """Remove the notes about outputs with these hashes. One that cannot be removed names nothing that is kept."""
+def forget(contents: Iterable[str], ids: Iterable[str], *, inside: int) -> None:
+    """Remove the notes about outputs with these hashes, and about the outputs with these ids."""
     gone = tuple(f"{content}-" for content in contents if content)
-    if not gone:
-        return
+    own = tuple(f"-{id.replace('-', '')}" for id in ids)
     with contextlib.suppress(FileNotFoundError):
         folder = disk.open_folder(FOLDER, inside=inside)
         try:
             for name in disk.names_in(folder):
-                if name.startswith(gone):
+                if name.startswith(gone) or name.endswith(own):
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=folder)
         finally:
@@ -234,10 +233,10 @@ class SessionFiles:
         with self._using("reading a note"):
             return recall(note_name(content, key), inside=self._inside(session))
 
-    def remember(self, session: SessionInfo, content: str, key: str, data: bytes) -> None:
+    def remember(self, session: SessionInfo, content: str, key: str, data: bytes, *, durable: bool = True) -> None:
         with self._using("writing a note", make=True):
             name = note_name(content, key)
-            remember(name, data, inside=self._inside(session, make=True))
+            remember(name, data, inside=self._inside(session, make=True), durable=durable)
 
     def notes(self, session: SessionInfo) -> Sequence[Note]:
         with self._using("listing notes"):

@@ -113,6 +113,7 @@ class DirectoryStore(SessionFiles):
         origin: Origin,
         *,
         notes: Callable[[], Sequence[str]] = tuple,
+        surrogates: Callable[[], str] = str,
         progress: Progress | None = None,
     ) -> Facts:
         counted = placement.Counted(chunks)
@@ -124,7 +125,7 @@ class DirectoryStore(SessionFiles):
             descriptor = disk.create(temporary, inside=inside)
             try:
                 taken = ingest(counted, descriptor, self.tokenizer, progress=progress, room=self._room(session))
-                facts = placement.facts_of(id, session.id, origin, taken, notes(), self.clock())
+                facts = placement.facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
                 with folder.lock():
                     file = placement.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
                     facts = placement.publish(folder, replace(facts, file=file), taken.table)
