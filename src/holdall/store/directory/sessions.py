@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,7 @@ class Sessions:
         self._root = root
         self._clock = clock
         self._names_folder = -1
+        self._lock = threading.RLock()
 
     def find(self, name: str) -> SessionInfo | None:
         """By name, or by the name of its folder."""
@@ -146,11 +148,12 @@ class Sessions:
             os.unlink(_claim(name), dir_fd=self._names())
 
     def _names(self) -> int:
-        if self._names_folder >= 0 and os.fstat(self._names_folder).st_nlink == 0:  # removed by hand
-            self.close()
-        if self._names_folder < 0:
-            self._names_folder = disk.make_folder(NAMES, inside=self._root)
-        return self._names_folder
+        with self._lock:  # two threads that both open it would leave one open for ever
+            if self._names_folder >= 0 and os.fstat(self._names_folder).st_nlink == 0:  # removed by hand
+                self.close()
+            if self._names_folder < 0:
+                self._names_folder = disk.make_folder(NAMES, inside=self._root)
+            return self._names_folder
 
     def close(self) -> None:
         if self._names_folder >= 0:
