@@ -25,9 +25,9 @@ def test_a_method_is_as_its_declaration(verb: Verb) -> None:
     assert list(parameters(getattr(blocking.Holdall, verb.name))) == list(found)
     assert [name for name in found if name != BOUNDED] == [one.name for one in verb.arguments]
     for one in verb.arguments:
-        assert found[one.name].default == (inspect.Parameter.empty if one.required else one.default), one.name
+        assert found[one.name].default == (inspect.Parameter.empty if one.default is ... else one.default), one.name
         if types[one.name] is not object:  # ranges: text, numbers or a pair
-            optional = not one.required and one.default is None
+            optional = one.default is None
             assert set(get_args(types[one.name]) or (types[one.name],)) == ({one.type, type(None)} if optional else {one.type})  # fmt: skip
 
 
@@ -43,5 +43,5 @@ def test_the_work_of_a_verb_takes_its_arguments_with_their_defaults(verb: Verb) 
         found = parameters(getattr(works, verb.name))
     for one in verb.arguments[1:]:
         required = found[one.name].default is inspect.Parameter.empty
-        assert required == one.required, one.name
+        assert required == (one.default is ...), one.name
         assert required or found[one.name].default == one.default, one.name

@@ -54,10 +54,7 @@ def declare_verb() -> None:
     module = types.ModuleType("holdall.verbs.head")
     vars(module)["head"] = head
     sys.modules[module.__name__] = module
-    lines = Argument(
-        "lines", int, default=3, least=1, most=1000, about="How many (default 3).", help="How many lines.",
-        flags=("-n", "--lines"), metavar="N",
-    )  # fmt: skip
+    lines = Argument("lines", int, 3, "How many (default 3).", "How many lines.", "-n --lines", "N", 1, 1000)
     VERBS["head"] = Verb(
         "head", "Print the first lines of an output.", (READ.arguments[0], lines), "context_head",
         "Read the first lines of a kept output.", work="head:head",

@@ -116,16 +116,13 @@ Handle = Annotated[
 def parameters_of(verb: Verb) -> list[inspect.Parameter]:
     """The arguments and flags of a verb's command, as typer takes them."""
     found: list[inspect.Parameter] = []
-    for one in verb.arguments:
-        if one.help is None:
-            continue
-        default = ... if one.required else one.default or None if one.type is str else one.default
-        told: Any = {"metavar": one.metavar, "min": one.least, "max": one.most, "help": one.help}
-        if one.name == "handle":
-            told["autocompletion"] = complete_handle
-        made: Any = typer.Option(default, *one.flags, **told) if one.flags else typer.Argument(default, **told)
+    for one in [one for one in verb.arguments if one.help is not None]:
+        default = None if one.default == "" else one.default
+        more: Any = {"autocompletion": complete_handle} if one.name == "handle" else {}
+        more |= {"metavar": one.metavar, "min": one.least, "max": one.most, "help": one.help}
+        made: Any = typer.Option(default, *one.flags.split(), **more) if one.flags else typer.Argument(default, **more)
         annotation = one.type | None if default is None else one.type
-        found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=made))
+        found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=made, annotation=annotation))
     return found
 
 
@@ -164,10 +161,13 @@ def command(
 
         declared = parameters_of(verb) if verb is not None else []
         known = {one.name for one in declared}
-        besides = [one for one in own if one.name not in known and one.kind is not inspect.Parameter.VAR_KEYWORD]
-        own = [*declared, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in besides)]
+        own = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in own
+            if one.name not in known and one.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
         first = context.replace(name="ctx", annotation=typer.Context)
-        run.__signature__ = inspect.Signature([first, *own, *added])  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature([first, *declared, *own, *added])  # type: ignore[attr-defined]
         run.__doc__ = verb.help if verb is not None else work.__doc__
         app.command(verb.name if verb is not None else work.__name__.rstrip("_"), **settings)(run)
         return work

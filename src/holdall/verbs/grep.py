@@ -38,6 +38,7 @@ from holdall.text.utf8 import decode
 from holdall.values.answers import Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.values.record import record
+from holdall.values.settings import Settings
 from holdall.values.spans import BLOCK, Span
 from holdall.verbs.read import Bounds
 from holdall.wire.verbs import MOST_CONTEXT, MOST_SHOWN
@@ -81,7 +82,7 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
 
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
     """The same within what a session allows."""
-    seconds = bounds.settings.grep_seconds
+    seconds = (bounds.settings or Settings()).grep_seconds
     return grep(reader, max_bytes=bounds.share(reader.facts.measure), seconds=seconds, **options)
 
 

@@ -21,6 +21,7 @@ from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
 from holdall.values.errors import BadQuery, WorkerFault
+from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
 
@@ -42,7 +43,7 @@ def query(
     bounds: Bounds,
 ) -> Table | Nodes:
     """By the path where there is one, else by SQL, within what a session allows."""
-    settings, most = bounds.settings, bounds.share(reader.facts.measure)
+    settings, most = bounds.settings or Settings(), bounds.share(reader.facts.measure)
     rows = limit or settings.query_max_rows
     if path is not None:
         return query_path(reader, path, limit=rows, skip=skip, max_bytes=most)

@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 class Bounds:
     """None means no bound. Tokens need a tokenizer to be counted with.
 
-    `settings` bound the work itself, its seconds and its memory; `worker` is the session's process for SQL.
+    `settings` bound the work itself, its seconds and its memory, by default with their defaults; `worker` is the
+    session's process for SQL.
     """
 
     most_bytes: int | None = 16 * 1024
     most_tokens: int | None = None
     tokenizer: Tokenizer | None = None
-    settings: Settings = Settings()
+    settings: Settings | None = None
     worker: "Callable[[], SqlWorker] | None" = None
 
     def fits(self, data: bytes) -> bool:

@@ -1,5 +1,5 @@
 """A tool that a model may call to fetch part of a kept output: its name, description and schema, in the form of each
-provider, and in the strict form that some of them want.
+provider, and in the strict form that some of them want. It runs nothing: it says which verb is meant, the bag does it.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,12 +54,6 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if "enum" in schema:
         nullable["enum"] = [*cast("list[object]", schema["enum"]), None]
     return nullable
-
-
-# A tool that a model may call to fetch part of a kept output: what it reads of it, and what it asks for.
-#
-# The forms of the providers are made here and nowhere else. A tool runs nothing: `bind` only says which verb is meant,
-# and the bag carries it out.
 
 
 @record
@@ -134,13 +128,16 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 def tool_of(verb: Verb) -> Tool:
     """The tool that a verb is to a model in our own dialect."""
-    offered = [one for one in verb.arguments if one.about is not None]
     properties: dict[str, dict[str, Any]] = {}
-    for one in offered:
+    required: list[str] = []
+    for one in verb.arguments:
+        if one.about is None:
+            continue
         least = {} if one.least is None else {"minimum": one.least}
         about = {"description": one.about} if one.about else {}
         properties[one.name] = {"type": _JSON_TYPES[one.type], **least, **one.schema, **about}
-    required = [one.name for one in offered if one.required and not (verb.without_handle and one.name == "handle")]
-    schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
-    schema |= {"required": required, "properties": properties} if required else {"properties": properties}
+        if one.default is ... and not (one.name == "handle" and verb.without_handle):
+            required.append(one.name)
+    needs = {"required": required} if required else {}
+    schema = {"type": "object", "additionalProperties": False, **needs, "properties": properties}
     return Tool(verb.tool, verb.about, schema, verb.name, without_handle=verb.without_handle)

@@ -19,27 +19,23 @@ MOST_SHOWN = 100_000
 
 @record
 class Argument:
-    """`about` is for models, `help` for people; where one of them is None, they have no such argument.
-
-    `flags` are as they are typed; without flags it is a positional argument of the command.
-    """
+    """`about` is for models, `help` for people; where one of them is None, they have no such argument."""
 
     name: str
     type: type
-    default: Any = None
-    required: bool = False
+    default: Any  # `...` where it must be given
+    about: str | None
+    help: str | None
+    flags: str = ""  # "-m --max"; without flags it is a positional argument of the command
+    metavar: str | None = None
     least: int | None = None
     most: int | None = None  # not in the schema: the verb refuses more, and says so
-    about: str | None = None
     schema: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)  # what the schema says besides
-    help: str | None = None
-    flags: tuple[str, ...] = ()
-    metavar: str | None = None
 
 
 @record
 class Verb:
-    """`work` is module:function in `verbs`, imported when it is first called. `tool` is its name for models, if any."""
+    """`tool` and `about` are for models; without them only methods and the command line have it."""
 
     name: str
     help: str  # of the command; its first line is what a list of commands says
@@ -47,7 +43,7 @@ class Verb:
     tool: str = ""
     about: str = ""
     without_handle: str = ""  # the verb that a model means that gives no handle
-    work: str = ""
+    work: str = ""  # module:function in `verbs`, imported when it is first called
 
     @property
     def summary(self) -> str:
@@ -56,27 +52,9 @@ class Verb:
 
 _TEXT = {"minLength": 1}
 _HANDLE = Argument(
-    "handle", str, required=True, about="The handle of a kept output.", schema=_TEXT,
-    help="Handle or call id of a kept output.", metavar="HANDLE",
+    "handle", str, ..., "The handle of a kept output.", "Handle or call id of a kept output.", "", "HANDLE",
+    schema=_TEXT,
 )  # fmt: skip
-
-
-def _range(unit: str, about: str, help: str) -> Argument:
-    return Argument(unit, str, about=about, help=help, flags=(f"--{unit}",), metavar="A:B")
-
-
-def _switch(name: str, help: str, *flags: str, about: str = "") -> Argument:
-    return Argument(name, bool, default=False, about=about, help=help, flags=flags)
-
-
-def _number(
-    name: str, about: str | None, help: str, *flags: str, default: int | None = 0, least: int = 0, metavar: str = "N",
-    **more: Any,
-) -> Argument:  # fmt: skip
-    return Argument(
-        name, int, default=default, least=least, about=about, help=help, flags=flags, metavar=metavar, **more
-    )
-
 
 READ = Verb(
     "read",
@@ -92,16 +70,19 @@ Example:  holdall read k3f9 --lines 2860:2880
 """,
     (
         _HANDLE,
-        _range("lines", 'Lines "A:B", from 1, both ends included; "A:" to the end.', "From line A to line B, both."),
-        _range("bytes", 'Bytes "A:B", from 0, without B; for very long lines.', "From byte A up to byte B."),
-        _range("chars", 'Characters "A:B", from 0, without B.', "From char A up to char B."),
+        Argument("lines", str, None, 'Lines "A:B", from 1, both ends included; "A:" to the end.',
+                 "From line A to line B, both.", "--lines", "A:B"),
+        Argument("bytes", str, None, 'Bytes "A:B", from 0, without B; for very long lines.',
+                 "From byte A up to byte B.", "--bytes", "A:B"),
+        Argument("chars", str, None, 'Characters "A:B", from 0, without B.',
+                 "From char A up to char B.", "--chars", "A:B"),
     ),
     "context_read",
     "Read part of a kept output: by lines, bytes or chars; without a range, its beginning. "
     "Without a handle: lists what is kept.",
     without_handle="list",
     work="read:read",
-)
+)  # fmt: skip
 
 GREP = Verb(
     "grep",
@@ -116,22 +97,17 @@ Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
 """,
     (
         _HANDLE,
-        Argument(
-            "pattern", str, required=True, about="Matched within a line. No look-around, no back-references.",
-            schema=_TEXT, help="Regular expression (no look-around, no back-references).",
-        ),
-        _switch("ignore_case", "Ignore case.", "-i", "--ignore-case"),
-        _switch("literal", "The pattern is plain text.", "-F", "--fixed", about="The pattern is plain text."),
-        _number(
-            "context", "Lines around each match.", "N lines around each match.", "-C", "--context", most=MOST_CONTEXT
-        ),
-        _number(
-            "limit", "At most this many matches or values.", "Show at most N matches or values.", "-m", "--max",
-            default=100, least=1, most=MOST_SHOWN,
-        ),
-        _switch("count", "Print only how many matches there are.", "-c", "--count"),
-        _switch("group", "Print how often each captured value (or each match) occurs.", "--group"),
-        _number("start", "Go on from this byte.", "Go on from this byte.", "--from", metavar="BYTE"),
+        Argument("pattern", str, ..., "Matched within a line. No look-around, no back-references.",
+                 "Regular expression (no look-around, no back-references).", schema=_TEXT),
+        Argument("ignore_case", bool, False, "", "Ignore case.", "-i --ignore-case"),
+        Argument("literal", bool, False, "The pattern is plain text.", "The pattern is plain text.", "-F --fixed"),
+        Argument("context", int, 0, "Lines around each match.",
+                 "N lines around each match.", "-C --context", "N", 0, MOST_CONTEXT),
+        Argument("limit", int, 100, "At most this many matches or values.",
+                 "Show at most N matches or values.", "-m --max", "N", 1, MOST_SHOWN),
+        Argument("count", bool, False, "", "Print only how many matches there are.", "-c --count"),
+        Argument("group", bool, False, "", "Print how often each captured value (or each match) occurs.", "--group"),
+        Argument("start", int, 0, "Go on from this byte.", "Go on from this byte.", "--from", "BYTE", 0),
     ),
     "context_grep",
     "Search a kept output by a regular expression: matches with line and byte numbers; count: only how "
@@ -144,10 +120,8 @@ TAIL = Verb(
     "Print the last lines of an output; with -f, what is written to it until it ends.",
     (
         _HANDLE,
-        _number(
-            "lines", "How many lines (default 10).", "How many lines.", "-n", "--lines", default=DEFAULT_LINES,
-            schema={"minimum": 1},
-        ),
+        Argument("lines", int, DEFAULT_LINES, "How many lines (default 10).",
+                 "How many lines.", "-n --lines", "N", 0, schema={"minimum": 1}),
     ),
     "context_tail",
     "Read the last lines of a kept output.",
@@ -164,11 +138,11 @@ Example:  holdall slice k3f9 --anchor 'OutOfMemory' --window 400
 """,
     (
         _HANDLE,
-        _number("start", None, "First character, from 0.", "--start", default=None),
-        _number("length", None, "How many characters.", "--length", default=None),
-        Argument("anchor", str, help="Text to slice around.", flags=("--anchor",), metavar="TEXT"),
-        _number("window", None, "Characters around the anchor.", "--window", default=DEFAULT_WINDOW),
-        _number("match_index", None, "Which occurrence, from 0.", "--match-index"),
+        Argument("start", int, None, None, "First character, from 0.", "--start", "N", 0),
+        Argument("length", int, None, None, "How many characters.", "--length", "N", 0),
+        Argument("anchor", str, None, None, "Text to slice around.", "--anchor", "TEXT"),
+        Argument("window", int, DEFAULT_WINDOW, None, "Characters around the anchor.", "--window", "N", 0),
+        Argument("match_index", int, 0, None, "Which occurrence, from 0.", "--match-index", "N", 0),
     ),
     work="read:slice",
 )
@@ -186,25 +160,15 @@ Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
 """,
     (
         _HANDLE,
-        Argument(
-            "sql", str, about="select … from t …", schema=_TEXT, help="One SELECT over the table t.", metavar="[SQL]"
-        ),
-        Argument(
-            "path", str, about="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b); instead of sql.", schema=_TEXT,
-            help="JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).", flags=("--path",),
-        ),
-        Argument(
-            "at", str, about="With sql: the path of the array or object that is the table.",
-            help="Path of the array or object that is the table.", flags=("--at",),
-        ),
-        _number(
-            "limit", "At most this many rows or values.", "Show at most N rows or values.", "-m", "--max",
-            default=None, least=1,
-        ),
-        _number(
-            "skip", "With path: leave out the first so many values.", "With --path: leave out the first N values.",
-            "--skip",
-        ),
+        Argument("sql", str, None, "select … from t …", "One SELECT over the table t.", "", "[SQL]", schema=_TEXT),
+        Argument("path", str, None, "JSONPath ($.a[*].b) or JSON Pointer (/a/0/b); instead of sql.",
+                 "JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).", "--path", schema=_TEXT),
+        Argument("at", str, None, "With sql: the path of the array or object that is the table.",
+                 "Path of the array or object that is the table.", "--at"),
+        Argument("limit", int, None, "At most this many rows or values.",
+                 "Show at most N rows or values.", "-m --max", "N", 1),
+        Argument("skip", int, 0, "With path: leave out the first so many values.",
+                 "With --path: leave out the first N values.", "--skip", "N", 0),
     ),
     "context_query",
     "Ask a kept output by SQL, or by a path into its JSON. SQL is one SELECT over the table t: the "
@@ -226,19 +190,13 @@ Exit code 1 where the time was over first, where it ended without the pattern, o
 Example:  holdall wait b7c4 --pattern 'error:'
 """,
     (
-        Argument(
-            "handle", str, default="", about="The handle of a running tool.", schema=_TEXT,
-            help="The output to wait for (default: any that runs).",
-        ),
-        Argument("all", bool, default=False, about="Until all have ended."),
-        Argument(
-            "pattern", str, default="", about="With a handle: until its output matches.", schema=_TEXT,
-            help="Until its output matches this.", flags=("--pattern", "-p"),
-        ),
-        Argument(
-            "timeout", float, about="The most seconds to wait (default 60).", schema={"minimum": 0},
-            help="No longer than this.", flags=("--timeout", "-t"), metavar="SECONDS",
-        ),
+        Argument("handle", str, "", "The handle of a running tool.",
+                 "The output to wait for (default: any that runs).", schema=_TEXT),
+        Argument("all", bool, False, "Until all have ended.", None),
+        Argument("pattern", str, "", "With a handle: until its output matches.",
+                 "Until its output matches this.", "--pattern -p", schema=_TEXT),
+        Argument("timeout", float, None, "The most seconds to wait (default 60).",
+                 "No longer than this.", "--timeout -t", "SECONDS", schema={"minimum": 0}),
     ),
     "wait_for_tool_output",
     "Wait until a running tool has ended: any, the one with this handle, or all of them; or until the "
