@@ -126,6 +126,7 @@ class Holdall:
     update = _waits(bag.Holdall.update)
     guard = _waits(bag.Holdall.guard)
     keep = _waits(bag.Holdall.keep)
+    forget = _waits(bag.Holdall.forget)
     begin = _waits(bag.Holdall.begin)
     call = _waits(bag.Holdall.call)
     wait = _waits(bag.Holdall.wait)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import holdall
-from holdall import Fits, Holdall, Keep, Nodes, OutputExpired, Settings, Table, UnknownHandle
+from holdall import Fits, Holdall, Keep, Kept, MemoryStore, Nodes, OutputExpired, Settings, Table, UnknownHandle
 from holdall.store.directory.store import DirectoryStore
 from tests.requirements import requirement
 
@@ -241,3 +241,28 @@ def test_the_public_names_are_all_there_and_importing_the_package_costs_nothing(
     assert set(holdall.__all__) <= set(dir(holdall))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = holdall.nonsense  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
+
+
+@requirement("api:forget", "store:removed", "store:removed-with-last-handle")
+@pytest.mark.parametrize("memory", [False, True])
+async def test_what_is_forgotten_is_gone_and_says_so(tmp_path: Path, memory: bool) -> None:
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    async with Holdall.open(home=str(tmp_path), store=MemoryStore() if memory else None) as bag:
+        first, second = [await bag.take(text, tool="t") for _ in range(2)]
+        assert isinstance(first, Kept)
+        assert isinstance(second, Kept)
+        await bag.read(first.handle, lines=(1, 2))  # it is open, and in the cache of blocks
+        removed = await bag.forget(first.handle)
+        assert removed.still_held == {first.handle: (second.handle,)}
+        assert removed.freed_bytes == 0
+        with pytest.raises(OutputExpired, match="was removed on request"):
+            await bag.read(first.handle, lines=(1, 2))
+        answer = await bag.call("context_read", {"handle": first.handle})
+        assert answer.is_error
+        assert "was removed on request" in answer.text
+        assert bag.noticed(first.handle) is None
+        assert first.handle not in bag.kept
+        assert first.handle not in (await bag.call("context_read", {})).text
+        assert (await bag.read(second.handle, lines=(1, 1))).text == "line 0\n"
+        assert (await bag.forget(second.handle)).freed_bytes == len(text)
+        assert [event.handle for event in bag.history() if event.kind == "removed"] == [first.handle, second.handle]

@@ -1,4 +1,4 @@
-"""gc, verify, stats, doctor, start-up and completion, run for real."""
+"""gc, rm, verify, stats, doctor, start-up and completion, run for real."""
 
 import asyncio
 import json
@@ -29,6 +29,7 @@ COMMANDS = [
     "extract",
     "run",
     "gc",
+    "rm",
     "verify",
     "stats",
     "doctor",
@@ -55,6 +56,56 @@ def test_gc_removes_what_has_expired_and_a_dry_run_only_says_so(holdall: Program
 def _put_for_no_time(holdall: Program) -> str:
     ran = holdall("--set", "retention=0", "put", "--json", "-s", "short", "--tool", "t", stdin=b"old")
     return str(ran.json["handle"])
+
+
+def _put(holdall: Program, text: bytes, session: str = "cli", *more: str) -> str:
+    return str(holdall("put", "--json", "-s", session, "--tool", "t", *more, stdin=text).json["handle"])
+
+
+@requirement("cli:rm", "store:removed", "store:removed-with-last-handle")
+def test_rm_removes_outputs_and_says_who_still_has_their_bytes(holdall: Program) -> None:
+    first, second, other = _put(holdall, b"same"), _put(holdall, b"same"), _put(holdall, b"other")
+    ran = holdall("rm", first)
+    assert (ran.code, ran.text) == (0, f"{first}  t  (the same bytes are in {second})\n")
+    assert ran.err == "1 output removed: freed 0 B\n"
+    ran = holdall("rm", second, other, "--json")
+    assert ran.json["freed_bytes"] == 9
+    assert {row["handle"]: row["still_held_by"] for row in ran.json["removed"]} == {second: [], other: []}
+    assert holdall("rm", first).code == 0, "removing it again is no error"
+    assert [line.split()[2] for line in holdall("ls").text.splitlines()[1:]] == ["removed"] * 3
+    gone = holdall("cat", first)
+    assert gone.code == 3
+    assert gone.err.startswith(f"holdall: output {first} was removed on request on 2")
+    assert holdall("verify").code == 0
+
+
+@requirement("cli:rm", "store:session-removed")
+def test_rm_with_a_session_and_no_handle_removes_all_of_it(holdall: Program) -> None:
+    handles = {_put(holdall, b"one", "mine"), _put(holdall, b"two", "mine")}
+    kept = _put(holdall, b"one", "other")
+    ran = holdall("rm", "--session", "mine", "--json")
+    assert (ran.code, ran.json["sessions"], ran.json["freed_bytes"]) == (0, ["mine"], 6)
+    assert {row["handle"] for row in ran.json["removed"]} == handles
+    assert holdall("rm", "--session", "mine").err == "2 outputs of 1 session removed: freed 0 B\n"
+    assert holdall("cat", kept, "-s", "other").out == b"one"
+
+
+@requirement("cli:rm", "cli:exit-2", "store:removal-refused")
+def test_rm_refuses_what_is_not_named_what_is_not_there_and_what_runs(holdall: Program) -> None:
+    handle = _put(holdall, b"x")
+    for words in (("rm",), ("rm", "nope"), ("rm", handle, "nope"), ("rm", "--session", "nope")):
+        ran = holdall(*words)
+        assert (ran.code, ran.text) == (2, "")
+    assert "--session NAME" in holdall("rm").err
+    assert holdall("rm", env={"HOLDALL_SESSION": "cli"}).code == 2, "not without --session written out"
+    running = str(holdall("exec", "--background", "--json", "--", "sleep", "60").json["handle"])
+    for words in (("rm", running), ("rm", handle, running), ("rm", "--session", "cli")):
+        ran = holdall(*words)
+        assert ran.code == 2
+        assert ran.err.startswith(f"holdall: output {running} is still being written; nothing was removed.")
+    assert holdall("cat", handle).out == b"x"
+    assert holdall("stop", running).code == 0
+    assert holdall("rm", handle, running).code == 0
 
 
 @requirement("cli:verify", "cli:exit-3", "store:verify-all")

@@ -1,4 +1,4 @@
-"""A program that imports bundles and is disturbed at one step. It reads tasks from standard input, one JSON line each.
+"""A program that imports bundles, or removes outputs, and is disturbed at one step. It reads tasks from standard input, one JSON line each.
 
 For each it forks a process of its own, which is the one that is killed, and answers with a line of JSON: that
 process's status, and what it said.
@@ -26,11 +26,24 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     hooks = Hooks(fault, record=bool(task.get("record")))
     hooks.install()
     try:
-        with open_bundle(task["bundle"]) as read, closing(DirectoryStore(task["home"])) as store:
-            import_bundle(store, read)
+        with closing(DirectoryStore(task["home"])) as store:
+            if "removed" in task:
+                remove(store, task["removed"])
+            else:
+                with open_bundle(task["bundle"]) as read:
+                    import_bundle(store, read)
     except HoldallError as problem:
         return {"refused": type(problem).__name__, "message": str(problem), "steps": hooks.taken}
     return {"steps": hooks.taken}
+
+
+def remove(store: DirectoryStore, call_ids: list[str]) -> None:
+    """Outputs of the session "s1", or all of it where none are named."""
+    session = store.open_session("s1")
+    if call_ids:
+        store.remove(session, [store.resolve(session, one) for one in call_ids])
+    else:
+        store.remove_session(session)
 
 
 def serve() -> None:

@@ -35,6 +35,7 @@ measures = st.builds(
     kind=st.sampled_from(KINDS),
     utf8=st.booleans(),
     notes=st.lists(st.text()).map(tuple),
+    surrogates=st.text(),
 )
 all_facts = st.builds(
     Facts,

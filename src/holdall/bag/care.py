@@ -2,14 +2,29 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Generator, Sequence
 
 from holdall.bag.core import open_existing_store
-from holdall.bag.journal import believed, events_in
+from holdall.bag.journal import Journal, believed, events_in
 from holdall.policy.folds import Counters
 from holdall.store.opening import empty_store
-from holdall.store.protocol import OutputStore, Progress, SessionInfo, Stats, Sweep, Verdict
+from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
+from holdall.values.errors import NothingFound, OutputInUse, UnknownHandle
 from holdall.values.settings import Settings
+
+
+def remove_outputs(
+    store: OutputStore, session: SessionInfo, references: Sequence[str], journal: Journal | None = None
+) -> Removal:
+    found = {facts.handle: facts for facts in [store.resolve(session, one) for one in references]}
+    removed = store.remove(session, list(found.values()))
+    journal = journal or Journal(store, session, clock=time.time)
+    for facts in removed.removed:
+        if found[facts.handle].state != "expired":
+            journal.record("removed", handle=facts.handle, tool=facts.origin.tool, bytes=facts.measure.bytes)
+    journal.flush()
+    return removed
 
 
 class Care:
@@ -35,6 +50,48 @@ class Care:
     async def sweep(self, *, dry_run: bool = False) -> Sweep:
         """Carry out retention in every session, and remove what killed writers left behind."""
         return await asyncio.to_thread(self._store.sweep, dry_run=dry_run)
+
+    async def remove(self, references: Sequence[str]) -> Removal:
+        """Remove outputs of the session, by handle or call id: bytes, notices, remembered answers, what events quote.
+
+        A tombstone stays for each. Bytes stay while another output of the session has them.
+        """
+
+        def work() -> Removal:
+            if self._session is None:
+                raise UnknownHandle(references[0], session="", known=())
+            return remove_outputs(self._store, self._session, references)
+
+        return await asyncio.to_thread(work)
+
+    async def remove_session(self) -> tuple[Sequence[SessionInfo], Removal]:
+        """Remove all that the session holds, and the sessions of its sub-agents; which these were.
+
+        Of each its name stays, and a tombstone of every output. Raises SessionHeld while an agent runs in one of them.
+        """
+        return await asyncio.to_thread(self._remove_session)
+
+    def _remove_session(self) -> tuple[Sequence[SessionInfo], Removal]:
+        if self._session is None:
+            raise NothingFound("there is no such session.")
+        every, family = self._store.sessions(), [self._session]
+        for one in family:
+            family += [child for child in every if child.parent == one.id and child not in family]
+        done: list[Removal] = []
+        with contextlib.ExitStack() as held:
+            for one in family:
+                held.enter_context(self._store.lease(one, "its session is being removed"))
+            for one in family:
+                running = [facts.handle for facts in self._store.outputs(one) if facts.state == "running"]
+                if running:
+                    raise OutputInUse(running[0])
+            for one in reversed(family):
+                done.append(self._store.remove_session(one))
+                journal = Journal(self._store, one, clock=time.time)
+                journal.record("removed", outputs=len(done[-1].removed), bytes=done[-1].freed_bytes)
+                journal.flush()
+        every_one = tuple(facts for one in reversed(done) for facts in one.removed)
+        return family, Removal(every_one, sum(one.freed_bytes for one in done))
 
     async def verify(self, *, only_this_session: bool = False, progress: Progress | None = None) -> Sequence[Verdict]:
         """Read every kept byte again and compare every hash."""

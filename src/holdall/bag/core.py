@@ -178,6 +178,11 @@ class Core:
         with self.shared.readers.lease(self.session, handle, facts) as reader:
             return verb(reader)
 
+    def drop(self, handle: str) -> None:
+        """Nothing of it is held here any more."""
+        self.kept.pop(handle, None)
+        self._readers.drop(self.session, handle)
+
     def check_open(self) -> None:
         """Raises SessionClosed after the end: else it would be the fault of some file that is closed."""
         if self.is_closed:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from holdall.bag.care import Care
+from holdall.bag.care import Care, remove_outputs
 from holdall.bag.core import Core, Parts, opened
 from holdall.bag.fetch import Fetch
 from holdall.bag.records import Records
@@ -29,7 +29,7 @@ from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.opening import default_home, open_store
-from holdall.store.protocol import OutputStore, OutputWriter, Progress
+from holdall.store.protocol import OutputStore, OutputWriter, Progress, Removal
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import NothingFound, SessionClosed
 from holdall.values.extraction import Extraction, Mode
@@ -254,6 +254,16 @@ class Holdall:
         writer = await asyncio.to_thread(self.store.begin, self.session, origin)
         self.kept[writer.handle] = self.store.resolve(self.session, writer.handle)
         return writer
+
+    async def forget(self, handle: str) -> Removal:
+        """Remove an output for good; a tombstone stays. Who still has the same bytes is in `still_held`.
+
+        The transcript of an agent is not changed: it goes with its session (`care.remove_session`).
+        """
+        removed = await asyncio.to_thread(remove_outputs, self.store, self.session, [handle], self.journal)
+        for facts in removed.removed:
+            self.core.drop(facts.handle)
+        return removed
 
     def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
         """Whether `text` fits as it is, by the session's limits."""

@@ -27,6 +27,7 @@ _NAMES = {
     "joined": "holdall.agents.ended",
     "reported": "holdall.reports",
     "recovered": "holdall.recoveries",
+    "removed": "holdall.outputs.removed",
 }
 _NANOSECONDS = 1_000_000_000
 

@@ -43,6 +43,7 @@ _COMMANDS = {
     },
     "maintain": {
         "gc": "Remove what has expired, and what killed writers left behind. Expired outputs leave a tombstone.",
+        "rm": "Remove outputs for good, or all that a session holds. A tombstone says that they were there.",
         "verify": "Read every kept byte again, compare every hash, and name what is damaged.",
         "stats": "Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. "
         "--session: only that one.",

@@ -56,6 +56,8 @@ async def ls(
 
 def _row(facts: Facts, coverage: Coverage, now: float) -> list[str]:
     state = "kept" if facts.state == "ready" else facts.state
+    if facts.is_removed:
+        state = "removed"
     if facts.state == "running":
         state = f"running {age(now - facts.created)}"
     gone = facts.state in ("expired", "running")

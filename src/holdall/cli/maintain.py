@@ -1,4 +1,4 @@
-"""The commands that look after the store: gc, verify, stats, doctor."""
+"""The commands that look after the store: gc, rm, verify, stats, doctor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdall.cli import show
-from holdall.cli.options import FAULT, Options, command, session_named
+from holdall.cli.options import FAULT, Options, command, complete_handle, session_named
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
-from holdall.values.errors import HoldallError, StoreFault
+from holdall.values.errors import HoldallError, StoreFault, WrongUse
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -65,6 +65,61 @@ async def gc(
         f"{plural(len(swept.expired), 'expired output')}, {plural(len(swept.leftovers), 'left-over file')}: "
         f"{verb} {size(swept.freed_bytes)}"
     )
+    return 0
+
+
+@command(app)
+async def rm(
+    options: Options,
+    handles: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[HANDLE]...", help="Handles or call ids.", autocompletion=complete_handle),
+    ] = None,
+) -> int:
+    """Remove outputs for good, or all that a session holds. A tombstone says that they were there.
+
+    Gone are the bytes, the notice that a model got, remembered answers, and what events quote. Identical outputs share
+    their bytes: these go with the last handle, and who still has them is said. The transcript of an agent stays until
+    its session is removed. Bundles that were exported before are not changed.
+
+    Without handles, --session NAME removes everything in that session and in those of its sub-agents: outputs,
+    transcript, events, operation tree. It must be written out: HOLDALL_SESSION does not count here.
+
+    An output that is still being written, and a session in which an agent runs, are refused, and nothing is removed.
+    Removing something again is no error, and finishes what was interrupted.
+
+    \b
+    Example:  holdall rm k3f9 p8x2
+              holdall rm --session build k3f9
+              holdall rm --session build
+    """
+    if not handles and not options.session:
+        raise WrongUse("rm needs the handles of outputs (`holdall ls` lists them), or --session NAME for all of one.")
+    from holdall.bag import Care
+
+    found = options.configuration()
+    known = session_named(found, found.session) if options.session else None
+    with Care.of(found.home, found.settings, session=known.folder if known else found.session) as care:
+        if handles:
+            names, removed = [found.session], await care.remove(handles)
+        else:
+            family, removed = await care.remove_session()
+            names = [one.name for one in family]
+    if options.as_json:
+        rows = [
+            {"handle": facts.handle, "still_held_by": removed.still_held.get(facts.handle, ())}
+            for facts in removed.removed
+        ]
+        show.as_json({"sessions": names, "removed": rows, "freed_bytes": removed.freed_bytes})
+        return 0
+    for facts in removed.removed:
+        holders = ", ".join(removed.still_held.get(facts.handle, ()))
+        print(
+            f"{facts.handle}  {one_line(facts.origin.tool, 30)}"
+            + (f"  (the same bytes are in {holders})" if holders else "")
+        )
+    of = "" if handles else f" of {plural(len(names), 'session')}"
+    show.about(f"{plural(len(removed.removed), 'output')}{of} removed: freed {size(removed.freed_bytes)}")
     return 0
 
 

@@ -30,6 +30,7 @@ from holdall.store.protocol import (
     Progress,
     Quota,
     Remembered,
+    Removal,
     SessionInfo,
     Stamp,
     Stats,
@@ -37,14 +38,27 @@ from holdall.store.protocol import (
     Verdict,
 )
 from holdall.store.reader import FileReader
-from holdall.store.records import PREFIX, TERMINAL, check_name, file_for, lines_in, note_name, sealed
+from holdall.store.records import (
+    PREFIX,
+    TERMINAL,
+    check_name,
+    erased,
+    file_for,
+    lines_in,
+    note_name,
+    sealed,
+    tombstone,
+    tree_without,
+)
 from holdall.store.totals import room_for, stats_of, taken, used_bytes_of
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import (
+    REMOVED,
     AmbiguousCallId,
     OutputDamaged,
     OutputExpired,
+    OutputInUse,
     SessionExists,
     SessionHeld,
     StoreFault,
@@ -731,6 +745,45 @@ class MemoryStore:
                 return 0
             shelf.forget(f"{current.measure.sha256}-", "")
             return current.measure.bytes
+
+    def remove(self, session: SessionInfo, outputs: Sequence[Facts]) -> Removal:
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            handles = {facts.handle for facts in outputs}
+            removed = self._remove(shelf, [one for handle, one in shelf.entries.items() if handle in handles])
+            log = shelf.logs["events"]
+            for start, line in erased(bytes(log), handles, shelf.info.format):
+                log[start : start + len(line)] = line
+            if shelf.tree is not None:
+                with contextlib.suppress(ValueError, RecursionError):
+                    shelf.tree = tree_without(shelf.tree, handles)
+            return removed
+
+    def remove_session(self, session: SessionInfo) -> Removal:
+        with self._shelves.lock:
+            shelf = self._shelves.of(session.id)
+            removed = self._remove(shelf, shelf.in_order())
+            for log in shelf.logs.values():
+                log.clear()
+            shelf.notes.clear()
+            shelf.tree = None
+            self.forget_summaries([session.id])
+            return removed
+
+    def _remove(self, shelf: Shelf, going: Sequence[Entry]) -> Removal:
+        for entry in going:
+            if self._current(shelf, entry).state == "running":
+                raise OutputInUse(entry.facts.handle)
+        files = {entry.facts.handle: entry.facts.file for entry in going}
+        freed = sum(self._expire(shelf.info, entry.facts, REMOVED) for entry in going)
+        for entry in going:
+            entry.change(tombstone(entry.facts, self.clock()))
+        holders = {
+            handle: tuple(one.facts.handle for one in shelf.in_order() if file and one.facts.file == file)
+            for handle, file in files.items()
+        }
+        stones = tuple(entry.facts for entry in going)
+        return Removal(stones, freed, {handle: found for handle, found in holders.items() if found})
 
     def sweep_due(self) -> bool:
         """Never: whoever keeps a store in memory for so long asks for it."""

@@ -50,6 +50,13 @@ class Readers:
             for key in [key for key in self._entries if session is None or key[0] == session.id]:
                 self._drop(key)
 
+    def drop(self, session: SessionInfo, handle: str) -> None:
+        """Close it, under whatever it was asked for; whoever uses it at this moment goes on."""
+        with self._lock:
+            for key, entry in list(self._entries.items()):
+                if key[0] == session.id and entry.reader.facts.handle == handle:
+                    self._drop(key)
+
     def _take(self, session: SessionInfo, reference: str, facts: Facts | None = None) -> _Entry:
         key = (session.id, reference)
         with self._lock:

@@ -93,6 +93,18 @@ class Sweep:
 
 
 @record
+class Removal:
+    """What was removed on request.
+
+    `still_held` names, for each of them, the outputs of the session that have the same bytes: these stay with the last.
+    """
+
+    removed: tuple[Facts, ...] = ()  # as they are now: tombstones
+    freed_bytes: int = 0
+    still_held: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+@record
 class Verdict:
     """What verify found of one output, or of a log: `handle` is then the log's name.
 
@@ -406,6 +418,22 @@ class OutputStore(Protocol):
 
     def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int:
         """Leave tombstones that name the rule in place of these outputs. The number of bytes that this freed."""
+        ...
+
+    def remove(self, session: SessionInfo, outputs: Sequence[Facts]) -> Removal:
+        """Leave tombstones in place of these outputs, and nothing else of what they held.
+
+        Bytes go with the last output that has them, remembered answers with them; notices, and what events and the
+        operation tree quote, go at once. The transcript stays: it is the conversation. Done again, it finishes what was
+        interrupted. Raises OutputInUse where one is still being written: then nothing is removed.
+        """
+        ...
+
+    def remove_session(self, session: SessionInfo) -> Removal:
+        """The same for all of its outputs; and its transcript, events, notes and tree are gone.
+
+        The session itself stays, with its tombstones. The caller holds its lease.
+        """
         ...
 
     def sweep_due(self) -> bool:

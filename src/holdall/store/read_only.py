@@ -40,4 +40,4 @@ class _ReadOnlyStore:
         raise WrongUse("this store was opened to look at it, and nothing is changed through it.")
 
     end_session = append_events = remember = _leave_out
-    put = begin = append_transcript = save_tree = lease = expire = sweep = staging = _refuse
+    put = begin = append_transcript = save_tree = lease = expire = remove = remove_session = sweep = staging = _refuse

@@ -14,12 +14,16 @@ key of each proves the line:
     {"at":1700000000.5,"event":"turn","proof":"<xxh3 of the line before the comma, 16 hex digits>"}\n
 """
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, cast
 
 from holdall.policy.measure import checksum
 from holdall.store.protocol import BadLine, Log, LogLines
-from holdall.values.errors import OutputDamaged, StoreFault, WrongUse
+from holdall.values.errors import REMOVED, OutputDamaged, StoreFault, WrongUse
+from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import BlockTable
@@ -41,6 +45,7 @@ _VERSION_IN = lazy_pattern(rb"holdall record ([0-9]{1,9}) ")
 _PROOF = b',"proof":"%016x"}'
 _PROOF_LENGTH = len(_PROOF % 0)
 _EMPTY = b'{"proof":"%016x"}'
+_ERASED = b'{"erased":true}'
 _NOT_ENDED = "it was not written to its end"
 _NO_PROOF = "it has no checksum"
 _NO_MATCH = "it does not match its checksum"
@@ -145,6 +150,65 @@ def resealed(line: bytes, change: Callable[[bytes], bytes], version: int) -> byt
     """A line with something in it changed. One that did not prove itself does not do so afterwards either."""
     body = _opened(line.rstrip(b"\n")) if version > 1 else None
     return sealed(change(body + b"}") + b"\n") if body is not None else change(line)
+
+
+def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a log that tell what was in one of these outputs: where each starts, and the line without that.
+
+    Each new line is as long as the old one, so it can be written in its place. Of a line that names one of them and
+    cannot be believed (half written, damaged) nothing stays.
+    """
+    named = [f'"handle":"{handle}"'.encode("ascii") for handle in handles]
+    start = 0
+    for line in data.split(b"\n")[:-1]:
+        if any(name in line for name in named):
+            flat = _object_in(line, version)
+            if flat is None or flat.get("handle") in handles:
+                told = _dumped(Event.without_content(flat)) if flat is not None else _ERASED
+                new = _as_long(told, line, version) or _as_long(_ERASED, line, version) or b" " * len(line)
+                if new != line:
+                    yield start, new + b"\n"
+        start += len(line) + 1
+
+
+def _object_in(line: bytes, version: int) -> dict[str, Any] | None:
+    with contextlib.suppress(ValueError, RecursionError):
+        flat: object = json.loads(unsealed(line) if version > 1 else line)
+        return cast("dict[str, Any]", flat) if isinstance(flat, dict) else None
+    return None
+
+
+def _as_long(told: bytes, line: bytes, version: int) -> bytes | None:
+    """An object as a line of the length of another one; None where it does not fit."""
+    room = len(line) - (_PROOF_LENGTH if version > 1 else 1)
+    body = told[:-1].ljust(max(0, room))
+    return sealed(body + b"}\n", version)[:-1] if len(body) == room else None
+
+
+def tree_without(data: bytes, handles: Collection[str]) -> bytes:
+    """An operation tree without what it tells of what was in these outputs."""
+
+    def visited(node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        flat = cast("dict[str, Any]", node)
+        if flat.get("handle") in handles:
+            return Event.without_content(flat)
+        return {name: list(map(visited, value)) if name == "children" else value for name, value in flat.items()}
+
+    return _dumped(visited(json.loads(data)))
+
+
+def tombstone(facts: Facts, now: float) -> Facts:
+    """What is left of an output that its owner removed: that it was there, and when it went."""
+    origin = replace(facts.origin, arguments=None, traceback="")
+    measure = replace(facts.measure, sha256="", surrogates="", notes=())
+    gone = replace(facts, state="expired", file="", origin=origin, measure=measure)
+    return gone if facts.state == "expired" else replace(gone, ended=now, error=REMOVED)
+
+
+def _dumped(flat: Any) -> bytes:
+    return json.dumps(flat, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
 def whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -20,6 +20,7 @@
     │   ├── RealCallsOff        a real model was to be called where that is switched off
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
     │   ├── BadServer           the configuration of an MCP server that cannot be one
+    │   ├── OutputInUse         an output that is to be removed is still being written
     │   ├── SessionExists       a bundle would be restored under a name that is taken
     │   └── MissingExtra        an optional package is not installed
     ├── NothingFound            the request was carried out and there is nothing       (exit code 1)
@@ -30,7 +31,7 @@
         ├── StoreFull           no space left
         ├── QuotaReached        a limit that the user set
         ├── NeverStored         outputs of this tool, or of this dialect, are not to be stored
-        ├── OutputExpired       retention removed the bytes; the record says when
+        ├── OutputExpired       retention or its owner removed the bytes; the record says when
         ├── OutputDamaged       the stored bytes are not the bytes that came
         ├── OutputMissing       the file of an output was removed by hand
         ├── BundleRefused       a bundle that is damaged, cut short, or not what it says
@@ -231,6 +232,17 @@ class BadServer(WrongUse):
         super().__init__(f"{flat(where[:300])}: {flat(key[:200])} {rule}.{hint}")
 
 
+class OutputInUse(WrongUse):
+    """An output that is still being written is not removed."""
+
+    def __init__(self, handle: str) -> None:
+        self.handle = handle
+        super().__init__(
+            f"output {handle} is still being written; nothing was removed. "
+            f"End it first (`holdall stop {handle}`) or wait for it (`holdall wait {handle}`)."
+        )
+
+
 class SessionExists(WrongUse):
     """The message names the session that is there, and the way out."""
 
@@ -267,11 +279,17 @@ class NeverStored(StoreFault):
         super().__init__(f"{whose} to be stored")
 
 
+REMOVED = "removed on request"  # the rule by which an output went that its owner removed
+
+
 class OutputExpired(StoreFault):
-    """The bytes are gone by the rule of retention."""
+    """The bytes are gone by the rule of retention, or because their owner removed them."""
 
     def __init__(self, handle: str, when: str, rule: str) -> None:
         self.handle = handle
+        if rule == REMOVED:
+            super().__init__(f"output {handle} was removed on request on {when}: its bytes are gone.")
+            return
         super().__init__(f"output {handle} expired: its bytes were removed on {when} ({rule}).")
 
 

@@ -27,8 +27,12 @@ EventKind = Literal[
     "joined",
     "reported",
     "recovered",
+    "removed",
 ]
 EVENT_KINDS: tuple[str, ...] = get_args(EventKind)
+_NAMES = frozenset(
+    ("event", "handle", "tool", "call_id", "by", "verb", "name", "reason", "state", "strategy", "model", "op")
+)  # fmt: skip
 _KNOWN = frozenset[object](EVENT_KINDS)
 
 
@@ -70,6 +74,20 @@ class Event:
             data,
         )
 
+    @staticmethod
+    def without_content(flat: Mapping[str, Any]) -> dict[str, Any]:
+        """What may stay of an event about an output that is removed: numbers, ranges, and names of ours.
+
+        The same for an operation of the tree, and all that is below it.
+        """
+        kept: dict[str, Any] = {}
+        for name, value in flat.items():
+            if name == "children" and isinstance(value, list):
+                kept[name] = [Event.without_content(one) for one in cast("list[Mapping[str, Any]]", value)]
+            elif value is None or isinstance(value, bool | int | float) or name in _NAMES or _is_ranges(value):
+                kept[name] = value
+        return kept
+
     def spans(self, name: str) -> tuple[Span, ...]:
         """Ranges of bytes in `data`; what is not one is passed over."""
         given: object = self.data.get(name, ())
@@ -82,3 +100,12 @@ class Event:
                 case _:
                     pass
         return tuple(spans)
+
+
+def _is_ranges(value: object) -> bool:
+    if not isinstance(value, list | tuple):
+        return False
+    return all(
+        isinstance(one, list | tuple) and all(isinstance(number, int) for number in cast("Sequence[object]", one))
+        for one in cast("Sequence[object]", value)
+    )

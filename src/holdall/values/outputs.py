@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field, fields, replace
 from typing import Any, Literal, cast, get_args
 
-from holdall.values.errors import HoldallError
+from holdall.values.errors import REMOVED, HoldallError
 from holdall.values.handles import format_long
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -123,6 +123,11 @@ class Facts:
     @property
     def long_handle(self) -> str:
         return format_long(self.session, self.id)
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether its owner removed it: a tombstone, as of an output that expired."""
+        return self.state == "expired" and self.error == REMOVED
 
     @property
     def is_whole(self) -> bool:

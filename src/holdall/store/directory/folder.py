@@ -52,6 +52,11 @@ class SessionFolder:
             self._terminal = disk.make_folder(TERMINAL, inside=self.descriptor)
         return self._terminal
 
+    def places(self) -> list[tuple[str, int]]:
+        """The open folders that hold bytes, each with what stands before the names in it."""
+        own = [("", self.descriptor)]
+        return [*own, (f"{TERMINAL}/", self.terminal())] if TERMINAL in disk.names_in(self.descriptor) else own
+
     @contextlib.contextmanager
     def lock(self) -> Generator[None]:
         with disk.locked(_LOCK, inside=self.descriptor):

@@ -92,6 +92,7 @@ class CacheFile:
         try:
             database.execute("PRAGMA journal_mode = TRUNCATE")
             database.execute("PRAGMA synchronous = OFF")
+            database.execute("PRAGMA secure_delete = ON")  # arguments of an output that was removed are gone here too
             if database.execute("PRAGMA user_version").fetchone()[0] != self._version:
                 # In one step: a second process must not meet a database without tables.
                 database.executescript(

@@ -5,19 +5,23 @@ Everything here happens under the session's lock, after the bytes are durable an
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from holdall.policy.measure import checksum
-from holdall.store.directory import session_files
+from holdall.store.directory import disk, session_files
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import Catalogue
 from holdall.store.ingest import Ingested
-from holdall.store.records import file_for
+from holdall.store.protocol import Removal
+from holdall.store.records import SUFFIX, file_for, tombstone
 from holdall.store.sources import storable
-from holdall.values.errors import StoreFault
+from holdall.values.errors import OutputInUse, StoreFault
+from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Origin, State
 from holdall.values.spans import BLOCK, BlockTable
+
+_ENDINGS = (".txt", ".json", ".log")
 
 
 class Counted:
@@ -139,6 +143,58 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
     for file in gone:
         folder.remove_bytes(file)
     return sum(gone.values())
+
+
+def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] | None, now: float) -> Removal:
+    """Tombstones in place of outputs, or of all, and nothing left of what they held. The caller holds the lock.
+
+    First the tombstones, then what nobody names any more, whoever left it: a second try finishes the first.
+    """
+    outputs, unreadable = catalogue.survey(folder)
+    if unreadable and handles is not None:
+        raise StoreFault(
+            f"the record of {next(iter(unreadable))} cannot be read and may name the same bytes; nothing was removed. "
+            "`holdall verify` tells more; `holdall rm --session` removes a session with all that is in it."
+        )
+    going = [facts for facts in outputs if handles is None or facts.handle in handles]
+    for facts in going:
+        if facts.state == "running":
+            raise OutputInUse(facts.handle)
+    stones: list[Facts] = []
+    for facts in going:
+        stones.append(tombstone(facts, now))
+        if stones[-1] != facts:
+            folder.rewrite(stones[-1], BlockTable())
+            catalogue.note(folder, stones[-1])
+    for handle in unreadable:
+        os.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
+    gone = {facts.handle for facts in going}
+    staying = [facts for facts in outputs if facts.handle not in gone and facts.file]
+    contents = {facts.measure.sha256 for facts in staying if facts.state != "running"}
+    notes = session_files.listed(inside=folder.descriptor)
+    left = {note.content for note in notes} - contents
+    session_files.forget(left, [facts.id for facts in going], inside=folder.descriptor)
+    if handles is None:
+        session_files.remove_all(folder.descriptor)
+    else:
+        session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
+    freed = _remove_unnamed(folder, {facts.file for facts in staying})
+    os.fsync(folder.descriptor)
+    shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
+    return Removal(tuple(stones), freed, {handle: holders for handle, holders in shared.items() if holders})
+
+
+def _remove_unnamed(folder: SessionFolder, named: Collection[str]) -> int:
+    """Remove every file of bytes that no record names and nobody writes. How many bytes that freed."""
+    freed = 0
+    for prefix, inside in folder.places():
+        for name in disk.names_in(inside):
+            if not is_uuid(name[:36]) or name[36:] not in _ENDINGS or prefix + name in named:
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                size = os.stat(name, dir_fd=inside, follow_symlinks=False).st_size
+                freed += size if disk.remove_abandoned(name, inside=inside) else 0
+    return freed
 
 
 def twin_of(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: BlockTable) -> Facts | None:

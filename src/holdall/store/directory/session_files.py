@@ -5,16 +5,17 @@ Logs are one JSON object a line, appended by any process, never rewritten.
 
 import contextlib
 import fcntl
+import json
 import os
 import stat
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.ids import new_tag
 from holdall.store.ingest import write_all
 from holdall.store.protocol import Log, LogLines, Note, SessionInfo
-from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, lines_in, note_name, sealed
+from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, lines_in, note_name, sealed, tree_without
 from holdall.values.errors import SessionHeld, StoreFault, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
 
@@ -108,6 +109,33 @@ def read_between(start: int, end: int, *, inside: int, name: str) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+def erase(handles: Collection[str], *, inside: int, version: int) -> None:
+    """Take what was in these outputs out of the events and the operation tree. Lines keep their places and lengths."""
+    with contextlib.suppress(FileNotFoundError):
+        descriptor = os.open(NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            data = read_between(0, os.fstat(descriptor).st_size, inside=inside, name=NAME)
+            for start, line in erased(data, handles, version):
+                os.lseek(descriptor, start, os.SEEK_SET)
+                write_all(descriptor, line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
+        before = disk.read_file(TREE, inside=inside)
+        after = tree_without(before, handles)
+        if json.loads(after) != json.loads(before):
+            disk.write_new(TREE, after, inside=inside, token=new_tag(), replace=True)
+
+
+def remove_all(inside: int) -> None:
+    """Everything of the session that is no output. One who still appends begins anew."""
+    for name in (*LOGS.values(), TREE):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=inside)
 
 
 # What was worked out about an output and would be costly to work out again: small notes beside the outputs.

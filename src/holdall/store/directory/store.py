@@ -34,6 +34,7 @@ from holdall.store.protocol import (
     Progress,
     Quota,
     Remembered,
+    Removal,
     SessionInfo,
     Stamp,
     Stats,
@@ -226,6 +227,24 @@ class DirectoryStore(SessionFiles):
             with folder.lock():
                 handles = [facts.handle for facts in outputs]
                 return placement.expire(folder, self._root.catalogue, handles, rule, self.clock())
+
+    def remove(self, session: SessionInfo, outputs: Sequence[Facts]) -> Removal:
+        with self._using("removing an output"):
+            folder = self._root.folder(session)
+            for facts in outputs:
+                self._current(folder, facts)  # one whose writer is gone is over
+            with folder.lock():
+                handles = [facts.handle for facts in outputs]
+                return placement.remove(folder, self._root.catalogue, handles, self.clock())
+
+    def remove_session(self, session: SessionInfo) -> Removal:
+        self.outputs(session)
+        with self._using("removing a session"):
+            folder = self._root.folder(session)
+            with folder.lock():
+                removed = placement.remove(folder, self._root.catalogue, None, self.clock())
+        self.forget_summaries([session.id])
+        return removed
 
     def sweep_due(self) -> bool:
         return upkeep.due(self)

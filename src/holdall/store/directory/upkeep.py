@@ -15,7 +15,7 @@ from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
 from holdall.store.protocol import Log, LogLines, Progress, SessionInfo, Sweep, Verdict
-from holdall.store.records import PREFIX, TERMINAL
+from holdall.store.records import PREFIX
 from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
@@ -141,10 +141,7 @@ def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
 
 def _leftovers(store: Tended, session: SessionInfo, folder: SessionFolder, now: float) -> Iterator[tuple[str, int]]:
     """Files of the session that nobody writes, that are not new, and that no record names."""
-    places = [("", folder.descriptor)]
-    if TERMINAL in disk.names_in(folder.descriptor):
-        places.append((TERMINAL + "/", folder.terminal()))
-    found = {prefix + name: size for prefix, inside in places for name, size in _abandoned(inside, now)}
+    found = {prefix + name: size for prefix, inside in folder.places() for name, size in _abandoned(inside, now)}
     # The records are read after the files: whoever let go of a file in the meantime had written its record before.
     _, outputs, faults = store.survey(session)
     if not faults:  # an unreadable record may name any file: then nothing counts as left over
