@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests.summary import Summary, is_whole, note_requirements
+from tests.cli.program import ENDS
+from tests.summary import Meter, Summary, is_whole, note_requirements
 
 _HYPOTHESIS = Path(__file__).parents[1] / ".dev" / "hypothesis"
 set_hypothesis_home_dir(_HYPOTHESIS)
@@ -37,6 +39,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Meter())
     if not hasattr(config, "workerinput"):  # with several workers, their reports arrive here
         config.pluginmanager.register(Summary(whole=is_whole(config)))
 
@@ -56,6 +59,13 @@ def real_models(monkeypatch: pytest.MonkeyPatch) -> None:
 def _model_suite(request: pytest.FixtureRequest) -> None:
     if request.node.get_closest_marker("model") is not None:
         request.getfixturevalue("real_models")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_the_process_that_forks_commands() -> Iterator[None]:
+    """It is started by the first test that runs a command, whichever that is."""
+    yield
+    ENDS.close()
 
 
 @pytest.fixture

@@ -1,13 +1,30 @@
-"""The real program in a process of its own, as a user runs it."""
+"""The real program in a process of its own, as a user runs it.
 
+A run is a fork of a process that has imported the program already: the import is most of what a short command costs.
+What Python reads when it starts (`PYTHONPATH`, the language) and what happens around the process (signals, terminals,
+a shell's pipes) needs the installed command, PROGRAM.
+"""
+
+import functools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.golden.commands import Commands, commands, started
+
+ENDS = ExitStack()
+"""Closed at the end of the tests."""
+
+
+@functools.cache
+def _forking() -> Commands:
+    return ENDS.enter_context(commands())
+
 
 PROGRAM = os.path.join(os.path.dirname(sys.executable), "holdall")
 
@@ -34,15 +51,11 @@ class Program:
     home: Path
 
     def __call__(self, *arguments: str, stdin: bytes | None = None, env: Mapping[str, str | None] | None = None) -> Ran:
-        ran = subprocess.run(
-            [PROGRAM, *arguments],
-            input=b"" if stdin is None else stdin,
-            env=self.environment(env),
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Ran(ran.returncode, ran.stdout, ran.stderr.decode("utf-8"))
+        surroundings = self.environment(env)
+        plain = not any(name.startswith(("PYTHON", "LANG", "LC_")) for name in env or {})
+        run = _forking().run if plain else started
+        ran = run(arguments, surroundings, Path.cwd(), stdin or b"")
+        return Ran(ran.code, ran.out, ran.err.decode("utf-8"))
 
     def environment(self, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
         base = {

@@ -1,7 +1,7 @@
 """The program many times over, in a fork each: what it imports is imported once.
 
 A line of JSON on the first descriptor is one run: arguments, environment, folder, and the files of the three streams.
-The answer on the second is its exit code. It is the installed command that runs, found by its name.
+The answer on the second is its exit code and the seconds of processor that it took. It is the installed command that runs, found by its name.
 
 It is started as a file: the program's own help names what was started as a module.
 """
@@ -33,8 +33,9 @@ def main() -> None:
     with open(REQUESTS, encoding="utf-8") as requests:
         for line in requests:
             gc.freeze()  # else the first collection in each fork copies all that was imported
+            before = sum(os.times()[:4])
             code = _forked(program, json.loads(line))
-            os.write(ANSWERS, f"{code}\n".encode())
+            os.write(ANSWERS, f"{code} {sum(os.times()[:4]) - before:.3f}\n".encode())
 
 
 def _import_commands(program: Callable[[], None]) -> None:

@@ -3,10 +3,11 @@
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ ENVIRONMENT = {
 """All that a run knows of this machine: no terminal, no language, no zone of whoever runs the tests."""
 
 
+PATIENCE = 90.0  # seconds, for one run on a busy machine
+
+
 @dataclass(frozen=True)
 class Ran:
     code: int
@@ -38,6 +42,16 @@ class Ran:
     def json(self) -> Any:
         assert self.out, self.err.decode()
         return json.loads(self.out)
+
+
+@dataclass
+class Forked:
+    """Seconds of processor of all forks: they are not our children, so the system does not add them to ours."""
+
+    seconds: float = 0.0
+
+
+FORKED = Forked()
 
 
 @dataclass(frozen=True)
@@ -57,17 +71,23 @@ class Commands:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Ran:
+        return self.run(arguments, _surroundings(home, env), cwd or home.parent, stdin)
+
+    def run(self, arguments: Sequence[str], env: Mapping[str, str], cwd: Path, stdin: bytes) -> Ran:
+        """One run. `env` is all of its environment."""
         streams = {name: str(self.folder / name) for name in ("stdin", "stdout", "stderr")}
         Path(streams["stdin"]).write_bytes(stdin)
-        surroundings = ENVIRONMENT | {"HOME": str(home.parent), "HOLDALL_HOME": str(home)} | dict(env or {})
-        asked = {"argv": [PROGRAM, *arguments], "env": surroundings, "cwd": str(cwd or home.parent), **streams}
+        asked = {"argv": [PROGRAM, *arguments], "env": dict(env), "cwd": str(cwd), **streams}
         os.write(self.requests, json.dumps(asked).encode() + b"\n")
         answer = b""
         while not answer.endswith(b"\n"):
+            assert select.select([self.answers], [], [], PATIENCE)[0], f"{arguments} still runs"
             piece = os.read(self.answers, 100)
             assert piece, "the process that runs the commands has ended"
             answer += piece
-        return Ran(int(answer), Path(streams["stdout"]).read_bytes(), Path(streams["stderr"]).read_bytes())
+        code, seconds = answer.split()
+        FORKED.seconds += float(seconds)
+        return Ran(int(code), Path(streams["stdout"]).read_bytes(), Path(streams["stderr"]).read_bytes())
 
 
 @contextlib.contextmanager
@@ -91,15 +111,17 @@ def commands() -> Generator[Commands]:
 
 
 def real(*arguments: str, home: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
-    """The same without the fork: the installed command."""
-    surroundings = ENVIRONMENT | {"HOME": str(home.parent), "HOLDALL_HOME": str(home)} | dict(env or {})
+    """The same without the fork."""
+    return started(arguments, _surroundings(home, env), home.parent, stdin)
+
+
+def started(arguments: Sequence[str], env: Mapping[str, str], cwd: Path, stdin: bytes) -> Ran:
+    """The installed command, with pipes."""
     ran = subprocess.run(
-        [PROGRAM, *arguments],
-        input=stdin,
-        env=surroundings,
-        cwd=home.parent,
-        capture_output=True,
-        timeout=90,
-        check=False,
+        [PROGRAM, *arguments], input=stdin, env=env, cwd=cwd, capture_output=True, timeout=PATIENCE, check=False
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def _surroundings(home: Path, env: Mapping[str, str] | None) -> dict[str, str]:
+    return ENVIRONMENT | {"HOME": str(home.parent), "HOLDALL_HOME": str(home)} | dict(env or {})
