@@ -181,7 +181,7 @@ class Core:
     def drop(self, handle: str) -> None:
         """Nothing of it is held here any more."""
         self.kept.pop(handle, None)
-        self._readers.drop(self.session, handle)
+        self.shared.readers.drop(self.session, handle)
 
     def check_open(self) -> None:
         """Raises SessionClosed after the end: else it would be the fault of some file that is closed."""
