@@ -28,7 +28,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.glimpse import glimpse, whole_text, with_paragraphs
 from holdall.wire.answers import StillRunning, line_of
-from holdall.wire.clamp import MAX_BYTES, clamp_error, clamp_text, traceback_of, with_structured_content
+from holdall.wire.clamp import MAX_BYTES, clamp_error, clamp_text, fitted, traceback_of, with_structured_content
 from holdall.wire.dialect import Cut, View
 from holdall.wire.dialects.cutting import clamped
 from holdall.wire.notes import (
@@ -474,7 +474,7 @@ def _is_same(text: str | None, structured: object) -> bool:
 
 
 _MOST_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
-_TRIES = 6
+_LEAST_BYTES = 256  # are shown, however few tokens there is room for
 
 
 async def show_kept(core: Core, facts: Facts) -> Kept:
@@ -512,14 +512,13 @@ async def _shortened(core: Core, facts: Facts, limits: Limits) -> tuple[str, tup
     shorten = core.dialect.shorten if core.dialect.shorten is not None and size <= _MOST_WHOLE else clamped
     read = size if size <= _MOST_WHOLE else most + 4  # the char that is cut in two is behind what is shown
     data = await core.on(facts.handle, lambda reader: reader.read(0, read))
-    text, tag, content = data.decode("utf-8", "replace"), new_tag(), ""
-    for _ in range(_TRIES):
+    text, tag = data.decode("utf-8", "replace"), new_tag()
+
+    def cut(most: int) -> str:
         shown = replace(limits, bytes=most, chars=None, tokens=None)
-        content = str(shorten(Cut(text, shown, limits, handle=handle, tag=tag)))
-        counted = core.count(content)
-        if limits.tokens is None or counted <= limits.tokens:
-            break
-        most = max(256, int(most * limits.tokens / counted * 0.95))
+        return str(shorten(Cut(text, shown, limits, handle=handle, tag=tag)))
+
+    content = _within_tokens(core, most, limits.tokens, cut)[1]
     return content, shared_beginning(text, content)
 
 
@@ -550,7 +549,6 @@ def _note_down(core: Core, facts: Facts, notice: str, begins_with: Sequence[Span
 
 
 _TRACEBACK_BYTES = 64 * 1024
-# each is a little under the proportional share, so two or three are enough
 
 
 async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
@@ -692,7 +690,9 @@ def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, ha
     most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
     tokens = min((n for n in (limits.tokens, room) if n is not None), default=None)
     if tokens is not None and decision.reason in ("tokens", "room", "bytes"):
-        most = _bytes_for(core, text, most, tokens)
+        most = _within_tokens(
+            core, most, tokens, lambda most: clamp_text(text, max_bytes=most, max_lines=None, suffix="").text
+        )[0]
     shown = replace(limits, bytes=most, chars=None, tokens=None)
     incomplete = _is_incomplete(prepared)
     return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag(), incomplete=incomplete)
@@ -710,13 +710,12 @@ async def _with_beginning(core: Core, prepared: Prepared, facts: Facts) -> Prepa
     return replace(prepared, output=text, text=text, is_part=most < facts.measure.bytes)
 
 
-def _bytes_for(core: Core, text: str, most: int, tokens: int) -> int:
-    for _ in range(_TRIES):
-        counted = core.count(clamp_text(text, max_bytes=most, max_lines=None, suffix="").text)
-        if counted <= tokens:
-            break
-        most = max(256, int(most * tokens / counted * 0.95))
-    return most
+def _within_tokens(core: Core, most: int, tokens: int | None, cut: Callable[[int], str]) -> tuple[int, str]:
+    """How many bytes may be shown so that they have at most so many tokens, and what `cut` makes of them."""
+    return fitted(
+        most, least=_LEAST_BYTES, make=cut,
+        over=lambda text: 0.0 if tokens is None else core.count(text) / max(1, tokens),
+    )  # fmt: skip
 
 
 def _record_kept(

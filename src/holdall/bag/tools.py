@@ -34,6 +34,7 @@ from holdall.wire.answers import (
     tag_for,
 )
 from holdall.wire.arguments import coerced, schema_problem
+from holdall.wire.clamp import Shrink, fitted
 from holdall.wire.tool import Ask, Tool
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data, at most; a longer one costs another try
 _LEAST_TOKENS = 64
-_TRIES = 8
+_MOST_LISTED = 100
 
 
 class ToolCalls:
@@ -120,20 +121,20 @@ class ToolCalls:
         """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""
         most_bytes = self._core.settings.answer_max_bytes
         most_tokens = max(_LEAST_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
-        size, tokens = float(max(256, most_bytes - _FRAME_BYTES)), float(max(32, most_tokens - _FRAME_TOKENS))
-        tries = 0
-        while True:
-            found = await self._fetch.fetch(ask, Bounds(int(size), int(tokens), self._core.tokenizer), facts)
+        size, tokens = max(256, most_bytes - _FRAME_BYTES), max(32, most_tokens - _FRAME_TOKENS)
+        # The frame does not get smaller with what is in it.
+        items, before, shrink = 0, 1.0, Shrink(1.0, least=0.0, margin=0.9)
+        for share in shrink:
+            if items:  # of matches, rows and values the number is what can be made smaller
+                ask = replace(ask, options={**ask.options, "limit": max(1, int(items * share / before))})
+            bounds = Bounds(max(64, int(size * share)), max(8, int(tokens * share)), self._core.tokenizer)
+            found = await self._fetch.fetch(ask, bounds, facts)
             text = self._worded(facts, ask, found, given)
-            over = max(len(text.encode("utf-8", "replace")) / most_bytes, self._core.count(text) / most_tokens)
-            tries += 1
-            if over <= 1:
+            shrink.over = max(len(text.encode("utf-8", "replace")) / most_bytes, self._core.count(text) / most_tokens)
+            if shrink.fits:
                 return text, found
-            if tries == _TRIES:  # a thousand columns, or no room at all
-                raise AnswerTooLong(most_tokens)
-            size, tokens = max(64, size / over * 0.9), max(8, tokens / over * 0.9)
-            if items := _items(found):  # of matches, rows and values the number is what can be made smaller
-                ask = replace(ask, options={**ask.options, "limit": max(1, int(items / over * 0.9))})
+            items, before = _items(found), share
+        raise AnswerTooLong(most_tokens)  # a thousand columns, or no room at all
 
     def _worded(self, facts: Facts, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
         coverage = self._core.journal.coverage(facts.handle)
@@ -165,12 +166,11 @@ class ToolCalls:
         outputs = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
         most = min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60)
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
-        number = 100
-        while True:
-            text = listing(shares, handle_of=self._core.handle_of, most=number)
-            if number <= 1 or self._core.count(text) <= most:
-                return text
-            number //= 2
+        return fitted(
+            min(_MOST_LISTED, len(shares)), least=1,
+            make=lambda number: listing(shares, handle_of=self._core.handle_of, most=number),
+            over=lambda text: self._core.count(text) / most,
+        )[1]  # fmt: skip
 
     def _refused(self, name: str, verb: str, why: str, started: float) -> Answer:
         seconds = time.perf_counter() - started

@@ -3,7 +3,7 @@ results of a transcript. Line cap first, then byte cap, with a suffix that says 
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TypeVar, cast
 
@@ -25,6 +25,54 @@ from holdall.wire.results import field, is_block, results_in, text_of, with_fiel
 
 MAX_BYTES = 50 * 1024
 MAX_LINES = 2000
+
+_TRIES = 8
+
+Result = TypeVar("Result")
+
+
+class Shrink:
+    """The one loop that makes a text smaller until it fits: the sizes to try, each smaller than the one before.
+
+        shrink = Shrink(50_000, least=256)
+        for size in shrink:
+            text = first(size)
+            shrink.over = tokens(text) / most
+
+    `over` says how many times too large the last one came out; at 1 or less the loop ends. The last try is `least`:
+    what `fits` denies then cannot be made small enough.
+    """
+
+    def __init__(self, size: float, *, least: float, margin: float = 0.95) -> None:
+        """The next size is `margin` times its proportional share, so that two or three tries are enough."""
+        self.size = size
+        self.margin = margin
+        self.least = min(least, size)
+        self.over = 1.0
+
+    @property
+    def fits(self) -> bool:
+        return self.over <= 1
+
+    def __iter__(self) -> Iterator[float]:
+        for left in reversed(range(_TRIES)):
+            yield self.size
+            if self.fits or self.size <= self.least:
+                return
+            self.size = max(self.least, self.size / self.over * self.margin) if left > 1 else self.least
+
+
+def fitted(
+    size: int, *, least: int, make: Callable[[int], Result], over: Callable[[Result], float]
+) -> tuple[int, Result]:
+    """The size that fits, and what was made of it; else those of the least."""
+    shrink = Shrink(size, least=least)
+    made: Result | None = None
+    for one in shrink:
+        made = make(int(one))
+        shrink.over = over(made)
+    return int(shrink.size), cast("Result", made)
+
 
 MARK = "[tool output truncated: "  # how every text of the clamp begins
 _LEAD = "\n\n"
