@@ -204,3 +204,24 @@ def test_a_session_in_memory_opens_no_file_for_writing_and_makes_no_name(tmp_pat
 
     assert any("session-" in line for line in traced("folder")), "what is on disk is seen"
     assert traced("memory") == []
+
+
+class Words:
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+@requirement("measure:session-tokenizer")
+async def test_tokens_are_counted_by_the_tokenizer_of_the_session_whatever_store_it_got() -> None:
+    store = MemoryStore()
+    async with Holdall.open(store=store, tokenizer=Words()) as bag:
+        kept = await bag.keep("one two three", tool="t")
+        writer = await bag.begin(tool="t")
+        writer.write(b"four five")
+        live = writer.finish()
+    async with Holdall.open(store=store, settings=Settings(tokenizer="estimate")) as bag:
+        other = await bag.keep("one two three", tool="t")
+    assert [(one.measure.tokenizer, one.measure.tokens) for one in (kept, live)] == [("words", 3), ("words", 2)]
+    assert other.measure.tokenizer == store.tokenizer.name

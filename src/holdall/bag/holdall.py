@@ -251,7 +251,7 @@ class Holdall:
         """
         self._check_usable()
         origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
-        writer = await asyncio.to_thread(self.store.begin, self.session, origin)
+        writer = await asyncio.to_thread(self.store.begin, self.session, origin, tokenizer=self.tokenizer)
         self.kept[writer.handle] = self.store.resolve(self.session, writer.handle)
         return writer
 

@@ -76,7 +76,7 @@ async def keep(
     def store() -> Facts:
         facts = core.store.put(
             core.session, source, origin, notes=lambda: (*notes, *source.notes), surrogates=source.surrogates,
-            progress=progress,
+            tokenizer=core.tokenizer, progress=progress,
         )  # fmt: skip
         if then is not None:
             then(facts)

@@ -549,13 +549,14 @@ class MemoryStore:
         *,
         notes: Callable[[], Sequence[str]] = tuple,
         surrogates: Callable[[], str] = str,
+        tokenizer: Tokenizer | None = None,
         progress: Progress | None = None,
     ) -> Facts:
         counted = placement.Counted(chunks)
         with explained("keeping an output", needed=counted.bytes):
             room = self._room(session)
             blob = Blob()
-            taken = ingest(counted, blob.descriptor, self.tokenizer, progress=progress, room=room)
+            taken = ingest(counted, blob.descriptor, tokenizer or self.tokenizer, progress=progress, room=room)
             blob.settle()
             facts = placement.facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
             blob.name = file_for(facts)
@@ -565,11 +566,11 @@ class MemoryStore:
                 shelf.hold(entry, blob, facts)
                 return shelf.publish(entry)
 
-    def begin(self, session: SessionInfo, origin: Origin) -> MemoryWriter:
+    def begin(self, session: SessionInfo, origin: Origin, *, tokenizer: Tokenizer | None = None) -> MemoryWriter:
         id = new_uuid()
         file = f"{TERMINAL}/{id}.log" if origin.terminal else f"{id}.txt"
         with explained("starting an output"):
-            draft = Draft(file, self.tokenizer, self._room(session))
+            draft = Draft(file, tokenizer or self.tokenizer, self._room(session))
         facts = placement.running_facts(id, session.id, origin, file, self.clock())
         with self._shelves.lock:
             shelf = self._shelves.of(session.id)

@@ -261,7 +261,7 @@ class OutputStore(Protocol):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What tokens are counted by."""
+        """What tokens are counted by where whoever keeps an output brings no other."""
         ...
 
     # Sessions
@@ -300,16 +300,17 @@ class OutputStore(Protocol):
         *,
         notes: Callable[[], Sequence[str]] = tuple,
         surrogates: Callable[[], str] = str,
+        tokenizer: Tokenizer | None = None,
         progress: Progress | None = None,
     ) -> Facts:
         """Keep every byte. On return they survive a crash of the process and of the machine.
 
         Where `chunks` raises midway, what came before is kept and the facts say that it is not whole. `notes` and
-        `surrogates` are asked once all chunks were taken.
+        `surrogates` are asked once all chunks were taken. Tokens are counted by `tokenizer`, else by the store's own.
         """
         ...
 
-    def begin(self, session: SessionInfo, origin: Origin) -> OutputWriter:
+    def begin(self, session: SessionInfo, origin: Origin, *, tokenizer: Tokenizer | None = None) -> OutputWriter:
         """A running output. Its record is durable on return."""
         ...
 

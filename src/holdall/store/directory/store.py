@@ -115,6 +115,7 @@ class DirectoryStore(SessionFiles):
         *,
         notes: Callable[[], Sequence[str]] = tuple,
         surrogates: Callable[[], str] = str,
+        tokenizer: Tokenizer | None = None,
         progress: Progress | None = None,
     ) -> Facts:
         counted = placement.Counted(chunks)
@@ -125,7 +126,9 @@ class DirectoryStore(SessionFiles):
             temporary = disk.INCOMING + id
             descriptor = disk.create(temporary, inside=inside)
             try:
-                taken = ingest(counted, descriptor, self.tokenizer, progress=progress, room=self._room(session))
+                taken = ingest(
+                    counted, descriptor, tokenizer or self.tokenizer, progress=progress, room=self._room(session)
+                )
                 facts = placement.facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
                 with folder.lock():
                     file = placement.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
@@ -138,7 +141,7 @@ class DirectoryStore(SessionFiles):
         self._root.check_reachable(folder)
         return facts
 
-    def begin(self, session: SessionInfo, origin: Origin) -> LiveWriter:
+    def begin(self, session: SessionInfo, origin: Origin, *, tokenizer: Tokenizer | None = None) -> LiveWriter:
         with self._using("starting an output", make=True):
             folder = self._root.folder(session, make=True)
             id = new_uuid()
@@ -157,7 +160,7 @@ class DirectoryStore(SessionFiles):
                     os.unlink(name, dir_fd=inside)
                 raise
             return LiveWriter(
-                folder, facts, descriptor, self.tokenizer,
+                folder, facts, descriptor, tokenizer or self.tokenizer,
                 clock=self.clock, settle=self._settle, where=self.home, room=self._room(session),
             )  # fmt: skip
 
