@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -479,3 +480,20 @@ def test_many_threads_that_list_one_folder_at_once_each_see_all_of_it(tmp_path: 
     seen = [{facts.handle for facts in look.result()} for look in looks]
     assert all(handles == kept for handles in seen)
     store.close()
+
+
+# ── Descriptors ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("store:several-processes")
+def test_a_store_of_many_sessions_holds_few_of_them_open_and_a_writer_keeps_its_own(home: Path) -> None:
+    with closing(DirectoryStore(str(home))) as store:
+        first = store.open_session("first")
+        writer = store.begin(first, Origin(terminal=True))
+        sessions = [store.open_session(f"s{number}") for number in range(60)]
+        kept = [keep(store, one, one.name, terminal=True) for one in sessions]
+        held = [os.readlink(f"/dev/fd/{one}") for one in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{one}")]
+        assert len([one for one in held if one.startswith(f"{home}/session-")]) <= 2 * 18 + 1
+        writer.write(b"still there\n")
+        assert read_back(store, writer.finish()) == b"still there\n"
+        assert [read_back(store, one) for one in kept] == [one.name.encode() for one in sessions]

@@ -24,7 +24,6 @@ from holdall.values.record import record
 _MOST_TOOLS = 6  # named in a summary
 _MOST_DEEP = 8  # agents of agents; a session that claims to be its own ancestor ends there too
 _FEW = 4  # sessions that are looked at before others get their turn
-_BATCH = 32  # sessions that are open at the same time
 
 
 @record
@@ -170,10 +169,7 @@ class Overview:
         known, stamps = self._rows(), store.session_stamps(one.id for one in sessions)
         found = [one for one in sessions if one.id in stamps]
         stale = [at for at, one in enumerate(found) if self._is_stale(one, stamps)]
-        for first in range(0, len(stale), _BATCH):
-            if time.monotonic() > deadline:
-                break
-            self._look_again(found, stale[first : first + _BATCH], stamps, deadline)
+        self._look_again(found, stale, stamps, deadline)
         for at, one in enumerate(found):
             if one.is_open and known[one.id][0] == stamps[one.id].text:
                 found[at] = replace(one, is_led=store.is_leased(one.id))
@@ -184,22 +180,20 @@ class Overview:
         return one.id in stamps and (self._rows()[one.id][0] != stamps[one.id].text or one.is_running)
 
     def _look_again(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
-        known = self._rows()
+        known, store = self._rows(), self._store
         saved: list[Remembered] = []
-        # A store of its own: it holds what it has looked into open for as long as it is open.
-        with contextlib.closing(open_store(self._home, read_only=True)) as store:
-            for at in stale:
-                if time.monotonic() > by:
-                    break
-                one, stamp = found[at], stamps[found[at].id]
-                with contextlib.suppress(StoreFault):
-                    info = store.open_session(f"session-{one.id}")
-                    made = found[at] = replace(_summary(store, info), is_led=store.is_leased(one.id))
-                    known[one.id] = (stamp.text if stamp.is_settled else "", made)
-                    if stamp.is_settled:
-                        saved.append(Remembered(one.id, stamp.text, asdict(made)))
+        for at in stale:
+            if time.monotonic() > by:
+                break
+            one, stamp = found[at], stamps[found[at].id]
+            with contextlib.suppress(StoreFault):
+                info = store.open_session(f"session-{one.id}")
+                made = found[at] = replace(_summary(store, info), is_led=store.is_leased(one.id))
+                known[one.id] = (stamp.text if stamp.is_settled else "", made)
+                if stamp.is_settled:
+                    saved.append(Remembered(one.id, stamp.text, asdict(made)))
         if saved:
-            self._store.save_summaries(saved)
+            store.save_summaries(saved)
 
     def _rows(self) -> dict[str, tuple[str, Summary]]:
         if self._known is None:

@@ -7,6 +7,7 @@ needs none, because every name appears, changes and goes in one step.
 import contextlib
 import errno
 import os
+import weakref
 from collections.abc import Generator
 from dataclasses import replace
 
@@ -29,11 +30,8 @@ class SessionFolder:
         self.session = session
         self.descriptor = descriptor
         self._terminal: int | None = None
-
-    def close(self) -> None:
-        os.close(self.descriptor)
-        if self._terminal is not None:
-            os.close(self._terminal)
+        self._opened = [descriptor]
+        self.close = weakref.finalize(self, _close_all, self._opened)  # also where nobody uses it any more
 
     def inside(self, file: str) -> tuple[int, str]:
         """The open folder and the plain name of a stored file."""
@@ -47,9 +45,11 @@ class SessionFolder:
     def terminal(self) -> int:
         if self._terminal is not None and os.fstat(self._terminal).st_nlink == 0:  # removed by hand
             os.close(self._terminal)
+            self._opened.remove(self._terminal)
             self._terminal = None
         if self._terminal is None:
             self._terminal = disk.make_folder(TERMINAL, inside=self.descriptor)
+            self._opened.append(self._terminal)
         return self._terminal
 
     def places(self) -> list[tuple[str, int]]:
@@ -132,3 +132,8 @@ class SessionFolder:
         folder, name = self.inside(file)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
+
+
+def _close_all(descriptors: list[int]) -> None:
+    while descriptors:
+        os.close(descriptors.pop())

@@ -7,6 +7,7 @@ same: a folder that was removed is made anew by the next output, one that was re
 import os
 import stat
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 
 from holdall.store.directory import disk
@@ -18,14 +19,21 @@ from holdall.store.protocol import SessionInfo
 from holdall.store.records import PREFIX
 from holdall.values.errors import StoreGone, StoreUnsafe
 
+_MOST_OPEN = 16  # session folders; a store serves any number of sessions, and a process has few descriptors
+
 
 class Root:
-    """Opens session folders and keeps them open. Safe to use from several threads."""
+    """Opens session folders, and keeps those open that were used last. Safe to use from several threads.
+
+    A folder that is put aside is closed when nobody uses it any more: each thread holds on to the one that it got last,
+    and whatever outlives a call (a writer) to its own.
+    """
 
     def __init__(self, home: str, clock: Callable[[], float]) -> None:
         self.home = os.path.abspath(home)
         self._clock = clock
-        self._folders: dict[str, SessionFolder] = {}
+        self._folders: OrderedDict[str, SessionFolder] = OrderedDict()
+        self._used = threading.local()
         self._lock = threading.RLock()
         self._open()
 
@@ -45,6 +53,7 @@ class Root:
             for folder in self._folders.values():
                 folder.close()
             self._folders.clear()
+            self._used = threading.local()
             self.catalogue.close()
             self.sessions.close()
             if self._descriptor >= 0:
@@ -84,7 +93,7 @@ class Root:
             known = self._folders.get(session.id)
             if known is not None:
                 if is_linked(known):
-                    return known
+                    return self._in_use(known)
                 del self._folders[session.id]
                 known.close()
             try:
@@ -94,14 +103,21 @@ class Root:
                     message = f'the folder of session "{session.name}" was removed from {self.home}.'
                     raise StoreGone(message) from None
                 descriptor = self.sessions.restore(session)
+            while len(self._folders) >= _MOST_OPEN:
+                self._folders.popitem(last=False)
             self._folders[session.id] = SessionFolder(descriptor, session)
-            return self._folders[session.id]
+            return self._in_use(self._folders[session.id])
+
+    def _in_use(self, folder: SessionFolder) -> SessionFolder:
+        self._folders.move_to_end(folder.session.id)
+        self._used.folder = folder
+        return folder
 
     def folder_by_id(self, session_id: str) -> SessionFolder:
         with self._lock:
             known = self._folders.get(session_id)
             if known is not None and is_linked(known):
-                return known
+                return self._in_use(known)
             session = self.sessions.find(PREFIX + session_id)
         if session is None:
             raise StoreGone(f"the session {session_id} was removed from {self.home}.")
