@@ -55,7 +55,9 @@ def _judged(error: BaseException) -> Overflow | None:
     if found is None:
         return None
     sentences = [text for value in carried if (text := _sentence(value))] or [_text_of(error)]
-    shown = next((text for text in (*sentences, *(value for _, value in values)) if words_in(text)), sentences[0])
+    # A value of a body before the error's own message: some versions of a library put the whole body into that.
+    others = [value for _, value in sorted(values, key=lambda one: not one[0])]
+    shown = next((text for text in (*sentences, *others) if words_in(text)), sentences[0])
     return replace(found, message=in_one_line(shown) or found.message)
 
 
