@@ -13,7 +13,7 @@ from holdall.policy.retention import Retention
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.protocol import OutputStore, Remembered, SessionInfo, Sweep
 from holdall.store.read_only import read_only
-from holdall.values.errors import NothingFound, OutputExpired, SessionExists, WrongUse
+from holdall.values.errors import NothingFound, OutputExpired, SessionExists, UnknownHandle, WrongUse
 from holdall.values.handles import SHORTEST
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import BlockTable
@@ -139,6 +139,27 @@ def test_whether_a_session_is_leased_can_be_seen_by_others(make_store: StoreMake
 
 
 # ── Readers ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_output_is_opened_by_whatever_names_it(store: OutputStore, session: SessionInfo) -> None:
+    facts = store.put(session, [b"here"], Origin(call_id="call 1"))
+    for name in (facts.handle, facts.long_handle, "call 1"):
+        with closing(store.open_named(session, name)) as reader:
+            assert (reader.facts, reader.read(0, 9)) == (facts, b"here")
+    with pytest.raises(UnknownHandle):
+        store.open_named(session, "zzzz")
+    store.expire(session, [facts], "a rule")
+    with pytest.raises(OutputExpired):
+        store.open_named(session, facts.handle)
+
+
+def test_a_session_that_was_left_can_be_used_again(store: OutputStore, session: SessionInfo) -> None:
+    facts = keep(store, session, b"before")
+    store.leave_session(session)
+    store.leave_session(session)
+    with closing(store.open_named(session, facts.handle)) as reader:
+        assert reader.read(0, 9) == b"before"
+    assert [one.measure.bytes for one in (facts, keep(store, session, b"after it"))] == [6, 8]
 
 
 @pytest.mark.parametrize("size", [0, 5, 3_000_000])

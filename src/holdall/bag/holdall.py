@@ -29,7 +29,7 @@ from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.opening import default_home, open_store
-from holdall.store.protocol import OutputStore, OutputWriter, Progress, Removal
+from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Progress, Removal
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import NothingFound, SessionClosed
 from holdall.values.extraction import Extraction, Mode
@@ -308,17 +308,20 @@ class Holdall:
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
-        return self.dialect.notice(await view_of(self.core, await self.show(handle)))
+        return self.dialect.notice(await view_of(self.core, handle))
 
     async def shown(self, handle: str) -> Taken:
         """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
-        return await show_kept(self.core, await self.show(handle))
+        return await show_kept(self.core, await self.core.on(handle, lambda reader: reader.facts))
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""
-        facts = await self.show(handle)
-        limits = self.core.limits_for(facts.origin.tool)
-        return await self.core.on(handle, lambda reader: whole_text(reader, limits, self.tokenizer)) is not None
+        core = self.core
+
+        def is_whole(reader: OutputReader) -> bool:
+            return whole_text(reader, core.limits_for(reader.facts.origin.tool), core.tokenizer) is not None
+
+        return await core.on(handle, is_whole)
 
     # Out: the verbs as methods, and as the dialect's tools
 

@@ -101,9 +101,9 @@ async def keep(
 _MOST_LISTED = 20
 
 
-async def view_of(core: Core, facts: Facts, room: int | None = None) -> View:
+async def view_of(core: Core, handle: str, room: int | None = None) -> View:
     """`room` is what the notice may take, where that is less than notices may take anyway."""
-    return await core.on(facts.handle, partial(_look, core, room))
+    return await core.on(handle, partial(_look, core, room))
 
 
 def view_at_once(core: Core, facts: Facts, room: int | None) -> View | None:
@@ -487,7 +487,7 @@ async def show_kept(core: Core, facts: Facts) -> Kept:
     if content is None and core.dialect.shorten is not None:
         content, spans = await _shortened(core, facts, limits)
     elif content is None:
-        view = await view_of(core, facts)
+        view = await view_of(core, facts.handle)
         content, spans = core.dialect.written(view)
     core.journal.record(
         "kept", handle=facts.handle, tool=facts.origin.tool, call_id=facts.origin.call_id,
@@ -584,7 +584,7 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     except (StoreFault, OSError) as problem:
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
         return await _unkept(core, prepared, fault, decision, room, prepared.total)
-    view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts, notice_room))
+    view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts.handle, notice_room))
     return await _noticed(core, prepared, facts, aside, decision, view)
 
 

@@ -76,13 +76,13 @@ class ToolCalls:
             return Answer(await self._listing(tokens_left))
         if ask.verb == "wait":
             return await self._background.answer(ask)
-        facts = await self._fetch.show(ask.handle)
+        facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
         if ask.verb == "extract":
             return await self._extracted(name, facts, ask, tokens_left, started)
         if ask.verb == "raw":
-            text, found = await self._raw(facts), None
+            text, found = await self._raw(facts, ask.handle), None
             spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
         else:
             text, found = await self._bounded(facts, ask, given, tokens_left)
@@ -155,9 +155,9 @@ class ToolCalls:
             case Nodes():
                 return nodes_answer(found, frame, seen, asked=asked)
 
-    async def _raw(self, facts: Facts) -> str:
+    async def _raw(self, facts: Facts, handle: str) -> str:
         limits = self._core.limits_for(facts.origin.tool)
-        text = await self._core.on(facts.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
+        text = await self._core.on(handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
         if text is None:
             raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
         return text

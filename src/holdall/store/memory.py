@@ -618,6 +618,9 @@ class MemoryStore:
             descriptor = cast("Draft", entry.draft).open()
         return RunningReader(descriptor, current)  # not under the lock: it reads all that is there
 
+    def open_named(self, session: SessionInfo, reference: str) -> OutputReader:
+        return self.open(self.resolve(session, reference))
+
     def _readable(self, facts: Facts) -> Entry:
         """As it is now. Raises where there is nothing to read."""
         shelf = self._shelves.of(facts.session)

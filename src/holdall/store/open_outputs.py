@@ -66,12 +66,12 @@ class Readers:
                     known.users += 1
                     self._entries.move_to_end(key)
                     return known
-                if known.users == 0 and self._store.resolve(session, reference).state == "running":
+                if known.users == 0 and (facts or self._store.resolve(session, reference)).state == "running":
                     known.reader.refresh()
                     known.users += 1
                     return known
-        facts = facts or self._store.resolve(session, reference)
-        entry = _Entry(self._store.open(facts), self._store.stamp(facts), users=1)
+        reader = self._store.open(facts) if facts is not None else self._store.open_named(session, reference)
+        entry = _Entry(reader, self._store.stamp(reader.facts), users=1)
         with self._lock:
             self._drop(key)
             self._entries[key] = entry

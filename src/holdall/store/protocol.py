@@ -328,6 +328,10 @@ class OutputStore(Protocol):
 
     def open(self, facts: Facts) -> OutputReader: ...
 
+    def open_named(self, session: SessionInfo, reference: str) -> OutputReader:
+        """`open` of what `resolve` finds; its record is read once."""
+        ...
+
     def stamp(self, facts: Facts) -> str | None:
         """Changes whenever the facts of the output do; None where it is gone."""
         ...

@@ -195,14 +195,16 @@ class DirectoryStore(SessionFiles):
     def open(self, facts: Facts) -> OutputReader:
         with self._using("opening an output"):
             folder = self._root.folder_by_id(facts.session)
-            current, table = self._loaded(folder, facts)
-            if current.state == "running":
-                if is_running(folder, current):
-                    return RunningReader(folder.open_bytes(current), current)
-                current, table = self._ended(folder, current)
-            if current.state == "expired":
-                raise _expired(current)
-            return FileReader(folder.open_bytes(current), current, table)
+            return self._reader(folder, *self._loaded(folder, facts))
+
+    def open_named(self, session: SessionInfo, reference: str) -> OutputReader:
+        with self._using("opening an output"):
+            folder = self._root.folder(session)
+            match parse(reference, session=session.id):
+                case Short(handle) if (loaded := folder.load(handle)) is not None:
+                    return self._reader(folder, *loaded)
+                case _:
+                    return self.open(self.resolve(session, reference))
 
     def stamp(self, facts: Facts) -> str | None:
         """Changes whenever the record does; None where it is gone."""
@@ -301,6 +303,15 @@ class DirectoryStore(SessionFiles):
         with disk.explained(doing, self.home, needed=needed):
             self._root.check(make=make)
             yield
+
+    def _reader(self, folder: SessionFolder, facts: Facts, table: BlockTable) -> OutputReader:
+        if facts.state == "running":
+            if is_running(folder, facts):
+                return RunningReader(folder.open_bytes(facts), facts)
+            facts, table = self._ended(folder, facts)
+        if facts.state == "expired":
+            raise _expired(facts)
+        return FileReader(folder.open_bytes(facts), facts, table)
 
     def _named(self, folder: SessionFolder, reference: str) -> Facts | None:
         match parse(reference, session=folder.session.id):
