@@ -52,8 +52,8 @@ Part = object  # text, bytes, a content block, or any value that can be told as 
 
 class Sink:
     __slots__ = (
-        "_core", "_finished", "_lock", "_lone", "_most", "_only_blocks", "_origin", "_parts", "_size", "_writer",
-        "fault", "listeners", "stores",
+        "_begun", "_core", "_finished", "_lock", "_lone", "_most", "_only_blocks", "_origin", "_parts", "_size",
+        "_writer", "fault", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -65,6 +65,7 @@ class Sink:
         self._only_blocks = True
         self._lock = threading.Lock()
         self._writer: OutputWriter | None = None
+        self._begun: Facts | None = None  # as they were when it got its handle
         self._lone = Surrogates()
         self._finished = False
         self.stores = stores  # whether any of it may reach the store
@@ -74,16 +75,16 @@ class Sink:
     @property
     def handle(self) -> str:
         """Empty while nothing of it is in the store."""
-        return self._writer.handle if self._writer is not None else ""
+        return self._begun.handle if self._begun is not None else ""
 
     @property
     def facts(self) -> Facts | None:
         """What is known of it since it has a handle."""
-        return self._writer.facts if self._writer is not None else None
+        return self._begun
 
     @property
     def is_empty(self) -> bool:
-        return not self._parts and self._writer is None
+        return not self._parts and self._begun is None
 
     @property
     def total(self) -> int:
@@ -109,7 +110,7 @@ class Sink:
     def begin(self) -> str:
         """Give it a handle now; empty where the store refuses, and `fault` says why."""
         with self._lock:
-            if self._writer is None and self.fault is None and self.stores:
+            if self._begun is None and self.fault is None and self.stores:
                 self._begin()
         return self.handle
 
@@ -122,13 +123,15 @@ class Sink:
                 self._store(last)
             self._finished = True
             try:
-                return self._writer.finish(
+                facts = self._writer.finish(
                     state, error=error, exit_code=exit_code, notes=surrogate_notes(self._lone),
                     surrogates=self._lone.packed(),
                 )  # fmt: skip
             except (StoreFault, OSError) as problem:
                 self.fault = problem
                 return None
+            self._writer = None  # it holds its folder open, and a session remembers its calls
+            return facts
 
     def joined(self) -> object:
         """What was written, while it is all in memory: a list of blocks, a text, or bytes where they are none."""
@@ -154,6 +157,7 @@ class Sink:
         except (StoreFault, OSError) as problem:
             self.fault = problem
             return
+        self._begun = self._writer.facts
         for part in self._parts:
             self._store(part)
         self._parts.clear()
