@@ -80,7 +80,7 @@ class Care:
         done: list[Removal] = []
         with contextlib.ExitStack() as held:
             for one in family:
-                held.enter_context(self._store.lease(one, "its session is being removed"))
+                held.enter_context(self._store.lease(one, "holdall rm"))
             for one in family:
                 running = [facts.handle for facts in self._store.outputs(one) if facts.state == "running"]
                 if running:

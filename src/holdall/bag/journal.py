@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.policy.folds import Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
-from holdall.store.protocol import BadLine, Log, LogLines, OutputStore, SessionInfo
-from holdall.store.records import LOGS
+from holdall.store.protocol import Log, LogLines, OutputStore, SessionInfo
 from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
@@ -194,12 +193,8 @@ def _line(event: "Event | _Whole", by: str) -> bytes:
 def believed(found: LogLines, log: Log) -> bytes:
     """The lines that prove themselves. Of the others the process's log tells, each time: none goes without a word."""
     for bad in found.bad:
-        _LOG.warning("%s", bad_line(log, bad))
+        _LOG.warning("%s", bad.told(log))
     return found.lines
-
-
-def bad_line(log: Log, bad: BadLine) -> str:
-    return f"line {bad.number:,} of {LOGS[log]} (at byte {bad.start:,}) is left out: {bad.why}."
 
 
 def events_in(data: bytes) -> list[Event]:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from holdall.bag.core import Core
-from holdall.bag.journal import bad_line, believed
+from holdall.bag.journal import believed
 from holdall.policy.folds import Tree
 from holdall.store.protocol import Log, LogLines
 from holdall.store.records import sealed, unsealed
@@ -76,7 +76,7 @@ class Records:
             ("events", store.events_from(session, 0)),
             ("transcript", store.transcript(session)),
         )
-        return [bad_line(log, bad) for log, lines in found for bad in lines.bad]
+        return [bad.told(log) for log, lines in found for bad in lines.bad]
 
     def history(self) -> list[Event]:
         """Every event of the session so far, by whichever process."""

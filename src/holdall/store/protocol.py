@@ -65,6 +65,10 @@ class BadLine(NamedTuple):
     start: int
     why: str
 
+    def told(self, log: Log) -> str:
+        """For people."""
+        return f"line {self.number:,} of the {log} (at byte {self.start:,}) is left out: {self.why}."
+
 
 class LogLines(NamedTuple):
     """Whole lines of a log as they were appended, where they end in it, and those that cannot be believed."""
