@@ -6,11 +6,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdall import blocking
 from holdall.bag import Holdall
 from holdall.bag.holdall import open_to_look
 from holdall.bag.overview import Overview
 from holdall.store.directory.summaries import NAME
 from holdall.values.errors import NothingFound, WrongUse
+from tests.requirements import requirement
 from tests.web.stories import LOG, investigation, plain
 from tests.web.support import client
 
@@ -236,3 +238,19 @@ def test_many_sessions_are_visited_and_few_stay_open(home: Path) -> None:
             assert browser.get(f"/s/{id}").status_code == 200
         held = [os.readlink(f"/dev/fd/{one}") for one in os.listdir("/dev/fd") if os.path.exists(f"/dev/fd/{one}")]
     assert 1 <= len({one for one in held if one.startswith(f"{home}/session-")}) <= 24
+
+
+@requirement("store:lines-proven", "store:removed")
+def test_a_session_page_names_damaged_lines_and_removed_outputs(home: Path) -> None:
+    id = anyio.run(_kept, home, "one")
+    with blocking.Holdall.open(home=str(home), session="one") as bag:
+        (facts,) = bag.outputs()
+        bag.forget(facts.handle)
+    log = home / f"session-{id}" / "events.ndjson"
+    log.write_bytes(log.read_bytes().replace(b'"event":"removed"', b'"event":"REMOVED"', 1))
+    with client(home) as browser:
+        page = browser.get(f"/s/{id}").text
+        output = browser.get(f"/s/{id}/o/{facts.handle}").text
+    assert "line 1 of the events (at byte 0) is left out: it does not match its checksum." in page
+    assert ">removed</span>" in page
+    assert ">removed</span>" in output
