@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-VERSION = 1  # part of every name: data of another version is made anew
+VERSION = 1  # part of every name: data of another version is made again
 RARE = "deadline exceeded on shard 7731"
 NEEDLE = "b7e151628aed2a6a"
 
@@ -71,7 +71,7 @@ def one_line() -> Iterator[str]:
 
 
 def make(folder: Path, name: str, batches: Callable[[], Iterator[str]], size: int, *, array: bool = False) -> Path:
-    """The file of about `size` bytes, cut after a whole line or item; made only where it is missing."""
+    """The file of about `size` bytes, cut after a whole line or item; made only if it is missing."""
     path = folder / f"{name}-v{VERSION}-{size}"
     if path.exists():
         return path

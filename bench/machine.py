@@ -40,8 +40,8 @@ def forget_highest() -> None:
 class Watch:
     """From its making to `others()`: how many cores were busy with work that is neither ours nor the kernel's.
 
-    Ours is this process and all that it started; the kernel's threads write back what both sides of a comparison
-    wrote. None where there is no /proc to tell.
+    Ours is this process and all that it started; the kernel's threads write back what both sides of a comparison wrote.
+    None if there is no /proc to tell.
     """
 
     def __init__(self) -> None:

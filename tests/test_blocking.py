@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Holdall, Inline, Kept, Sessions, Settings, UnknownHandle, WrongUse, blocking
+from holdall import Holdall, Inline, Kept, Sessions, Settings, UnknownHandle, UsageError, blocking
 from holdall.bag import Turn
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
@@ -137,7 +137,7 @@ def test_after_its_end_a_bag_says_that_it_is_closed(tmp_path: Path) -> None:
     with blocking.Holdall.open(home=str(tmp_path)) as bag:
         handle = bag.keep("x" * 100_000).handle
     for use in (lambda: bag.take("x" * 100_000), lambda: bag.read(handle), lambda: bag.grep(handle, "x")):
-        with pytest.raises(WrongUse, match="this session was closed"):
+        with pytest.raises(UsageError, match="this session was closed"):
             use()
 
 
@@ -146,7 +146,7 @@ def test_so_does_one_that_is_awaited(tmp_path: Path) -> None:
         async with Holdall.open(home=str(tmp_path)) as bag:
             handle = (await bag.keep("x" * 100_000)).handle
         for use in (bag.take("x" * 100_000), bag.read(handle), bag.run(lambda: "x" * 100_000)):
-            with pytest.raises(WrongUse, match="this session was closed"):
+            with pytest.raises(UsageError, match="this session was closed"):
                 await use
 
     asyncio.run(main())

@@ -22,7 +22,7 @@ _EXACT_NUMBER = re.compile(r"(?<![~\w.,])\d[\d,]*(?![\d.]*\w)")
 
 
 def verdict(task: Task, data: bytes, shown: Ranges, *, notice: str = "", replies: Sequence[Reply] = ()) -> How:
-    """By which rule the evidence was seen; empty where it was not."""
+    """By which rule the evidence was seen; empty if it was not."""
     shown = shown.copy()
     for reply in replies:
         for span in _lines_shown(reply, data):
@@ -58,7 +58,7 @@ def _covers(shown: Ranges, span: Span, data: bytes) -> bool:
 
 
 def _lines_shown(reply: Reply, data: bytes) -> Iterator[Span]:
-    """Lines that an answer of SQL gives by their number, as far as they stand in it word for word."""
+    """Lines that an answer of SQL gives by their number, as far as they are in it word for word."""
     if not reply.lines:
         return
     starts = [0, *(newline.end() for newline in re.finditer(rb"\n", data))]

@@ -11,7 +11,7 @@ from typing import Any
 from bench.answers import clamps, judge
 from bench.answers.judge import How
 from bench.answers.reading import Reply
-from bench.answers.searcher import MOST_CALLS, search
+from bench.answers.searcher import MAX_CALLS, search
 from bench.answers.tasks import Collection, Output, Task
 from holdall.bag import Holdall
 from holdall.text.o200k import O200k
@@ -106,7 +106,7 @@ async def _with_holdall(bag: Holdall, output: Output, task: Task) -> tuple[Seen,
     at_first = (await bag.coverage(handle)).shown.copy()
     alone = judge.verdict(task, output.data, at_first, notice=notice)
 
-    spent, calls_left = tokens, MOST_CALLS
+    spent, calls_left = tokens, MAX_CALLS
 
     async def ask(tool: str, arguments: dict[str, object]) -> Reply:
         nonlocal spent, calls_left

@@ -35,7 +35,7 @@ def to_value(question: Question, outline: Outline) -> str:
 
 
 def container(question: Question, outline: Outline) -> str:
-    """The array or object whose name stands in the question; empty for the whole."""
+    """The array or object whose name is in the question; empty for the whole."""
     asked = _names_in(question)
     named = [path[:-1] for path in outline.paths if path[-1] in ("*", "[*]") and len(path) > 1]
     named = [path for path in named if singular(path[-1]) in asked and "*" not in path and "[*]" not in path]

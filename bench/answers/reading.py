@@ -88,7 +88,7 @@ class Reply:
 
 
 def _unquoted(cell: str) -> str:
-    """A cell that holds what stands between cells is written as a JSON text."""
+    """A cell that holds what is between cells is written as a JSON text."""
     try:
         value = json.loads(cell) if cell.startswith('"') else cell
     except ValueError:

@@ -18,11 +18,11 @@ from bench.answers.reading import Reply
 Ask = Callable[[str, dict[str, object]], Awaitable[Reply]]
 Move = Callable[[], Awaitable[bool]]
 
-MOST_CALLS = 3
+MAX_CALLS = 3
 _FEW, _SOME, _ALL = 5, 10, 40  # matches that are worth showing, by what is asked for
 _AROUND = 500  # bytes on either side of a match in a very long line
-_NEAR = 300  # characters that may stand between a phrase and a value that belongs to it
-_MOST_PHRASES = 24
+_NEAR = 300  # characters that may be between a phrase and a value that belongs to it
+_MAX_PHRASES = 24
 
 
 class _Spent(Exception):
@@ -90,7 +90,7 @@ class _Searcher:
         if asked.wish == "around":
             await self._call("context_read", lines=f"{max(1, first.line - 1)}:{first.line + 2}")
         elif first.is_cut and not {singular(term) for term in asked.others} & words_of(first.text):
-            # Only a window was shown of a long line, and nothing else that the question names stands in it.
+            # Only a window was shown of a long line, and nothing else that the question names is in it.
             around = f"{max(0, first.byte - _AROUND)}:{first.byte + _AROUND}"
             where = {"bytes": around} if self.outline.is_one_line else {"lines": f"{first.line}:{first.line}"}
             await self._call("context_read", **where)
@@ -122,7 +122,7 @@ class _Searcher:
         runs = [run[start:end] for run in self.question.runs for start in range(len(run))
                 for end in range(start + 1, len(run) + 1)]  # fmt: skip
         phrases = dict.fromkeys(" ".join(run) for run in sorted(runs, key=lambda run: -len(run)))
-        return [phrase for phrase in phrases if len(phrase) > 1][:_MOST_PHRASES]
+        return [phrase for phrase in phrases if len(phrase) > 1][:_MAX_PHRASES]
 
     # Figures over everything
 
@@ -183,7 +183,7 @@ class _Searcher:
         return await self._call("context_query", sql=sql, **options)
 
     async def _call(self, tool: str, **arguments: object) -> Reply:
-        if len(self.replies) == MOST_CALLS:
+        if len(self.replies) == MAX_CALLS:
             raise _Spent
         reply = await self._ask(tool, {"handle": self.outline.handle, **arguments})
         self.replies.append(reply)

@@ -13,7 +13,7 @@ LOOKUPS = ("needle", "multi-needle", "json-path", "around-anchor", "latest", "ea
 
 
 class NoTasks(Exception):
-    """There is no folder with outputs and questions."""
+    """There is not a folder with outputs and questions."""
 
 
 @dataclass(frozen=True, slots=True)

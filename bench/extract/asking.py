@@ -19,7 +19,7 @@ from holdall.values.extraction import Extraction, Mode
 from holdall.values.settings import Settings
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=。)|\n")
-BUDGET = 300  # tokens that whoever asked reads, by every way
+BUDGET = 300  # tokens that anyone who asked reads, by every way
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Asked:
     cached: int
     written: int
     seconds: float
-    tokens: int  # of the answer, as whoever asked reads it
+    tokens: int  # of the answer, as anyone who asked reads it
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from bench.extract.cuts import cuts
 from bench.lab import FULL, QUICK, ROOT, Lab, NotEnoughRoom
 from bench.machine import Patience, Watch
 from bench.report import header, line, say
-from holdall.llm.naming import model_named
+from holdall.llm.model_names import model_named
 from holdall.llm.protocol import Model
 from holdall.values.errors import HoldallError
 

@@ -17,7 +17,7 @@ _DIGIT = re.compile(r"\d")
 
 
 class Reader:
-    """`changed` of its five quotes of a chunk are not as they stand there. `own` is the processor time it took."""
+    """`changed` of its five quotes of a chunk are not as they are there. `own` is the processor time it took."""
 
     def __init__(self, *, window: int, latency: float = 0.0, changed: int = 0) -> None:
         self.own = 0.0

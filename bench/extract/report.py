@@ -68,7 +68,7 @@ def answers_page(outcome: Outcome) -> list[str]:
 
 
 def ways(outcome: Outcome) -> list[list[str]]:
-    """What whoever asked gets to see, by each way."""
+    """What anyone who asked gets to see, by each way."""
     asked = outcome.asked
     number = len(asked)
     rows = [["what whoever asked gets", "of the cut", "of the whole output", "tokens"]]

@@ -26,7 +26,7 @@ AT_ONCE = 8  # calls side by side: the setting's default
 _CHUNK_BYTES = 51_000  # of the log: 25,000 tokens with what neighbours share
 _OVERLAP = 0.1
 _WINDOW = 1_000_000  # tokens, where memory is measured
-_MOST_WAIT, _MOST_CPU, _MOST_GROWTH = 1.2, 5e-3, 1.5
+_MAX_WAIT, _MAX_CPU, _MAX_GROWTH = 1.2, 5e-3, 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ async def _asked(lab: Lab, sizes: Sizes) -> list[Row]:
     tokens = round(facts.measure.tokens / sizes.chunks / (1 - _OVERLAP) / 1000)
     others = waits.others
     return [
-        Row("extract", f"{case}, all read", waits.median("read"), "s", waves, Gate(_MOST_WAIT), others=others),
+        Row("extract", f"{case}, all read", waits.median("read"), "s", waves, Gate(_MAX_WAIT), others=others),
         Row("extract", "the same, summed up", waits.median("whole"), "s", summed, others=others),
-        Row("extract", f"CPU, chunk of {tokens}k tokens, 5 quotes", cpu(0), "ms", gate=Gate(_MOST_CPU, "figure"),
+        Row("extract", f"CPU, chunk of {tokens}k tokens, 5 quotes", cpu(0), "ms", gate=Gate(_MAX_CPU, "figure"),
             others=others),
         Row("extract", "the same, one quote changed", cpu(1), "ms", others=others),
     ]  # fmt: skip
@@ -135,7 +135,7 @@ def _memory(lab: Lab) -> list[Row]:
     tenth = _child(lab, data.make(lab.folder / "data", "log", data.log_lines, size // 10))
     whole = _child(lab, lab.log())
     case = f"{size / MB:,.0f} MB in {whole['chunks']:.0f} chunks"
-    gate = Gate(_MOST_GROWTH)
+    gate = Gate(_MAX_GROWTH)
     return [
         Row("extract", f"memory growth, {case}", whole["growth"], "bytes", tenth["growth"], gate),
         Row("extract", "time of ours for that", whole["seconds"], "s"),

@@ -1,4 +1,4 @@
-"""Deciding that a small text fits: this stands in the way of every tool call."""
+"""Deciding that a small text fits: this is in the way of every tool call."""
 
 import json
 import math

@@ -140,7 +140,7 @@ async def _client(words: Sequence[str]) -> "AsyncGenerator[Client]":
     from mcp import Client, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
-    # As it is for whoever has no settings of their own.
+    # As it is for anyone who has no settings of their own.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
     params = StdioServerParameters(command=words[0], args=list(words[1:]), env=environment)
     # Not `sys.stderr`, which may be no file of the system: a test puts another in its place.

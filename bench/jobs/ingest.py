@@ -16,7 +16,7 @@ from holdall.bag import Holdall
 from holdall.text.o200k import O200k
 from holdall.text.tokens import Estimate
 
-_MOST_GROWTH = 32_000_000
+_MAX_GROWTH = 32_000_000
 
 
 async def ingest(lab: Lab) -> Measured:
@@ -57,7 +57,7 @@ async def ingest(lab: Lab) -> Measured:
         )  # fmt: skip
 
     def memory(case: str, name: str) -> Row:
-        return Row("ingest", case, max(growth[name]), "bytes", gate=Gate(_MOST_GROWTH, "figure"))
+        return Row("ingest", case, max(growth[name]), "bytes", gate=Gate(_MAX_GROWTH, "figure"))
 
     share = Gate(0.75, side="least")
     return Measured(

@@ -1,4 +1,4 @@
-"""Building the notice: what stands between a tool's answer and the model, for every kind of output.
+"""Building the notice: what is between a tool's answer and the model, for every kind of output.
 
 And our miner of line templates beside drain3, which is what others take for it. It is installed into an environment of
 its own and never depended on; where it cannot be had, its row is left out.

@@ -12,7 +12,7 @@ from holdall.bag import Care, Holdall
 from holdall.text.tokens import Estimate
 from holdall.values.outputs import Facts
 
-# What `-o -b` prints is read and thrown away: whoever searches has to take it.
+# What `-o -b` prints is read and thrown away: anyone who searches has to take it.
 _FLAGS = ("--no-config", "-a", "-o", "-b", "-N", "--no-heading", "--color", "never", "--encoding", "none", "--mmap")
 
 

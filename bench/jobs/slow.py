@@ -62,7 +62,7 @@ async def _overhead(lab: Lab) -> list[Row]:
 
 
 async def _at_once(lab: Lab, number: int) -> list[Row]:
-    """So many calls in the background together: what they take, and how soon whoever listens hears of an end."""
+    """So many calls in the background together: what they take, and how soon anyone who listens hears of an end."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each running output is an open file
     settings = Settings(slow_after_seconds=0.0, max_background_calls=number, tokenizer="estimate")

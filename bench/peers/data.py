@@ -24,7 +24,7 @@ ANSWER = "quokka-4471"
 
 
 def make(folder: Path, case: Case, size: int) -> Path:
-    """The file of at most `size` bytes, cut after a whole record; made only where it is missing."""
+    """The file of at most `size` bytes, cut after a whole record; made only if it is missing."""
     kind = "log" if case == "log" else "json"  # a value is the same file, parsed
     path = folder / f"peers-{kind}-v{data.VERSION}-{size}"
     if not path.exists():

@@ -1,6 +1,6 @@
 """What came back, held against what was stored: the bytes that were shown, and whether the needle was found.
 
-A library's word is not taken for anything: each page counts only where it stands in the stored text byte for byte.
+A library's word is not taken for anything: each page counts only where it is in the stored text byte for byte.
 """
 
 import json
@@ -47,7 +47,7 @@ def judge(out: Path) -> Judgement:
 
 
 def locate(stored: bytes, pages: Iterable[bytes]) -> tuple[list[tuple[int, int]], int]:
-    """Where each page stands, the next one sought behind the one before; and how many bytes stand nowhere."""
+    """Where each page stands, the next one sought behind the one before; and how many bytes are nowhere."""
     spans: list[tuple[int, int]] = []
     strange = behind = 0
     for page in pages:

@@ -1,7 +1,7 @@
 """A patient model: it reads on and on as the library says, and then searches. The same for every library.
 
 This is run inside the environment of the library that is measured, so nothing of Holdall is imported here. What came
-back is written to files; whoever started this judges it, with no effect on the time and the memory measured here.
+back is written to files; anyone who started this judges it, with no effect on the time and the memory measured here.
 """
 
 import json
@@ -23,7 +23,7 @@ class Page:
 
     text: str  # all that the model gets
     shown: str  # of it, what the library gives as stored text, without its line numbers and headings
-    next: Any = None  # where to read on, as the answer says; None where it names no place
+    next: Any = None  # where to read on, as the answer says; None if it names no place
 
 
 class Peer(Protocol):
@@ -44,7 +44,7 @@ class Peer(Protocol):
         ...
 
     async def stored(self) -> bytes:
-        """What the library has kept, for whoever judges. Not measured."""
+        """What the library has kept, for anyone who judges. Not measured."""
         ...
 
 

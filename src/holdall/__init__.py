@@ -6,8 +6,7 @@
         kept = await bag.keep(output, tool="fetch")
         await bag.grep(kept.handle, "ERROR")
 
-What stands in `__all__` is the public surface; it is imported when it is first used, so that `import holdall` costs
-nothing.
+The public surface is `__all__`. Each name is imported on first use, so `import holdall` costs nothing.
 """
 
 import importlib
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from holdall.store.protocol import OutputStore, Quota
     from holdall.text.tokens import Tokenizer
     from holdall.values.answers import Answer, Found, Group, Match, Node, Nodes, Passage, Table
-    from holdall.values.chat import Message, Reply, Returned, Said, System, ToolCall, Usage, User
+    from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, Usage, User
     from holdall.values.errors import (
         AmbiguousCallId,
         AnchorNotFound,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
         HoldallError,
         MissingExtra,
         ModelBusy,
+        ModelCallsDisabled,
         ModelFault,
         ModelOverflow,
         NeverStored,
@@ -50,9 +50,8 @@ if TYPE_CHECKING:
         OutputMissing,
         QueryMissing,
         QuotaReached,
-        RealCallsOff,
         SessionClosed,
-        SessionHeld,
+        SessionLocked,
         StoreFault,
         StoreFull,
         StoreGone,
@@ -62,10 +61,10 @@ if TYPE_CHECKING:
         TooLongForModel,
         UnknownHandle,
         UpstreamFault,
-        UpstreamOverdue,
         UpstreamRefused,
+        UpstreamTimeout,
+        UsageError,
         WorkerFault,
-        WrongUse,
     )
     from holdall.values.events import Event
     from holdall.values.extraction import Extraction, FailedChunk, Snippet
@@ -90,14 +89,14 @@ _HOMES = {
     "holdall.store.protocol": ("OutputStore", "Quota"),
     "holdall.text.tokens": ("Tokenizer",),
     "holdall.values.answers": ("Answer", "Found", "Group", "Match", "Node", "Nodes", "Passage", "Table"),
-    "holdall.values.chat": ("Message", "Reply", "Returned", "Said", "System", "ToolCall", "Usage", "User"),
+    "holdall.values.chat": ("Message", "Reply", "ToolResult", "Assistant", "System", "ToolCall", "Usage", "User"),
     "holdall.values.errors": (
-        "NoSuchModel", "RealCallsOff", "SessionClosed", "SessionHeld", "TooCostly",
+        "NoSuchModel", "ModelCallsDisabled", "SessionClosed", "SessionLocked", "TooCostly",
         "AmbiguousCallId", "AnchorNotFound", "AnswerTooLong", "BadPattern", "BadQuery", "BadRange", "BadReference",
         "BadSetting", "HoldallError", "MissingExtra", "NeverStored", "NoModel", "NotReady", "NothingFound",
         "OutputDamaged", "OutputExpired", "OutputMissing", "QueryMissing", "QuotaReached", "StoreFault", "StoreFull",
-        "StoreGone", "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "WrongUse",
-        "ModelBusy", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault", "UpstreamOverdue",
+        "StoreGone", "StoreUnsafe", "TooLargeForRaw", "UnknownHandle", "WorkerFault", "UsageError",
+        "ModelBusy", "ModelFault", "ModelOverflow", "TooLongForModel", "UpstreamFault", "UpstreamTimeout",
         "UpstreamRefused",
     ),
     "holdall.values.events": ("Event",),
@@ -110,6 +109,15 @@ _HOMES = {
     "holdall.wire.tool": ("Ask", "Tool", "ToolSpec"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+# Names of version 0.1 that have another one now; they are not in `__all__`.
+_RENAMED = {
+    "RealCallsOff": "ModelCallsDisabled",  # alias
+    "Returned": "ToolResult",  # alias
+    "Said": "Assistant",  # alias
+    "SessionHeld": "SessionLocked",  # alias
+    "UpstreamOverdue": "UpstreamTimeout",  # alias
+    "WrongUse": "UsageError",  # alias
+}
 
 __all__ = [
     "AmbiguousCallId",
@@ -117,6 +125,7 @@ __all__ = [
     "Answer",
     "AnswerTooLong",
     "Ask",
+    "Assistant",
     "BadPattern",
     "BadQuery",
     "BadRange",
@@ -149,6 +158,7 @@ __all__ = [
     "MissingExtra",
     "Model",
     "ModelBusy",
+    "ModelCallsDisabled",
     "ModelFault",
     "ModelOverflow",
     "NeverStored",
@@ -167,16 +177,13 @@ __all__ = [
     "QueryMissing",
     "Quota",
     "QuotaReached",
-    "RealCallsOff",
     "Reply",
     "Request",
     "Retention",
-    "Returned",
     "Running",
-    "Said",
     "ScriptedModel",
     "SessionClosed",
-    "SessionHeld",
+    "SessionLocked",
     "Sessions",
     "Settings",
     "Snippet",
@@ -195,18 +202,19 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolPolicy",
+    "ToolResult",
     "ToolSpec",
     "Totals",
     "Unkept",
     "UnknownHandle",
     "UpstreamFault",
-    "UpstreamOverdue",
     "UpstreamRefused",
+    "UpstreamTimeout",
     "Usage",
+    "UsageError",
     "User",
     "View",
     "WorkerFault",
-    "WrongUse",
     "context_ref",
     "decide",
     "function_call_record",
@@ -214,9 +222,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    current = _RENAMED.get(name, name)
+    if current not in _HOME_OF:
         raise AttributeError(f"module 'holdall' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    value = getattr(importlib.import_module(_HOME_OF[current]), current)
     globals()[name] = value
     return value
 

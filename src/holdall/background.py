@@ -1,8 +1,8 @@
-"""Race a call against the clock; the loser goes on as a job of its session. And the loop that calls live on where they
-are to outlive the loop that started them: `Portal`, an event loop in a thread.
+"""Race a call against the clock; a slow call continues as a job of its session. And the loop that calls live on where
+they are to outlive the loop that started them: `Portal`, an event loop in a thread.
 
-It knows no store, no dialect and no model. A job is a task with a place in `policy.lifecycle`; whoever dispatches it
-says what it does and is told when it has ended. Nothing here polls: every wait is for a future that somebody sets.
+It knows no store, no dialect and no model. A job is a task with a state of `policy.lifecycle`; the caller that
+dispatches it provides the work and is notified when it ends. Nothing here polls: every wait is for a future.
 """
 
 import asyncio
@@ -15,15 +15,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdall.policy.lifecycle import CallState, Step, after, has_ended
-from holdall.values.errors import SessionClosed, WrongUse
+from holdall.values.errors import SessionClosed, UsageError
 
 Result = TypeVar("Result")
 
 _STARTED = after("queued", "started")
-CLEAN_UP_SECONDS = 2.0  # a cancelled call has so long to clean up; then it is left alone and what it gives is dropped
+CLEAN_UP_SECONDS = (
+    2.0  # seconds that a cancelled call has to clean up; after that it is abandoned and its result dropped
+)
 
 
-class Overdue(TimeoutError):
+class CallTimeout(TimeoutError):
     """The call took longer than it may."""
 
     def __init__(self, seconds: float) -> None:
@@ -32,7 +34,7 @@ class Overdue(TimeoutError):
 
 
 class Job:
-    """One dispatched call. Its outcome is there when it has ended: what it returned, or what it raised."""
+    """One dispatched call. Once it has ended, it has an outcome: what it returned or raised."""
 
     # Ten thousand of them may wait at once.
     __slots__ = (
@@ -46,7 +48,7 @@ class Job:
         self._ended: asyncio.Future[None] | None = None
         self.state: CallState = "queued"
         self.outcome: object = None
-        self.owner: Any = None  # set once it goes on in the background: then its end is handed to `at_end` first
+        self.owner: Any = None  # set once it continues in the background: then its end is handed to `at_end` first
         self.task: asyncio.Task[object] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.ending: Step | None = None  # why it was cancelled, where it was
@@ -67,12 +69,12 @@ class Job:
         return self._ended
 
     def forget(self) -> None:
-        """What it gave is kept by somebody else: it may be large, and a session may last for days."""
+        """Drop the result, which is stored elsewhere: it may be large, and sessions may last for days."""
         self.outcome = None
         self.task = None
 
-    def tell(self) -> None:
-        """It has ended: wake whoever waits for it."""
+    def notify(self) -> None:
+        """It has ended: wake the waiters."""
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
@@ -97,7 +99,7 @@ class Jobs:
         clock: Callable[[], float],
         at_end: Callable[[Any, Step], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
-        """`at_end` gets the owner of a job that has ended in the background, before anybody else hears of it."""
+        """`at_end` gets the owner of a job that has ended in the background, before any waiter is woken."""
         self._slots = slots
         self._at_end = at_end
         self._clock = clock
@@ -128,7 +130,7 @@ class Jobs:
         return job
 
     def start(self, name: str, work: Callable[[], Coroutine[Any, Any, object]], *, timeout: float | None = None) -> Job:
-        """`dispatch` for whoever races it in the same breath: most calls end in one turn of the loop, unwatched."""
+        """`dispatch` for callers that race it immediately: most calls end in one turn of the loop and need no watch."""
         loop = asyncio.get_running_loop()
         job = Job(name, self._clock(), timeout)
         self._jobs[id(job)] = job
@@ -143,7 +145,7 @@ class Jobs:
         return job
 
     def watch(self, job: Job) -> None:
-        """From here on its end is noticed, and it ends when its time is over."""
+        """Watch it: notice its end, and cancel it when its time is over."""
         if job.watched or job.task is None:
             return
         job.watched = True
@@ -169,7 +171,7 @@ class Jobs:
         return has_ended(job.state)
 
     def cancel(self, jobs: Iterable[Job], step: Step = "aborted") -> None:
-        """Ask them to end. One that does not within its time is left alone, and counts as ended."""
+        """Cancel them. A job that does not end in time is abandoned and counts as ended."""
         for job in list(jobs):
             if job.task is not None and not has_ended(job.state):
                 self.watch(job)
@@ -177,14 +179,14 @@ class Jobs:
                 job.task.cancel()
                 asyncio.get_running_loop().call_later(CLEAN_UP_SECONDS, self._abandon, job)
 
-    async def wait(self, jobs: Iterable[Job], *, seconds: float | None, all_of_them: bool = False) -> None:
+    async def wait(self, jobs: Iterable[Job], *, seconds: float | None, wait_for_all: bool = False) -> None:
         """Until one of them, or all, have ended."""
         jobs = list(jobs)
         for job in jobs:
             self.watch(job)
         ends = [job.ended for job in jobs if not job.ended.done()]
         if ends:
-            condition = asyncio.ALL_COMPLETED if all_of_them else asyncio.FIRST_COMPLETED
+            condition = asyncio.ALL_COMPLETED if wait_for_all else asyncio.FIRST_COMPLETED
             await asyncio.wait(ends, timeout=seconds, return_when=condition)
 
     async def settled(self) -> None:
@@ -210,7 +212,7 @@ class Jobs:
         return await work()
 
     def _release(self) -> None:
-        """The slot goes to whoever waits longest."""
+        """The slot goes to the job that has waited longest."""
         while self._queue:
             turn = self._queue.popleft()
             if not turn.done():
@@ -219,7 +221,7 @@ class Jobs:
         self._running -= 1
 
     def _overdue(self, job: Job, seconds: float) -> None:
-        job.outcome = Overdue(seconds)
+        job.outcome = CallTimeout(seconds)
         self.cancel([job], "overdue")
 
     def _abandon(self, job: Job) -> None:
@@ -227,7 +229,7 @@ class Jobs:
             self._end(job, job.ending or "aborted")
 
     def _done(self, job: Job, task: "asyncio.Task[object]") -> None:
-        """The task has ended by itself, or by a cancellation that it obeyed."""
+        """The task has finished, or was cancelled."""
         error = None if task.cancelled() else task.exception()  # asked for in any case: nobody else would
         if id(job) not in self._jobs:  # it was left alone before
             return
@@ -257,7 +259,7 @@ class Jobs:
             finishing.add_done_callback(self._finishing.discard)
 
     async def _finish(self, job: Job, step: Step) -> None:
-        """Its output is made whole before anybody hears that it has ended."""
+        """Complete its output before any waiter is woken."""
         try:
             if self._at_end is not None:
                 await self._at_end(job.owner, step)
@@ -265,11 +267,11 @@ class Jobs:
             self._settled(job, step)
 
     def _settled(self, job: Job, step: Step) -> None:
-        if step == "finished" and job.state == "queued":  # cannot be, and must not be hidden if it is
+        if step == "finished" and job.state == "queued":  # should never happen; must not be hidden if it does
             step = "lost"
         job.state = after(job.state, step)
         self.last_end = self._clock()
-        job.tell()
+        job.notify()
 
 
 # Another loop, in another thread.
@@ -282,7 +284,7 @@ class _Errand:
     """A coroutine on its way to another loop. Its methods run in the thread of that loop."""
 
     def __init__(self, work: Coroutine[Any, Any, Any], told: "Callable[[asyncio.Task[Any] | None], None]") -> None:
-        """`told` gets its task when that has ended; None where it was cancelled before it began."""
+        """`told` gets its task when that has ended; None if it was cancelled before it began."""
         self._work = work
         self._told = told
         self._task: asyncio.Task[Any] | None = None
@@ -361,7 +363,7 @@ class Portal:
 
     def _serve(self) -> None:
         while not self._is_over:
-            with suppress(SystemExit, KeyboardInterrupt):  # raised by a call: whoever waits for it gets it
+            with suppress(SystemExit, KeyboardInterrupt):  # raised by a call: anyone who waits for it gets it
                 self._loop.run_forever()
 
     @property
@@ -384,7 +386,7 @@ class Portal:
         """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
         if self.is_closed or self.is_here:
             work.close()
-            raise WrongUse(_WOULD_WAIT_FOR_ITSELF) if self.is_here else SessionClosed()
+            raise UsageError(_WOULD_WAIT_FOR_ITSELF) if self.is_here else SessionClosed()
         done: concurrent.futures.Future[Result] = concurrent.futures.Future()
         errand = _Errand(work, lambda task: _hand_over(task, done))
         try:
@@ -412,7 +414,7 @@ class Portal:
             yield item
 
     def later(self, seconds: float, function: Callable[[], object]) -> bool:
-        """Call it there after that time; False where there is no loop any more."""
+        """Call it there after that time; False if there is no loop any more."""
         try:
             self._loop.call_soon_threadsafe(lambda: self._loop.call_later(seconds, function))
         except RuntimeError:
@@ -420,9 +422,9 @@ class Portal:
         return True
 
     def close(self) -> None:
-        """End what still runs there, and the thread. A second time does nothing."""
+        """End what still runs there, and the thread. Calling it twice is harmless."""
         if self.is_here:
-            raise WrongUse(_WOULD_WAIT_FOR_ITSELF)
+            raise UsageError(_WOULD_WAIT_FOR_ITSELF)
         with self._closing:
             if self.is_closed:
                 return

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
 
-def _waits(
+def _waiting_method(
     method: Callable[Concatenate[bag.Holdall, Given], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate["Holdall", Given], Result]:
     """The method of that name, waited for."""
@@ -38,7 +38,7 @@ def _waits(
     return waiting
 
 
-def _iterates(
+def _iterating_method(
     method: Callable[Concatenate[bag.Holdall, Given], AsyncIterator[Result]],
 ) -> Callable[Concatenate["Holdall", Given], Iterator[Result]]:
     """The asynchronous iterator of that name as a plain one."""
@@ -50,7 +50,7 @@ def _iterates(
     return iterating
 
 
-def _at_once(
+def _direct(
     method: Callable[Concatenate[bag.Holdall, Given], Result],
 ) -> Callable[Concatenate["Holdall", Given], Result]:
     """A method that does not wait there either."""
@@ -84,7 +84,7 @@ class Holdall:
         clock: Callable[[], float] = time.time,
         parent: str = "",
     ) -> Self:
-        """A session by name, made where there is none; without a name, a new one. Use it as `with`."""
+        """A session by name, made if there is none; without a name, a new one. Use it as `with`."""
         inner = bag.Holdall.open(
             session=session, home=home, settings=settings, dialect=dialect, store=store, model=model,
             tokenizer=tokenizer, clock=clock, parent=parent,
@@ -106,7 +106,7 @@ class Holdall:
     def detach(self) -> None:
         """Leave the session without ending it: outputs that are kept for the session only stay.
 
-        In a pool calls in the background go on. A bag that was opened alone has its own thread, which ends here: its
+        In a pool calls in the background continue. A bag that was opened alone has its own thread, which ends here: its
         calls are cancelled, and what they wrote is kept.
         """
         self._leave(self.inner.detach)
@@ -120,58 +120,58 @@ class Holdall:
             if not self._in_pool:
                 self.portal.close()
 
-    take = _waits(bag.Holdall.take)
-    run = _waits(bag.Holdall.run)
-    race = _waits(bag.Holdall.race)
-    update = _waits(bag.Holdall.update)
-    guard = _waits(bag.Holdall.guard)
-    keep = _waits(bag.Holdall.keep)
-    forget = _waits(bag.Holdall.forget)
-    begin = _waits(bag.Holdall.begin)
-    call = _waits(bag.Holdall.call)
-    wait = _waits(bag.Holdall.wait)
-    stop = _waits(bag.Holdall.stop)
-    abort = _waits(bag.Holdall.abort)
-    events = _iterates(bag.Holdall.events)
-    passed_by_reference = _waits(bag.Holdall.passed_by_reference)
+    take = _waiting_method(bag.Holdall.take)
+    run = _waiting_method(bag.Holdall.run)
+    race = _waiting_method(bag.Holdall.race)
+    update = _waiting_method(bag.Holdall.update)
+    guard = _waiting_method(bag.Holdall.guard)
+    keep = _waiting_method(bag.Holdall.keep)
+    forget = _waiting_method(bag.Holdall.forget)
+    begin = _waiting_method(bag.Holdall.begin)
+    call = _waiting_method(bag.Holdall.call)
+    wait = _waiting_method(bag.Holdall.wait)
+    stop = _waiting_method(bag.Holdall.stop)
+    abort = _waiting_method(bag.Holdall.abort)
+    events = _iterating_method(bag.Holdall.events)
+    passed_by_reference = _waiting_method(bag.Holdall.passed_by_reference)
 
-    read = _waits(bag.Holdall.read)
-    tail = _waits(bag.Holdall.tail)
-    slice = _waits(bag.Holdall.slice)
-    grep = _waits(bag.Holdall.grep)
-    query = _waits(bag.Holdall.query)
-    extract = _waits(bag.Holdall.extract)
-    forecast = _waits(bag.Holdall.forecast)
-    find = _waits(bag.Holdall.find)
-    original_text = _waits(bag.Holdall.original_text)
-    stream = _iterates(bag.Holdall.stream)
-    follow = _iterates(bag.Holdall.follow)
+    read = _waiting_method(bag.Holdall.read)
+    tail = _waiting_method(bag.Holdall.tail)
+    slice = _waiting_method(bag.Holdall.slice)
+    grep = _waiting_method(bag.Holdall.grep)
+    query = _waiting_method(bag.Holdall.query)
+    extract = _waiting_method(bag.Holdall.extract)
+    forecast = _waiting_method(bag.Holdall.forecast)
+    find = _waiting_method(bag.Holdall.find)
+    original_text = _waiting_method(bag.Holdall.original_text)
+    stream = _iterating_method(bag.Holdall.stream)
+    follow = _iterating_method(bag.Holdall.follow)
 
-    show = _waits(bag.Holdall.show)
-    shown = _waits(bag.Holdall.shown)
-    fits = _waits(bag.Holdall.fits)
-    notice = _waits(bag.Holdall.notice)
-    outputs = _waits(bag.Holdall.outputs)
-    unreadable = _waits(bag.Holdall.unreadable)
-    coverage = _waits(bag.Holdall.coverage)
-    counters = _waits(bag.Holdall.counters)
+    show = _waiting_method(bag.Holdall.show)
+    shown = _waiting_method(bag.Holdall.shown)
+    fits = _waiting_method(bag.Holdall.fits)
+    notice = _waiting_method(bag.Holdall.notice)
+    outputs = _waiting_method(bag.Holdall.outputs)
+    unreadable = _waiting_method(bag.Holdall.unreadable)
+    coverage = _waiting_method(bag.Holdall.coverage)
+    counters = _waiting_method(bag.Holdall.counters)
 
-    lease = _at_once(bag.Holdall.lease)
-    noticed = _at_once(bag.Holdall.noticed)
-    bad_lines = _at_once(bag.Holdall.bad_lines)
-    append_transcript = _at_once(bag.Holdall.append_transcript)
-    transcript = _at_once(bag.Holdall.transcript)
-    history = _at_once(bag.Holdall.history)
-    seen = _at_once(bag.Holdall.seen)
-    tree = _at_once(bag.Holdall.tree)
-    save_tree = _at_once(bag.Holdall.save_tree)
+    lease = _direct(bag.Holdall.lease)
+    noticed = _direct(bag.Holdall.noticed)
+    bad_lines = _direct(bag.Holdall.bad_lines)
+    append_transcript = _direct(bag.Holdall.append_transcript)
+    transcript = _direct(bag.Holdall.transcript)
+    history = _direct(bag.Holdall.history)
+    seen = _direct(bag.Holdall.seen)
+    tree = _direct(bag.Holdall.tree)
+    save_tree = _direct(bag.Holdall.save_tree)
 
-    decide = _at_once(bag.Holdall.decide)
-    tools = _at_once(bag.Holdall.tools)
-    still_running = _at_once(bag.Holdall.still_running)
-    owns = _at_once(bag.Holdall.owns)
-    instructions = _at_once(bag.Holdall.instructions)
-    system_notice = _at_once(bag.Holdall.system_notice)
+    decide = _direct(bag.Holdall.decide)
+    tools = _direct(bag.Holdall.tools)
+    still_running = _direct(bag.Holdall.still_running)
+    owns = _direct(bag.Holdall.owns)
+    instructions = _direct(bag.Holdall.instructions)
+    system_notice = _direct(bag.Holdall.system_notice)
 
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> "Turn":
         """Calls that run side by side and share the room."""
@@ -291,7 +291,7 @@ class Sessions:
         self.inner.portal.call(self.inner.tidy(now=now))
 
     def close(self) -> None:
-        """End every session that this pool has opened, and all that it shares. A second time does nothing."""
+        """End every session that this pool has opened, and all that it shares. Calling it twice is harmless."""
         self.inner.close_now(ends=True)
 
     def detach(self) -> None:

@@ -1,8 +1,8 @@
 """Where settings come from: defaults < file < environment < front matter < flags, checked, as one Settings.
 
 The file is TOML, `config.toml` in the user's own configuration folder or what HOLDALL_CONFIG names. No file of the
-current folder is ever read: a project that was merely checked out must not be able to change anything. A file that
-others can write to is refused for the same reason.
+current folder is ever read: a project that was only checked out must not change anything. A file that others can write
+to is refused for the same reason.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any, cast
 from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, unknown, value_of
 from holdall.store.opening import VARIABLE as HOME_VARIABLE
 from holdall.store.opening import checked, default_home
-from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.errors import BadSetting, UsageError
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy, kind_of, rule_of
 
@@ -32,7 +32,7 @@ _NEAR_VARIABLE = 0.8  # a variable of another program's may begin like ours: the
 class Configuration:
     """All that a command needs to open its session, and where each value came from (`tools.fetch.store` for a tool's).
 
-    What stands not in `sources` is the default.
+    Values that are not in `sources` are defaults.
     """
 
     settings: Settings
@@ -99,7 +99,7 @@ def file_path(environment: Mapping[str, str] | None = None) -> str:
 
 
 def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[str, str]:
-    """The same, with the line in place of "the front matter" where it is known."""
+    """The same, with the line in place of "the front matter" if it is known."""
     by_name = {"home": places.get("store_dir", FRONT_MATTER), **places}
     return {name: by_name.get(name, where) if where == FRONT_MATTER else where for name, where in sources.items()}
 
@@ -121,14 +121,14 @@ def _from_file(path: str, *, named: bool) -> Mapping[str, Any]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         if named:
-            raise WrongUse(f"there is no configuration file {path} (named by {FILE_VARIABLE}).") from None
+            raise UsageError(f"there is no configuration file {path} (named by {FILE_VARIABLE}).") from None
         return {}
     except OSError as problem:
         if not named:
             return {}  # a home that cannot be read has no configuration; the store will say what is wrong with it
-        raise WrongUse(f"the configuration file {path} cannot be read: {problem.strerror}.") from problem
+        raise UsageError(f"the configuration file {path} cannot be read: {problem.strerror}.") from problem
     try:
-        _refuse_what_is_not_the_users_own(path, os.fstat(descriptor))
+        _check_owner(path, os.fstat(descriptor))
         data = os.read(descriptor, _LARGEST_FILE)
     finally:
         os.close(descriptor)
@@ -137,23 +137,23 @@ def _from_file(path: str, *, named: bool) -> Mapping[str, Any]:
     try:
         return tomllib.loads(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except UnicodeDecodeError as problem:
-        raise WrongUse(f"the configuration file {path} is not UTF-8 (byte {problem.start}).") from problem
+        raise UsageError(f"the configuration file {path} is not UTF-8 (byte {problem.start}).") from problem
     except RecursionError as problem:
-        raise WrongUse(f"the configuration file {path} is nested too deeply.") from problem
+        raise UsageError(f"the configuration file {path} is nested too deeply.") from problem
     except ValueError as problem:  # also a number of more digits than Python reads
-        raise WrongUse(f"the configuration file {path} is not valid TOML: {problem}.") from problem
+        raise UsageError(f"the configuration file {path} is not valid TOML: {problem}.") from problem
 
 
-def _refuse_what_is_not_the_users_own(path: str, about: os.stat_result) -> None:
+def _check_owner(path: str, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise WrongUse(f"the configuration file {path} is not a regular file.")
+        raise UsageError(f"the configuration file {path} is not a regular file.")
     if about.st_mode & 0o022 or about.st_uid not in (os.geteuid(), 0):
-        raise WrongUse(
+        raise UsageError(
             f"others can write to the configuration file {path} (owner {about.st_uid}, mode "
             f"{stat.S_IMODE(about.st_mode):04o}), so it is not read. Close it with: chmod 600 {path}"
         )
     if about.st_size > _LARGEST_FILE:
-        raise WrongUse(
+        raise UsageError(
             f"the configuration file {path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read."
         )
 
@@ -176,7 +176,7 @@ def _from_flags(flags: Sequence[str]) -> Mapping[str, Any]:
     for flag in flags:
         name, sign, text = (part.strip() for part in flag.partition("="))
         if not sign:
-            raise WrongUse(f"--set takes NAME=VALUE, not {flag[:60]!r}.")
+            raise UsageError(f"--set takes NAME=VALUE, not {flag[:60]!r}.")
         first, _, rest = name.partition(".")
         tool, _, key = rest.rpartition(".")  # a tool's name may have dots, a key has none
         if first != TABLES:
@@ -184,7 +184,7 @@ def _from_flags(flags: Sequence[str]) -> Mapping[str, Any]:
         elif tool and key:
             tables.setdefault(tool, {})[key] = _typed(key, OF_A_TOOL.get(key), text)
         else:
-            raise WrongUse(
+            raise UsageError(
                 f"--set takes tools.TOOL.NAME=VALUE, as in tools.fetch.store=never, for one tool; not {flag[:60]!r}."
             )
     return found | {TABLES: tables} if tables else found

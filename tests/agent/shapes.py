@@ -8,7 +8,7 @@ from holdall import Holdall, Settings
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.llm.protocol import Model, Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.chat import Reply, Returned, ToolCall, User
+from holdall.values.chat import Reply, ToolCall, ToolResult, User
 from holdall.wire.tool import ToolSpec
 
 ANY: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -58,8 +58,8 @@ def report(text: str = "done", **more: Any) -> list[tuple[str, dict[str, Any]]]:
     return [("final_report", {"report": text, **more})]
 
 
-def returned(request: Request) -> list[Returned]:
-    return [message for message in request.messages if isinstance(message, Returned)]
+def returned(request: Request) -> list[ToolResult]:
+    return [message for message in request.messages if isinstance(message, ToolResult)]
 
 
 def notice_of(request: Request) -> str:

@@ -15,7 +15,7 @@ from holdall.agent.files import AgentFile, load_agent
 from holdall.agent.loop import run_agent
 from holdall.agent.toolbox import Agent, Report
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.errors import NoSuchModel, UpstreamFault, WrongUse
+from holdall.values.errors import NoSuchModel, UpstreamFault, UsageError
 from holdall.values.settings import Settings
 from tests.agent.shapes import returned
 from tests.requirements import requirement
@@ -213,7 +213,7 @@ async def test_the_limits_and_the_dialect_of_the_file_are_those_of_its_bag(write
     ],
 )
 async def test_an_agent_that_cannot_be_is_refused(write: Any, tmp_path: Path, front: str, said: str) -> None:
-    with pytest.raises(WrongUse) as problem:
+    with pytest.raises(UsageError) as problem:
         async with build_agent(write(front), home=str(tmp_path / "home"), settings_of=settings_of()):
             pass
     assert said in str(problem.value)
@@ -222,7 +222,7 @@ async def test_an_agent_that_cannot_be_is_refused(write: Any, tmp_path: Path, fr
 async def test_two_tools_of_one_name_are_refused(write: Any, tmp_path: Path) -> None:
     (tmp_path / "other_tools.py").write_text("def search(query: str) -> str:\n    return query\n")
     file = write("tools: [building_tools:search, other_tools:search]", REPORT)
-    with pytest.raises(WrongUse, match="two tools of this agent are called 'search'"):
+    with pytest.raises(UsageError, match="two tools of this agent are called 'search'"):
         async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()):
             pass
 

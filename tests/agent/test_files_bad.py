@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.agent.files import KNOWN, OWN, TABLES_KEY, load_agent, parse_agent
-from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.errors import BadSetting, UsageError
 from tests.requirements import requirement
 
 
 def refusal(front_matter: str) -> str:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         parse_agent(f"---\n{front_matter}\n---\nYou help.", path="a.md")
     return str(refused.value)
 
@@ -168,7 +168,7 @@ def test_the_message_never_shows_what_servers_are_given() -> None:
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
     path = write(tmp_path, "agent.md", content)
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(path), "FILE") == message
 
@@ -182,7 +182,7 @@ def test_a_file_that_is_not_there_is_refused_and_a_similar_one_is_named(tmp_path
         ("researcher.md/x", snapshot("the agent's file DIR/researcher.md/x cannot be read: Not a directory.")),
         ("nul\0.md", snapshot("the agent's file DIR/nul\\x00.md cannot be read: embedded null byte.")),
     ):
-        with pytest.raises(WrongUse) as refused:
+        with pytest.raises(UsageError) as refused:
             load_agent(f"{tmp_path}/{name}")
         assert str(refused.value).replace(str(tmp_path), "DIR") == message
 
@@ -190,7 +190,7 @@ def test_a_file_that_is_not_there_is_refused_and_a_similar_one_is_named(tmp_path
 def test_a_file_that_anybody_can_change_or_that_is_none_is_not_read(tmp_path: Path) -> None:
     path = write(tmp_path, "agent.md", "Hi")
     path.chmod(0o666)
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(path), "FILE") == snapshot(
         "anybody can write to the agent's file FILE, or it belongs to somebody else, and it names code to run; so it is not read. Close it with: chmod o-w FILE"
@@ -199,7 +199,7 @@ def test_a_file_that_anybody_can_change_or_that_is_none_is_not_read(tmp_path: Pa
     assert load_agent(path).prompt == "Hi", "the others of a group are trusted"
     os.mkfifo(tmp_path / "pipe.md", 0o600)
     for one in (tmp_path, tmp_path / "pipe.md"):
-        with pytest.raises(WrongUse, match="is not a regular file"):
+        with pytest.raises(UsageError, match="is not a regular file"):
             load_agent(one)
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_anybody_can_change_or_that_is_none_is_not_read(tmp_path: Pa
 def test_a_sub_agent_that_is_not_there_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "researcher.md", "Hi")
     path = write(tmp_path, "agent.md", "---\nname: x\nagents:\n- reseacher.md\n---")
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(tmp_path), "DIR") == snapshot(
         "DIR/agent.md, line 3: there is no agent reseacher.md. Did you mean DIR/researcher.md?"
@@ -229,14 +229,14 @@ def test_a_circle_of_agents_is_refused_and_shown(tmp_path: Path) -> None:
     write(tmp_path, "b.md", "---\nagents: [more/c.md]\n---")
     write(tmp_path, "more/c.md", "---\nagents: [link.md]\n---")
     (tmp_path / "more" / "link.md").symlink_to(tmp_path / "b.md")
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(tmp_path), "DIR") == snapshot(
         "DIR/more/c.md, line 2: agents must not lead back to themselves: b.md → more/c.md → b.md."
     )
     path = write(tmp_path, "self.md", "---\nagents: [./self.md]\n---")
     for load in (lambda: load_agent(path), lambda: parse_agent(path.read_text(), path=str(path))):
-        with pytest.raises(WrongUse) as refused:
+        with pytest.raises(UsageError) as refused:
             load()
         assert str(refused.value).replace(str(tmp_path), "DIR") == snapshot(
             "DIR/self.md, line 2: agents must not lead back to themselves: self.md → self.md."
@@ -248,7 +248,7 @@ def test_two_agents_of_one_name_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "reader.md", "Hi")
     write(tmp_path, "more/reader.md", "Hi")
     path = write(tmp_path, "agent.md", "---\nagents: [reader.md, more/reader.md]\n---")
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(tmp_path), "DIR") == snapshot(
         "DIR/agent.md, line 2: DIR/reader.md and DIR/more/reader.md are both named reader. Give one of them another `name`."
@@ -261,7 +261,7 @@ def test_a_tree_of_too_many_agents_is_refused_however_it_grows(tmp_path: Path) -
         write(tmp_path, f"wide{number}.md", "Hi")
     wide = write(tmp_path, "wide.md", f"---\nagents: [{', '.join(f'wide{number}.md' for number in range(150))}]\n---")
     for path, last in ((tmp_path / "deep0.md", "deep100.md"), (wide, "wide99.md")):
-        with pytest.raises(WrongUse, match=f"line 2: with {last} there would be more than 100 agents"):
+        with pytest.raises(UsageError, match=f"line 2: with {last} there would be more than 100 agents"):
             load_agent(path)
     write(tmp_path, "deep99.md", "Hi")
     assert load_agent(tmp_path / "deep0.md").agents[0].name == "deep1"
@@ -285,7 +285,7 @@ LINES = st.lists(st.tuples(KEYS, VALUES).map(lambda pair: f"{pair[0]}: {pair[1]}
 def test_any_front_matter_gives_an_agent_or_our_own_error(front_matter: str, body: str) -> None:
     try:
         shown = parse_agent(f"---\n{front_matter}\n---\n{body}", path="nowhere/agent.md").path
-    except WrongUse as refused:
+    except UsageError as refused:
         shown = str(refused)
     assert "nowhere/agent.md" in shown
 
@@ -294,7 +294,7 @@ def test_any_front_matter_gives_an_agent_or_our_own_error(front_matter: str, bod
 def test_any_text_is_an_agent_or_our_own_error(text: str) -> None:
     try:
         agent = parse_agent(text, path="nowhere/agent.md")
-    except WrongUse:
+    except UsageError:
         assert text.removeprefix("\ufeff").startswith("---")
     else:
         assert agent.name == "agent"
@@ -306,6 +306,6 @@ def test_any_bytes_are_an_agent_or_our_own_error(tmp_path_factory: pytest.TempPa
     path.write_bytes(data)
     try:
         shown = load_agent(path).path
-    except WrongUse as refused:
+    except UsageError as refused:
         shown = str(refused)
     assert str(path) in shown

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from holdall import Holdall, Kept, MemoryStore, Settings
 from holdall.agent.functions import BadArguments, FunctionTool, function_tool, load_function_tool
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.wire.tool import ToolSpec
 from tests.requirements import requirement
 
@@ -349,7 +349,7 @@ NOT_TOOLS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("function", "message"), NOT_TOOLS, ids=lambda one: getattr(one, "__name__", ""))
 def test_what_cannot_be_a_tool_is_refused_by_the_name_of_the_parameter(function: Any, message: str) -> None:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         function_tool(function)
     assert str(refused.value) == message
 
@@ -499,7 +499,7 @@ def test_a_function_is_found_by_its_module_and_name(modules: Path) -> None:
 
 def test_a_module_beside_the_file_hides_nothing_that_is_installed(modules: Path) -> None:
     (modules / "json.py").write_text("def dumps(x: int) -> int: ...")
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_function_tool("json:dumps", folder=str(modules))
     shown = str(refused.value)
     assert shown.startswith("json:dumps: ")
@@ -511,7 +511,9 @@ def test_two_files_of_one_name_are_not_taken_for_each_other(modules: Path) -> No
         (modules / folder).mkdir()
         (modules / folder / "hold_tools.py").write_text(f"def who() -> str: return {folder!r}")
     assert load_function_tool("hold_tools:who", folder=str(modules / "a")).call() == "a"
-    with pytest.raises(WrongUse, match=r"a/hold_tools.py has the name of .*b/hold_tools.py, and only one of them can"):
+    with pytest.raises(
+        UsageError, match=r"a/hold_tools.py has the name of .*b/hold_tools.py, and only one of them can"
+    ):
         load_function_tool("hold_tools:who", folder=str(modules / "b"))
 
 
@@ -572,6 +574,6 @@ def test_a_function_that_cannot_be_loaded_is_refused_with_the_reason(modules: Pa
     (modules / "hold_leaving.py").write_text("import sys\nsys.exit(3)")
     (modules / "hold_needing.py").write_text("import hold_missing")
     (modules / "hold_wrong.py").write_text("def search(:")
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load_function_tool(spec, folder=str(modules))
     assert str(refused.value).replace(str(modules), "DIR") == message

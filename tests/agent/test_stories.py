@@ -9,12 +9,12 @@ import pytest
 
 from holdall.agent.agent_session import AgentSession
 from holdall.agent.loop import run_agent, run_session
-from holdall.agent.toolbox import Agent, Family
+from holdall.agent.toolbox import Agent, AgentQuota
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall
-from holdall.values.errors import ModelFault, ModelOverflow, SessionHeld, TooLongForModel
+from holdall.values.errors import ModelFault, ModelOverflow, SessionLocked, TooLongForModel
 from tests.agent.shapes import acting, agent, newest_handle, notice_of, report, returned, tool
 from tests.agent.test_loop import BIG, big, run, small
 from tests.extract.shapes import Answer, said
@@ -161,7 +161,7 @@ async def test_agents_are_bounded_in_number_and_depth(tmp_path: Path) -> None:
     model = acting(many, [("spawn_agent", {"task": "x", "agent": "nobody"})], report())
     parent = agent(tmp_path, model, agents={"child": child})
     async with parent.open_bag("s1", "", model) as bag:
-        await run_agent(parent, bag, "go", family=Family(max_agents=3))
+        await run_agent(parent, bag, "go", family=AgentQuota(max_agents=3))
     answers = [one.text for one in returned(model.requests[-1])]
     assert answers[:3] == ["child"] * 3
     assert answers[3].startswith("No more agents: this run may start 3 in all.")
@@ -169,7 +169,7 @@ async def test_agents_are_bounded_in_number_and_depth(tmp_path: Path) -> None:
     lonely = acting(report())
     deep = agent(tmp_path, lonely, agents={"child": child})
     async with deep.open_bag("s2", "", lonely) as bag:
-        await run_agent(deep, bag, "go", family=Family(max_depth=0))
+        await run_agent(deep, bag, "go", family=AgentQuota(max_depth=0))
     assert "spawn_agent" not in {spec.name for spec in lonely.requests[0].tools}
 
 
@@ -318,7 +318,7 @@ async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Pat
 async def test_a_second_agent_in_the_session_is_told_who_holds_it(tmp_path: Path) -> None:
     one = agent(tmp_path, acting(report()))
     async with one.open_bag("s1", "", one.model) as bag, one.open_bag("s1", "", one.model) as other:
-        with bag.lease("the agent first, process 1"), pytest.raises(SessionHeld, match="the agent first, process 1"):
+        with bag.lease("the agent first, process 1"), pytest.raises(SessionLocked, match="the agent first, process 1"):
             await run_agent(one, other, "go")
 
 

@@ -15,7 +15,7 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
 from holdall.values.settings import by_name
 from holdall.verbs import grep as grep_module
-from holdall.verbs.grep import Lookout
+from holdall.verbs.grep import PatternWatch
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
@@ -287,9 +287,9 @@ async def test_a_tool_that_writes_all_the_time_is_looked_at_now_and_then_and_at_
 ) -> None:
     parts: asyncio.Queue[str | None] = asyncio.Queue()
     loop, looked, written, looks = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event(), list[bool]()
-    look = Lookout.found
+    look = PatternWatch.found
 
-    def counted(self: Lookout, reader: OutputReader) -> bool:
+    def counted(self: PatternWatch, reader: OutputReader) -> bool:
         looks.append(look(self, reader))
         loop.call_soon_threadsafe(looked.set)
         return looks[-1]
@@ -301,7 +301,7 @@ async def test_a_tool_that_writes_all_the_time_is_looked_at_now_and_then_and_at_
         while (part := await parts.get()) is not None:
             yield part
 
-    monkeypatch.setattr(Lookout, "found", counted)
+    monkeypatch.setattr(PatternWatch, "found", counted)
     monkeypatch.setattr(grep_module, "_GAP", 3600.0)
     async with fast_clock(tmp_path) as bag:
         handle = _handle(await bag.run(build, tool="make"))

@@ -14,7 +14,7 @@ from holdall.bag import Holdall
 from holdall.bag.bundles import contents_of, export_session, import_bundle
 from holdall.store.directory.store import DirectoryStore
 from holdall.values.bundles import Bundle
-from holdall.values.errors import BundleRefused, QuotaReached, WrongUse
+from holdall.values.errors import BundleRefused, QuotaReached, UsageError
 from holdall.values.settings import Settings
 from tests.requirements import requirement
 
@@ -152,7 +152,7 @@ async def test_the_quota_of_the_settings_counts(home: str, tmp_path: Path) -> No
 
 
 async def test_nothing_is_made_where_there_is_nothing(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="nothing to export"):
+    with pytest.raises(UsageError, match="nothing to export"):
         await export_session("s1", str(tmp_path / "b"), home=str(tmp_path / "home"))
     (tmp_path / "b").write_bytes(b"no bundle")
     with pytest.raises(BundleRefused):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Returned, Said, System, User
+from holdall import Assistant, System, ToolResult, User
 from holdall.values.chat import Message
 from holdall.wire.clamp import clamp_messages
 from holdall.wire.dialects import DIALECTS
@@ -21,9 +21,9 @@ async def test_the_librarys_own_messages_are_guarded_like_those_of_the_providers
     messages: list[Message] = [
         System(LOG),
         User(LOG),
-        Said(LOG),
-        Returned("c1", "f", LOG, is_error=True),
-        Returned("c2", "f", "small"),
+        Assistant(LOG),
+        ToolResult("c1", "f", LOG, is_error=True),
+        ToolResult("c2", "f", "small"),
     ]
     async with opened(tmp_path) as bag:
         guarded = await bag.guard(messages)
@@ -31,15 +31,15 @@ async def test_the_librarys_own_messages_are_guarded_like_those_of_the_providers
         [facts] = await bag.outputs()
         assert (facts.origin.tool, facts.origin.call_id, facts.origin.is_error) == ("f", "c1", True)
         new = guarded[3]
-        assert isinstance(new, Returned)
+        assert isinstance(new, ToolResult)
         assert f"handle: {facts.handle}" in new.text
-        assert new == Returned("c1", "f", new.text, is_error=True)
+        assert new == ToolResult("c1", "f", new.text, is_error=True)
         assert (await bag.read("c1", bytes=":", bounded=False)).text == LOG
         assert await bag.guard(guarded) == guarded
 
 
 def test_the_clamp_of_messages_knows_them_too() -> None:
-    [new] = clamp_messages([Returned("c1", "f", "x" * 60_000)], DIALECTS["clamp"].limits)
+    [new] = clamp_messages([ToolResult("c1", "f", "x" * 60_000)], DIALECTS["clamp"].limits)
     assert len(new.text) == 50 * 1024
 
 

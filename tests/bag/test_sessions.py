@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Command, Ended, Holdall, Kept, Running, SessionClosed, Sessions, Settings, WrongUse, blocking
+from holdall import Command, Ended, Holdall, Kept, Running, SessionClosed, Sessions, Settings, UsageError, blocking
 from holdall.background import Portal
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
@@ -350,7 +350,7 @@ def test_a_session_that_cannot_be_opened_says_so_and_leaves_nothing(tmp_path: Pa
     async def main() -> None:
         async with pool(tmp_path) as sessions:
             for _ in range(2):
-                with pytest.raises(WrongUse):
+                with pytest.raises(UsageError):
                     async with sessions.of("../outside\x00"):
                         pass
             assert sessions.open_names == ()
@@ -478,7 +478,7 @@ def test_race_gives_what_was_returned_as_it_is_and_take_decides(tmp_path: Path) 
             assert taken.artifact.origin.arguments == {"n": 1}
             for thing in (stream, error, None):
                 assert await bag.race(lambda thing=thing: thing) == Ended(thing)
-            with pytest.raises(WrongUse, match="use `run`"):
+            with pytest.raises(UsageError, match="use `run`"):
                 await bag.race(Command(["true"]))
             with pytest.raises(TypeError, match="cannot be called"):
                 await bag.race(7)
@@ -578,9 +578,9 @@ def test_a_call_on_the_loop_that_would_wait_for_itself_is_refused(tmp_path: Path
         async def closes() -> None:
             sessions.close()
 
-        with pytest.raises(WrongUse, match="would wait for the loop that it runs on"):
+        with pytest.raises(UsageError, match="would wait for the loop that it runs on"):
             bag.race(tool)
-        with pytest.raises(WrongUse, match="cannot be closed by a call"):
+        with pytest.raises(UsageError, match="cannot be closed by a call"):
             bag.race(closes)
 
 

@@ -28,7 +28,7 @@ from holdall import (
     StoreFull,
     ToolPolicy,
     Unkept,
-    WrongUse,
+    UsageError,
 )  # fmt: skip
 from holdall.store.directory.store import DirectoryStore
 from tests.bag.shapes import LOG, SMALL, opened
@@ -402,7 +402,7 @@ async def test_in_the_clamp_dialect_binary_data_is_told_by_its_size_and_handle(t
 
 
 @requirement("store:take-never-raises")
-@pytest.mark.parametrize("part", ["holdall.policy.measure.kind_of", "holdall.verbs.glimpse.outline"])
+@pytest.mark.parametrize("part", ["holdall.policy.measure.kind_of", "holdall.verbs.preview.outline"])
 async def test_a_guess_that_fails_costs_the_picture_and_never_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
@@ -450,7 +450,7 @@ async def test_a_text_with_lone_surrogates_is_had_back_as_it_was(tmp_path: Path,
         plain = await bag.keep("ü\n", tool="t")
         assert (await bag.original_text(plain.handle), plain.measure.surrogates) == ("ü\n", "")
         binary = await bag.keep(b"\xff", tool="t")
-        with pytest.raises(WrongUse, match="is no text"):
+        with pytest.raises(UsageError, match="is no text"):
             await bag.original_text(binary.handle)
 
 

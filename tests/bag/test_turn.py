@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdall import Answer, Inline, Kept, WrongUse
+from holdall import Answer, Inline, Kept, UsageError
 from holdall.bag import Turn
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
@@ -44,7 +44,7 @@ async def test_calls_run_side_by_side_and_their_content_is_there_at_the_close(tm
             released.append(turn.run(releasing, tool="d"))
             taken = turn.take(SMALL)
             answer = turn.call("context_grep", {"handle": handle, "pattern": "ERROR", "count": True})
-            with pytest.raises(WrongUse, match="when the turn has closed"):
+            with pytest.raises(UsageError, match="when the turn has closed"):
                 assert waiting.content
         assert [one.content for one in (waiting, *released)] == ["first", "second", "third", "released"]
         assert taken.content is SMALL

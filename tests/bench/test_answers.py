@@ -13,7 +13,7 @@ from bench.answers import outline, paths, question, report, sql
 from bench.answers.command import TASKS
 from bench.answers.measuring import NOTICE, SEARCHED, STRATEGIES, Outcome, Seen, measure
 from bench.answers.reading import Reply
-from bench.answers.searcher import MOST_CALLS, search
+from bench.answers.searcher import MAX_CALLS, search
 from bench.answers.tasks import LOOKUPS, Collection, Output, Task, load
 from bench.lab import ROOT
 
@@ -92,7 +92,7 @@ def test_the_notice_and_three_calls_show_what_both_ends_do_not(
         "json-json-path": "bytes",
     }
     assert [task for task, by in seen.items() if by["head + tail of 25k tokens"]] == []
-    assert all(task["tokens"][SEARCHED] <= 2500 and len(task["calls"]) <= MOST_CALLS for task in written["tasks"])
+    assert all(task["tokens"][SEARCHED] <= 2500 and len(task["calls"]) <= MAX_CALLS for task in written["tasks"])
     assert set(written["aims"].values()) == {True}
     assert ElementTree.fromstring((folder / "out" / "answers.svg").read_text("utf-8")).tag.endswith("svg")
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(STRATEGIES)

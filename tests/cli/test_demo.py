@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdall.cli import demo, demo_world
+from holdall.cli import demo, demo_shop
 from holdall.cli.options import Options
 from holdall.llm.protocol import Request
-from holdall.values.chat import Returned, Said, User
+from holdall.values.chat import Assistant, ToolResult, User
 from holdall.wire.agent_texts import FINAL_REPORT
 from tests.cli.program import Program
 from tests.requirements import requirement
@@ -93,13 +93,13 @@ def test_another_model_decides_by_itself_and_its_answer_is_checked(holdall: Prog
 def test_a_byte_that_is_not_as_it_was_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(self: demo_world.Tools, tool: str, text: str) -> str:
+    def wrong(self: demo_shop.Tools, tool: str, text: str) -> str:
         self.returned[tool] = "0" * 64
         return text
 
-    monkeypatch.setattr(demo_world.Tools, "_noted", wrong)
-    monkeypatch.setattr(demo_world, "_LOG_BYTES", 300_000)
-    monkeypatch.setattr(demo_world, "_ORDERS", 2000)
+    monkeypatch.setattr(demo_shop.Tools, "_noted", wrong)
+    monkeypatch.setattr(demo_shop, "_LOG_BYTES", 300_000)
+    monkeypatch.setattr(demo_shop, "_ORDERS", 2000)
     assert asyncio.run(demo.demo(Options(home=str(tmp_path / "home")))) == 3
     assert "NOT as the tools returned it" in capsys.readouterr().out
 
@@ -107,7 +107,13 @@ def test_a_byte_that_is_not_as_it_was_is_found(
 @pytest.mark.parametrize("tag", ["1a2b3c4d", "12345678", "a1b2", "fe8d2d1b"])
 def test_a_fence_whose_tag_has_digits_is_not_taken_for_the_row(tag: str) -> None:
     told = f"cp8m · 1 row · seen so far: <0.1 %\n<cp8m:{tag}>\norders | cents\n41 | 695350\n</cp8m:{tag}>"
-    asked = (User(""), User("refused with PAY-417"), Said(""), Said(""), Returned("a", "context_query", told))
-    reply = demo_world.accountant()
+    asked = (
+        User(""),
+        User("refused with PAY-417"),
+        Assistant(""),
+        Assistant(""),
+        ToolResult("a", "context_query", told),
+    )
+    reply = demo_shop.accountant()
     answer = asyncio.run(reply.ask(Request(asked, (FINAL_REPORT,))))
     assert answer.calls[0].arguments == {"report": "41 orders were refused with PAY-417, 6953.50 EUR."}

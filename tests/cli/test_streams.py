@@ -140,7 +140,7 @@ def test_what_is_kept_and_cannot_be_shown_is_named_by_its_handle(
     told = f"{FULL} The output is kept as {facts['handle']}."
     assert ran.returncode == 3
     if "--json" in command:
-        assert json.loads(ran.stderr) == {"error": "NotPrinted", "message": told.removeprefix("holdall: ")}
+        assert json.loads(ran.stderr) == {"error": "StdoutError", "message": told.removeprefix("holdall: ")}
     else:
         assert ran.stderr == told + "\n"
     assert holdall("cat", facts["handle"]).out == data

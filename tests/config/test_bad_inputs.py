@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall import config
-from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.errors import BadSetting, UsageError
 from holdall.values.settings import Settings, by_name
 from tests.config.conftest import Load
 from tests.requirements import requirement
@@ -155,7 +155,7 @@ def test_config_002_a_bad_value_is_refused_with_key_value_rule_and_place(load: L
 def test_config_003_a_file_that_cannot_be_read_is_refused_with_the_reason(
     load: Load, content: bytes, reason: str
 ) -> None:
-    with pytest.raises(WrongUse, match=reason):
+    with pytest.raises(UsageError, match=reason):
         load(content)
 
 
@@ -194,7 +194,7 @@ def test_config_006_a_file_that_others_can_write_to_is_not_read(load: Load, file
     load("query_max_rows = 3")
     file.chmod(mode)
     with pytest.raises(
-        WrongUse, match=rf"others can write to the configuration file .*mode {mode:04o}.*not read.*chmod 600"
+        UsageError, match=rf"others can write to the configuration file .*mode {mode:04o}.*not read.*chmod 600"
     ):
         config.load(environment={"HOLDALL_CONFIG": str(file)}, home="/tmp")
 
@@ -203,7 +203,7 @@ def test_config_006_a_file_that_others_can_write_to_is_not_read(load: Load, file
 def test_config_006_a_file_that_is_none_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path / "pipe", tmp_path):
-        with pytest.raises(WrongUse, match="is not a regular file"):
+        with pytest.raises(UsageError, match="is not a regular file"):
             config.load(environment={"HOLDALL_CONFIG": str(path)}, home="/tmp")
 
 

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from holdall import config
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import Retention, retention_of
-from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.errors import BadSetting, UsageError
 from holdall.values.settings import Settings
 from holdall.wire.dialects import DIALECTS
 from tests.config.conftest import Load
@@ -147,13 +147,13 @@ def test_a_bad_value_in_the_environment_is_refused_too(load: Load, value: str) -
 
 
 def test_a_flag_without_a_value_is_refused(load: Load) -> None:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load(flags=("by_reference",))
     assert str(refused.value) == snapshot("--set takes NAME=VALUE, not 'by_reference'.")
 
 
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="there is no configuration file"):
+    with pytest.raises(UsageError, match="there is no configuration file"):
         config.load(environment={"HOLDALL_CONFIG": str(tmp_path / "none.toml")}, home="/tmp")
 
 

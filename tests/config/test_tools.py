@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.errors import BadSetting, UsageError
 from holdall.values.settings import ToolPolicy
 from tests.config.conftest import Load
 from tests.requirements import requirement
@@ -115,7 +115,7 @@ def test_what_is_no_table_is_refused(load: Load, text: str, message: str) -> Non
 
 @pytest.mark.parametrize("flag", ["tools=x", "tools.fetch=x", "tools..store=never", "tools.=x"])
 def test_a_flag_names_a_tool_and_a_setting_of_it(load: Load, flag: str) -> None:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         load(flags=(flag,))
     assert str(refused.value) == (
         f"--set takes tools.TOOL.NAME=VALUE, as in tools.fetch.store=never, for one tool; not {flag!r}."

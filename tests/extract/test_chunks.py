@@ -14,7 +14,7 @@ from holdall.extract.chunks import Chunk, Part, parts_of, plan_chunks
 from holdall.text.borders import Read, border_before
 from holdall.text.tokens import Estimate, Tokenizer, tokenizer_named
 from holdall.text.utf8 import decode
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.values.outputs import Kind, Measure
 from holdall.values.spans import Span
 from tests.requirements import requirement
@@ -299,5 +299,5 @@ def test_real_outputs_are_sent_in_parts_that_fit(name: str) -> None:
 
 @pytest.mark.parametrize(("tokens", "overlap"), [(0, 10), (-5, 10), (100, -1), (100, 51)])
 def test_sizes_that_make_no_sense_are_refused(tokens: int, overlap: float) -> None:
-    with pytest.raises(WrongUse):
+    with pytest.raises(UsageError):
         plan_chunks(read_of(b"x"), measure=Measure(bytes=1, tokens=1), chunk_tokens=tokens, overlap_percent=overlap)

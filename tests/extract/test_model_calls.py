@@ -10,7 +10,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.policy.route import Ceiling
-from holdall.values.errors import NoModel, NotReady, QueryMissing, TooCostly, UnknownHandle, WrongUse
+from holdall.values.errors import NoModel, NotReady, QueryMissing, TooCostly, UnknownHandle, UsageError
 from holdall.values.events import Event
 from tests.bag.shapes import LOG, opened
 from tests.extract.shapes import Answer, document_of, finding, quoting, said
@@ -209,7 +209,7 @@ async def test_what_cannot_be_asked_is_refused_with_the_way_out(tmp_path: Path) 
             await bag.extract(facts.handle, "  ", model=model)
         with pytest.raises(UnknownHandle):
             await bag.extract("nope", "which?", model=model)
-        with pytest.raises(WrongUse, match="'guess' is no mode"):
+        with pytest.raises(UsageError, match="'guess' is no mode"):
             await bag.extract(facts.handle, "which?", model=model, mode="guess")  # type: ignore[arg-type]
         writer = await bag.begin(tool="slow")
         with pytest.raises(NotReady):

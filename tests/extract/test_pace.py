@@ -7,7 +7,7 @@ import pytest
 
 from holdall.llm.protocol import Pace, Request, pace_of
 from holdall.llm.scripted import ScriptedModel
-from holdall.llm.wrappers import Wrapped
+from holdall.llm.wrappers import ModelWrapper
 from holdall.values.chat import Message
 from holdall.wire.prompts import fences_of, form_for
 from tests.bag.shapes import opened
@@ -64,7 +64,7 @@ async def test_its_time_is_its_own_unless_the_settings_name_one(
 
 def test_a_model_that_says_nothing_has_the_usual_pace_and_a_wrapped_one_that_of_the_inner() -> None:
     assert pace_of(ScriptedModel([])) == Pace(None, 120.0)
-    assert pace_of(Wrapped(OneAtATime())) == Pace(1, None)
+    assert pace_of(ModelWrapper(OneAtATime())) == Pace(1, None)
 
 
 def before_the_question(messages: tuple[Message, ...]) -> str:

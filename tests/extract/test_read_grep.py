@@ -8,7 +8,7 @@ import pytest
 
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.chat import Reply, Returned, ToolCall, User
+from holdall.values.chat import Reply, ToolCall, ToolResult, User
 from tests.bag.shapes import LOG, opened
 from tests.extract.shapes import Answer, nonce_of, said
 from tests.requirements import requirement
@@ -37,8 +37,8 @@ def searching(*turns: Sequence[tuple[str, dict[str, Any]]] | Answer | str | None
     return model
 
 
-def returned(request: Request) -> list[Returned]:
-    return [message for message in request.messages if isinstance(message, Returned)]
+def returned(request: Request) -> list[ToolResult]:
+    return [message for message in request.messages if isinstance(message, ToolResult)]
 
 
 @requirement("extract:auto-else-read-grep", "extract:read-grep-tools", "extract:handle-is-filename")
@@ -155,7 +155,7 @@ async def test_whoever_says_that_there_is_nothing_must_have_looked(tmp_path: Pat
         facts = await bag.keep(LOG)
         found = await bag.extract(facts.handle, "which code?")
         assert (found.strategy, found.reason) == ("truncate", "fallback")
-        assert "it says that there is nothing, and has not looked" in found.warning
+        assert "it reported no data without searching" in found.warning
 
 
 async def test_a_model_without_calls_of_its_own_writes_them_as_actions(tmp_path: Path) -> None:

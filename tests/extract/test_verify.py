@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from holdall.extract.quotes import Loose
-from holdall.extract.verify import MOST_QUOTES, SAID, Quote, Verified, merge, verify
+from holdall.extract.verify import MAX_QUOTES, SAID, Quote, Verified, merge, verify
 from holdall.text.borders import Read
 from holdall.text.utf8 import decode, encode
 from holdall.values.extraction import Snippet
@@ -413,9 +413,9 @@ def test_a_span_of_many_megabytes_is_searched_in_pieces_for_what_stands_as_it_is
 
 
 def test_more_quotes_than_a_chunk_may_have_are_counted_not_dropped() -> None:
-    quotes = [f"number {number}" for number in range(MOST_QUOTES + 9)] + ["", "  \n ", "number 0"]
+    quotes = [f"number {number}" for number in range(MAX_QUOTES + 9)] + ["", "  \n ", "number 0"]
     found = proved(LOG, *quotes)
-    assert (len(found.snippets), found.unchecked, found.empty) == (MOST_QUOTES, 9, 2)
+    assert (len(found.snippets), found.unchecked, found.empty) == (MAX_QUOTES, 9, 2)
 
 
 # ── Strange quotes and strange sources ──────────────────────────────────────────────────────────────────────

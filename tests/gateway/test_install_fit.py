@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from holdall.mcp.client.spec import load
 from holdall.mcp.install.installer import Done, install, uninstall
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 
 
 def put(tmp_path: Path, text: str | bytes | dict[str, Any]) -> tuple[Path, Done]:
@@ -153,7 +153,7 @@ def test_a_change_that_would_touch_more_than_our_part_is_not_written(
     text = '{"mcpServers": {"a": {"command": "a"}}, "x": 1}'
     for wrong in ('{"mcpServers": {}}', "{", text.replace("1", "true")):
         monkeypatch.setattr("holdall.mcp.install.config_text.applied", Mock(return_value=wrong))
-        with pytest.raises(WrongUse, match="without touching more than our part; nothing was changed"):
+        with pytest.raises(UsageError, match="without touching more than our part; nothing was changed"):
             put(tmp_path, text)
         assert (tmp_path / "mcp.json").read_text() == text
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdall.mcp.client.spec import load
 from holdall.mcp.install.config_text import servers_in, unwrap, wrap
 from holdall.mcp.install.installer import CLIENTS, files_of, install, uninstall
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 
 CURSOR = """{
   // my servers
@@ -111,7 +111,7 @@ def test_a_dry_run_changes_no_file(tmp_path: Path, folder: str) -> None:
 def test_what_is_no_configuration_is_left_as_it_is(tmp_path: Path, folder: str, text: str) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(text)
-    with pytest.raises(WrongUse, match="nothing was changed"):
+    with pytest.raises(UsageError, match="nothing was changed"):
         install(str(file), "holdall", config_folder=folder)
     assert file.read_text() == text
 
@@ -130,12 +130,12 @@ def test_the_files_of_a_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert set(CLIENTS) == {"claude-code", "vscode", "cursor"}
-    with pytest.raises(WrongUse, match="no configuration of cursor was found"):
+    with pytest.raises(UsageError, match="no configuration of cursor was found"):
         files_of("cursor")
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".cursor" / "mcp.json").write_text(CURSOR)
     assert files_of("cursor") == [str(tmp_path / ".cursor" / "mcp.json")]
-    with pytest.raises(WrongUse, match="there is no client 'emacs' here"):
+    with pytest.raises(UsageError, match="there is no client 'emacs' here"):
         files_of("emacs")
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.mcp.gateway.offers import Names
+from holdall.mcp.gateway.listing import Names
 
 RESERVED = ("context_read", "tool_output")
 

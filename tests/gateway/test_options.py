@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.cli.servers import GatewayAsk, tokens_in
-from holdall.values.errors import WrongUse
+from holdall.cli.servers import GatewayOptions, tokens_in
+from holdall.values.errors import UsageError
 
 LONG, OTHER = "a" * 40, "b" * 40
 
 
 def test_a_time_to_list_tools_that_there_is_not_is_told_of_its_own_option() -> None:
-    with pytest.raises(WrongUse) as refused:
-        GatewayAsk((), None, None, None, by_reference=False, tools="foo").flags()
+    with pytest.raises(UsageError) as refused:
+        GatewayOptions((), None, None, None, by_reference=False, tools="foo").flags()
     assert str(refused.value) == snapshot("--tools is 'foo'; it takes when-needed or always.")
-    assert GatewayAsk((), None, None, None, by_reference=True, tools="always").flags() == [
+    assert GatewayOptions((), None, None, None, by_reference=True, tools="always").flags() == [
         "by_reference=true",
         "tools_listed=always",
     ]
@@ -25,7 +25,7 @@ def said_of(folder: Path, text: str) -> str:
     file = folder / "tokens"
     file.write_text(text)
     file.chmod(0o600)
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         tokens_in(str(file))
     assert LONG not in str(refused.value)
     return str(refused.value).replace(str(file), "FILE")

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from holdall.mcp.gateway import serving
-from holdall.mcp.gateway.client_side import Asked, Client
-from holdall.mcp.gateway.serving import StdioClient
+from holdall.mcp.gateway import stdio_server
+from holdall.mcp.gateway.client_side import Client, ClientRequest
+from holdall.mcp.gateway.stdio_server import StdioClient
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
 
 
 class Echo:
-    async def request(self, asked: Asked) -> dict[str, Any]:
+    async def request(self, asked: ClientRequest) -> dict[str, Any]:
         return {"method": asked.method}
 
     async def notified(self, method: str, params: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ async def test_what_is_too_much_is_refused_aloud_and_ends_the_client(
     ends: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch, limit: str, sent: bytes, told: str
 ) -> None:
     source, to_it, from_it, target = ends
-    monkeypatch.setattr(serving, limit, 1000)
+    monkeypatch.setattr(stdio_server, limit, 1000)
     pipes, _ = served(source, target)
     os.write(to_it, sent)
     async with asyncio.timeout(SOON):
@@ -75,7 +75,7 @@ async def test_notifications_for_a_client_that_does_not_read_are_dropped_and_ans
     ends: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     source, to_it, from_it, target = ends
-    monkeypatch.setattr(serving, "_MOST_HELD", 1_000_000)
+    monkeypatch.setattr(stdio_server, "_MAX_HELD", 1_000_000)
     pipes, client = served(source, target)
     for _ in range(100):
         client.notify("notifications/message", {"data": "x" * 100_000})

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.guard.budget import Budget, PrefixSum
-from holdall.values.chat import Message, Returned, Said, ToolCall, User
+from holdall.values.chat import Assistant, Message, ToolCall, ToolResult, User
 from holdall.wire.agent_texts import FINAL_REPORT, TASK_STATUS
 from tests.requirements import requirement
 
 _MESSAGES = st.lists(
     st.builds(User, st.text(max_size=30))
-    | st.builds(Said, st.text(max_size=30), st.just((ToolCall("a", "fetch", {"n": 1}),)))
-    | st.builds(Returned, st.just("a"), st.just("fetch"), st.text(max_size=30)),
+    | st.builds(Assistant, st.text(max_size=30), st.just((ToolCall("a", "fetch", {"n": 1}),)))
+    | st.builds(ToolResult, st.just("a"), st.just("fetch"), st.text(max_size=30)),
     max_size=20,
 )
 
@@ -35,7 +35,7 @@ def test_each_message_is_priced_once_however_long_the_conversation() -> None:
     total = PrefixSum(price)
     messages: list[Message] = []
     for turn in range(100):
-        messages += [Said("a"), User(f"{turn}")]
+        messages += [Assistant("a"), User(f"{turn}")]
         assert total.of(messages) == len(messages)
     assert len(priced) == 200
 

@@ -21,7 +21,7 @@ def _sentences(path: Path) -> Iterator[str]:
             skipped.add(id(node.value))
         error = isinstance(node, ast.Raise)
         log = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("_LOG.")
-        fault = isinstance(node, ast.Call) and ast.unparse(node.func) in ("WrongUse", "BadReference", "MissingExtra")
+        fault = isinstance(node, ast.Call) and ast.unparse(node.func) in ("UsageError", "BadReference", "MissingExtra")
         if error or log or fault:
             skipped |= {id(inner) for inner in ast.walk(node)}
     for node in ast.walk(tree):

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import pytest
 
 from holdall.llm.protocol import Model, Request
-from holdall.values.chat import Returned, Said, System, User
-from holdall.values.errors import ModelOverflow, WrongUse
+from holdall.values.chat import Assistant, System, ToolResult, User
+from holdall.values.errors import ModelOverflow, UsageError
 from holdall.wire.tool import ToolSpec
 
 SECONDS = 60.0
@@ -96,7 +96,7 @@ class ModelContract:
     async def test_it_calls_a_tool_where_it_can_and_refuses_tools_where_it_cannot(self, rig: Rig) -> None:
         request = asking("Which disk failed? Search with the tool.", tools=(GREP,), max_tokens=60)
         if not rig.model.calls_tools:
-            with pytest.raises(WrongUse, match="calls no tools by itself"):
+            with pytest.raises(UsageError, match="calls no tools by itself"):
                 await rig.model.ask(request)
             return
         rig.will_call("context.grep", {"pattern": "ERROR"})
@@ -115,16 +115,16 @@ class ModelContract:
         rig.will_call("context.grep", {"pattern": "ERROR"})
         request = asking("Which disk failed? Search with the tool.", tools=(GREP,), max_tokens=60)
         first = await rig.model.ask(request)
-        results = tuple(Returned(call.id, call.name, "disk 7 ERROR") for call in first.calls)
+        results = tuple(ToolResult(call.id, call.name, "disk 7 ERROR") for call in first.calls)
         rig.will_say("Disk 7.")
-        more = (*request.messages, Said(first.text, first.calls), *results, User("Now answer."))
+        more = (*request.messages, Assistant(first.text, first.calls), *results, User("Now answer."))
         second = await rig.model.ask(Request(more, (GREP,), max_tokens=60))
         assert not rig.exact or (second.text, second.calls, second.stop) == ("Disk 7.", (), "end")
 
     async def test_it_is_held_to_a_schema_where_it_can_be(self, rig: Rig) -> None:
         request = asking("Name a colour.", schema=COLOUR, max_tokens=80)
         if not rig.model.keeps_schema:
-            with pytest.raises(WrongUse, match="cannot be held to a schema"):
+            with pytest.raises(UsageError, match="cannot be held to a schema"):
                 await rig.model.ask(request)
             return
         rig.will_say('{"colour": "blue"}')
@@ -157,9 +157,9 @@ class ModelContract:
         assert all(reply.text for reply in replies)
 
     async def test_what_cannot_be_asked_is_refused(self, rig: Rig) -> None:
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             await rig.model.ask(Request(()))
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             await rig.model.ask(asking("x", tools=(GREP,), schema=COLOUR))
 
     async def test_closing_twice_is_as_good_as_once(self, rig: Rig) -> None:

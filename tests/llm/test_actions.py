@@ -5,8 +5,8 @@ import pytest
 from holdall.llm.converse import converse, from_transcript, side_by_side
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.llm.wrappers import Acting, with_tools
-from holdall.values.chat import Message, Reply, Returned, Said, System, ToolCall, User
+from holdall.llm.wrappers import JsonToolCalls, with_tools
+from holdall.values.chat import Assistant, Message, Reply, System, ToolCall, ToolResult, User
 from holdall.wire.actions import action_schema, instructions
 from tests.llm.contract import COLOUR, GREP, asking
 
@@ -18,7 +18,7 @@ def test_a_model_that_calls_tools_is_left_as_it_is() -> None:
     able = ScriptedModel([])
     assert with_tools(able) is able
     unable = with_tools(ScriptedModel([], calls_tools=False, name="small", window=99))
-    assert isinstance(unable, Acting)
+    assert isinstance(unable, JsonToolCalls)
     assert (unable.calls_tools, unable.name, unable.window) == (True, "small", 99)
 
 
@@ -42,7 +42,7 @@ async def test_a_model_that_keeps_none_is_only_told() -> None:
 async def test_each_call_of_a_conversation_has_an_id_of_its_own() -> None:
     model = with_tools(ScriptedModel([SEARCH, SEARCH], calls_tools=False))
     first = await model.ask(asking("Search.", tools=(GREP,)))
-    said = (*asking("Search.").messages, Said("", first.calls), Returned("action-1", "context.grep", "nothing"))
+    said = (*asking("Search.").messages, Assistant("", first.calls), ToolResult("action-1", "context.grep", "nothing"))
     second = await model.ask(Request(said, (GREP,)))
     assert (first.calls[0].id, second.calls[0].id) == ("action-1", "action-2")
 
@@ -60,12 +60,14 @@ async def test_without_tools_a_request_passes_as_it_is_but_for_earlier_calls() -
     model = ScriptedModel(["x", "y"], calls_tools=False, keeps_schema=True)
     plain = asking("a", schema=COLOUR)
     await with_tools(model).ask(plain)
-    later = Request((User("a"), Said("", (ToolCall("1", "context.grep", {}),)), Returned("1", "context.grep", "r")))
+    later = Request(
+        (User("a"), Assistant("", (ToolCall("1", "context.grep", {}),)), ToolResult("1", "context.grep", "r"))
+    )
     await with_tools(model).ask(later)
     assert model.requests[0] == plain
     assert model.requests[1].messages == (
         User("a"),
-        Said('{"tool": "context.grep", "arguments": {}}'),
+        Assistant('{"tool": "context.grep", "arguments": {}}'),
         User("context.grep returned:\n<result>\nr\n</result>"),
     )
 
@@ -78,11 +80,11 @@ async def test_half_a_call_is_told_to_the_model_and_not_taken_for_its_answer() -
         model, transcript, build=from_transcript(transcript, [GREP]), run=side_by_side(no_call), max_turns=3
     )
     assert talk.reply.text == "disk 7"
-    told = [message.text for message in transcript if isinstance(message, Returned)]
+    told = [message.text for message in transcript if isinstance(message, ToolResult)]
     assert told == [
         "The arguments of context.grep are not valid JSON, so it was not called. They were cut off: write less."
     ]
 
 
-async def no_call(call: ToolCall) -> Returned:
+async def no_call(call: ToolCall) -> ToolResult:
     raise AssertionError(call)

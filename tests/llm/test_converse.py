@@ -8,7 +8,7 @@ import pytest
 from holdall.llm.converse import Turn, converse, from_transcript, side_by_side
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.chat import Message, Reply, Returned, Said, ToolCall, Usage, User
+from holdall.values.chat import Assistant, Message, Reply, ToolCall, ToolResult, Usage, User
 from holdall.values.errors import ModelBusy
 from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
 from tests.llm.contract import GREP
@@ -21,11 +21,11 @@ def calling(*patterns: str, name: str = "context.grep") -> Reply:
     return Reply("", calls, Usage(10, 1))
 
 
-async def search(call: ToolCall) -> Returned:
-    return Returned(call.id, call.name, f"found {call.arguments['pattern']}")
+async def search(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, f"found {call.arguments['pattern']}")
 
 
-async def never(calls: tuple[ToolCall, ...]) -> Sequence[Returned]:
+async def never(calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
     raise AssertionError(f"nothing was to be run, not {calls}")
 
 
@@ -39,12 +39,12 @@ async def test_it_runs_calls_until_the_model_answers() -> None:
     assert ended.usage == Usage(25, 7)
     assert transcript == [
         User("go"),
-        Said("", calling("a").calls),
-        Returned("c-a", "context.grep", "found a"),
-        Said("", calling("b", "c").calls),
-        Returned("c-b", "context.grep", "found b"),
-        Returned("c-c", "context.grep", "found c"),
-        Said("done"),
+        Assistant("", calling("a").calls),
+        ToolResult("c-a", "context.grep", "found a"),
+        Assistant("", calling("b", "c").calls),
+        ToolResult("c-b", "context.grep", "found b"),
+        ToolResult("c-c", "context.grep", "found c"),
+        Assistant("done"),
     ]
     assert [request.messages for request in model.requests] == [
         tuple(transcript[:1]), tuple(transcript[:3]), tuple(transcript[:6]),
@@ -68,13 +68,13 @@ async def test_a_model_that_only_calls_is_out_of_turns() -> None:
         model, transcript, build=from_transcript(transcript, [GREP]), run=side_by_side(search), max_turns=2
     )
     assert (ended.outcome, ended.turns) == ("out of turns", 2)
-    assert transcript[-1] == Returned("c-b", "context.grep", unknown_tool("context.grep", []), is_error=True)
+    assert transcript[-1] == ToolResult("c-b", "context.grep", unknown_tool("context.grep", []), is_error=True)
 
 
 async def test_calls_run_at_once_and_their_results_keep_their_order() -> None:
     waiting: dict[str, asyncio.Event] = {pattern: asyncio.Event() for pattern in "abc"}
 
-    async def in_reverse(call: ToolCall) -> Returned:
+    async def in_reverse(call: ToolCall) -> ToolResult:
         pattern = call.arguments["pattern"]
         if pattern != "c":
             await waiting[chr(ord(pattern) + 1)].wait()
@@ -87,13 +87,13 @@ async def test_calls_run_at_once_and_their_results_keep_their_order() -> None:
         await converse(
             model, transcript, build=from_transcript(transcript, [GREP]), run=side_by_side(in_reverse), max_turns=3
         )
-    assert [one.text for one in transcript if isinstance(one, Returned)] == ["found a", "found b", "found c"]
+    assert [one.text for one in transcript if isinstance(one, ToolResult)] == ["found a", "found b", "found c"]
 
 
 async def test_every_call_gets_an_answer_also_those_that_cannot_be_run() -> None:
     ran: list[str] = []
 
-    async def noted(call: ToolCall) -> Returned:
+    async def noted(call: ToolCall) -> ToolResult:
         ran.append(call.id)
         return await search(call)
 
@@ -114,7 +114,7 @@ async def test_every_call_gets_an_answer_also_those_that_cannot_be_run() -> None
         calls_per_turn=3,
     )
     assert ran == ["3"]
-    assert [(one.call_id, one.text, one.is_error) for one in transcript if isinstance(one, Returned)] == [
+    assert [(one.call_id, one.text, one.is_error) for one in transcript if isinstance(one, ToolResult)] == [
         ("1", unknown_tool("nosuch", ["context.grep"]), True),
         ("2", broken_arguments("context.grep", cut_off=False), True),
         ("3", "found x", False),
@@ -126,7 +126,9 @@ async def test_arguments_that_were_cut_off_are_told_so() -> None:
     model = ScriptedModel([Reply("", (ToolCall("1", "context.grep", "{"),), stop="length"), "done"])
     transcript: list[Message] = [User("go")]
     await converse(model, transcript, build=from_transcript(transcript, [GREP]), run=never, max_turns=2)
-    assert transcript[2] == Returned("1", "context.grep", broken_arguments("context.grep", cut_off=True), is_error=True)
+    assert transcript[2] == ToolResult(
+        "1", "context.grep", broken_arguments("context.grep", cut_off=True), is_error=True
+    )
 
 
 async def test_a_request_may_hold_what_is_not_kept() -> None:
@@ -175,13 +177,13 @@ async def test_an_error_of_the_model_goes_through_and_what_was_said_stays() -> N
             run=side_by_side(search),
             max_turns=9,
         )
-    assert transcript[-1] == Returned("c-a", "context.grep", "found a")
+    assert transcript[-1] == ToolResult("c-a", "context.grep", "found a")
 
 
 async def test_a_call_that_raises_ends_the_others_and_goes_through() -> None:
     cancelled = asyncio.Event()
 
-    async def one_fails(call: ToolCall) -> Returned:
+    async def one_fails(call: ToolCall) -> ToolResult:
         if call.arguments["pattern"] == "b":
             raise ZeroDivisionError("a bug")
         try:

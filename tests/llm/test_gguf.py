@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdall.llm.gguf import GgufModel
-from holdall.values.errors import NoSuchModel, RealCallsOff
+from holdall.values.errors import ModelCallsDisabled, NoSuchModel
 from tests.llm.contract import asking
 from tests.llm.test_naming import a_gguf
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_it_is_refused_before_a_process_is_started(tmp_path: Path) -> None:
     model = GgufModel(a_gguf(tmp_path / "small.gguf"))
-    with pytest.raises(RealCallsOff):
+    with pytest.raises(ModelCallsDisabled):
         await model.ask(asking("Hi"))
     assert model.server.pid is None
     await model.close()

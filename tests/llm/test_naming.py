@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.llm.gguf import GgufModel
-from holdall.llm.naming import model_named
+from holdall.llm.model_names import model_named
 from holdall.llm.providers import ProviderModel
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.errors import NoSuchModel
@@ -117,7 +117,7 @@ def test_a_package_that_is_missing_is_named_with_the_line_that_installs_it(
     program = (
         "import sys\n"
         f"sys.modules[{package!r}] = None\n"
-        "from holdall.llm.naming import model_named\n"
+        "from holdall.llm.model_names import model_named\n"
         "from holdall.values.errors import MissingExtra\n"
         "try:\n"
         f"    model_named({name!r})\n"

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from holdall.llm.gguf import NoAnswer, post_json
+from holdall.llm.gguf import NoHttpAnswer, post_json
 from tests.llm.openai_server import OpenAIServer, Scene
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def test_the_status_and_the_json_come_back() -> None:
 )
 async def test_what_is_no_answer_is_told_as_none(answer: bytes) -> None:
     async with listening(saying(answer)) as port:
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoHttpAnswer):
             await asyncio.wait_for(post_json("127.0.0.1", port, "/", {}, key="k"), 20)
 
 
@@ -67,7 +67,7 @@ async def test_an_answer_without_a_length_ends_with_the_connection() -> None:
 
 
 async def test_nobody_there_is_no_answer() -> None:
-    with pytest.raises(NoAnswer):
+    with pytest.raises(NoHttpAnswer):
         await post_json("127.0.0.1", 9, "/", {}, key="k")
 
 

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.providers import ProviderModel
-from holdall.values.chat import Reply, Returned, Said, System, ToolCall, Usage, User
+from holdall.values.chat import Assistant, Reply, System, ToolCall, ToolResult, Usage, User
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 from tests.llm.contract import COLOUR, GREP, asking
 from tests.llm.openai_server import OpenAIServer, Scene, completion
@@ -43,11 +43,11 @@ async def test_a_conversation_goes_out_as_it_is(server: OpenAIServer, model: Pro
     messages = (
         System("Be terse."),
         User(text),
-        Said(
+        Assistant(
             "Looking.", (ToolCall("c1", "context.grep", {"pattern": "ERROR"}), ToolCall("c2", "context.grep", "{bro"))
         ),
-        Returned("c1", "context.grep", "disk 7 ERROR"),
-        Returned("c2", "context.grep", "not valid", is_error=True),
+        ToolResult("c1", "context.grep", "disk 7 ERROR"),
+        ToolResult("c2", "context.grep", "not valid", is_error=True),
         System("This is turn 2."),
         User("Answer now."),
     )

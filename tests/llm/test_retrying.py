@@ -6,7 +6,7 @@ import pytest
 
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.llm.wrappers import Patience, Retry, Retrying, ask_again
+from holdall.llm.wrappers import Retry, Retrying, RetryPolicy, ask_again
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import asking
 
@@ -20,8 +20,8 @@ class Slept:
     async def sleep(self, seconds: float) -> None:
         self.seconds.append(seconds)
 
-    def patience(self, tries: int = 3) -> Patience:
-        return Patience(tries=tries, sleep=self.sleep, chance=lambda: 1.0)
+    def patience(self, tries: int = 3) -> RetryPolicy:
+        return RetryPolicy(tries=tries, sleep=self.sleep, chance=lambda: 1.0)
 
 
 async def test_a_busy_model_is_asked_again_after_growing_pauses() -> None:
@@ -49,7 +49,7 @@ async def test_other_errors_are_not_worth_another_try(error: Exception) -> None:
 
 async def test_other_errors_are_tried_again_where_that_is_asked_for() -> None:
     slept = Slept()
-    patience = Patience(on=ModelFault, sleep=slept.sleep)
+    patience = RetryPolicy(on=ModelFault, sleep=slept.sleep)
     assert (await ask_again(ScriptedModel([ModelFault("no"), "there"]), asking("a"), patience=patience)).text == "there"
 
 
@@ -67,7 +67,7 @@ async def test_a_provider_that_wants_too_long_a_pause_is_not_waited_for() -> Non
 
 
 async def test_calls_that_were_refused_together_do_not_come_back_together() -> None:
-    pauses = {Patience(chance=lambda at=at: at).pause_after(1, ModelBusy("x")) for at in (0.0, 0.5, 1.0)}
+    pauses = {RetryPolicy(chance=lambda at=at: at).pause_after(1, ModelBusy("x")) for at in (0.0, 0.5, 1.0)}
     assert pauses == {0.5, 0.75, 1.0}
 
 
@@ -79,7 +79,7 @@ async def test_a_cancellation_during_the_pause_ends_it() -> None:
         await asyncio.Event().wait()
 
     task = asyncio.ensure_future(
-        ask_again(ScriptedModel([ModelBusy("x"), "y"]), asking("a"), patience=Patience(sleep=sleep))
+        ask_again(ScriptedModel([ModelBusy("x"), "y"]), asking("a"), patience=RetryPolicy(sleep=sleep))
     )
     async with asyncio.timeout(20):
         await begun.wait()

@@ -4,7 +4,7 @@ import pytest
 
 from holdall.llm.protocol import Request
 from holdall.llm.sampling import Sampled
-from holdall.values.chat import Returned, Said, System, ToolCall, User
+from holdall.values.chat import Assistant, System, ToolCall, ToolResult, User
 from holdall.values.errors import ModelBusy, ModelFault
 from tests.llm.contract import asking
 from tests.llm.rigs import SampledRig
@@ -18,8 +18,8 @@ async def test_the_client_gets_plain_values() -> None:
     messages = (
         System("Be terse."),
         User("Which disk?"),
-        Said("", (ToolCall("1", "grep", {"pattern": "E"}),)),
-        Returned("1", "grep", "disk 7"),
+        Assistant("", (ToolCall("1", "grep", {"pattern": "E"}),)),
+        ToolResult("1", "grep", "disk 7"),
     )
     reply = await rig.model.ask(Request(messages, max_tokens=50))
     assert rig.seen == [

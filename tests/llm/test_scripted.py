@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.llm.catalogue import Price
-from holdall.llm.naming import model_named
+from holdall.llm.model_names import model_named
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel, scripted_from
 from holdall.values.chat import Reply, ToolCall, Usage

@@ -18,7 +18,7 @@ from holdall.bag import Holdall
 from holdall.bag.ask import Questions
 from holdall.llm.gguf import GgufModel
 from holdall.llm.protocol import Model, Request
-from holdall.llm.wrappers import Wrapped
+from holdall.llm.wrappers import ModelWrapper
 from holdall.values.chat import Reply
 from holdall.values.events import Event
 from holdall.values.extraction import Extraction
@@ -287,7 +287,7 @@ async def test_a_model_that_is_cut_off_later_is_taken_at_what_it_quoted_by_then(
         assert told.found.spent.retries == 0
 
 
-class MustQuote(Wrapped):
+class MustQuote(ModelWrapper):
     """Held to a schema that wants two quotes of some length, whether there is something to quote or not."""
 
     def __init__(self, model: Model) -> None:

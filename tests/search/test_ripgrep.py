@@ -294,7 +294,7 @@ def test_a_search_over_its_time_is_killed_and_says_what_to_do(reader: FileReader
     with pytest.raises(WorkerFault) as stopped:
         grep(reader, "hit", seconds=0.0001)
     assert str(stopped.value) == (
-        "the search was stopped after 0.0001 seconds and gives no answer. "
+        "the search timed out after 0.0001 seconds and gives no answer. "
         "Search for something narrower, or allow it more time."
     )
     assert started.are_gone()

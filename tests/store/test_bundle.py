@@ -17,7 +17,7 @@ from holdall.store.bundle.stream import new_file
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo
-from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, WrongUse
+from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, UsageError
 from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled, imported, taken_apart
@@ -146,7 +146,7 @@ def test_a_name_that_only_one_below_has_already_is_refused_before_anything_is_wr
 def test_a_name_that_no_session_can_have_is_refused(
     name: str, folder_store: DirectoryStore, elsewhere: DirectoryStore
 ) -> None:
-    with pytest.raises(WrongUse, match="cannot be the name of a session"):
+    with pytest.raises(UsageError, match="cannot be the name of a session"):
         imported(Path(elsewhere.home), exported(folder_store, filled(folder_store)), name=name)
     assert list(elsewhere.sessions()) == []
 
@@ -277,7 +277,7 @@ def test_a_file_that_comes_into_being_meanwhile_is_not_overwritten(tmp_path: Pat
             write(b"ours")
             target.write_text("theirs")
 
-    with pytest.raises(WrongUse, match="--force"):
+    with pytest.raises(UsageError, match="--force"):
         write_it()
     assert [path.read_text() for path in tmp_path.iterdir()] == ["theirs"]
     with new_file(str(target), force=True) as write:

@@ -18,7 +18,7 @@ import pytest
 from holdall.store import records as record
 from holdall.store.bundle import stream
 from holdall.store.directory.store import DirectoryStore
-from holdall.values.bundles import MOST_SESSIONS
+from holdall.values.bundles import MAX_SESSIONS
 from holdall.values.errors import BundleRefused, StoreFull
 from holdall.values.outputs import Facts, Measure
 from holdall.values.spans import BlockTable
@@ -392,7 +392,7 @@ CONTENTS: dict[str, tuple[object, str]] = {
     "a text": ("one", "not an object"),
     "100,000 levels": (b"[" * 100_000 + b"]" * 100_000, "cannot be read as JSON"),
     "no session": ({"redacted": False, "sessions": []}, "1 to 10,000 sessions"),
-    "too many sessions": ({"redacted": False, "sessions": [{}] * (MOST_SESSIONS + 1)}, "1 to 10,000 sessions"),
+    "too many sessions": ({"redacted": False, "sessions": [{}] * (MAX_SESSIONS + 1)}, "1 to 10,000 sessions"),
     "sessions that are none": ({"redacted": False, "sessions": [1]}, "not an object"),
     "34 MB": (b" " * 34_000_000, "longer than any"),
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.errors import SessionHeld
+from holdall.values.errors import SessionLocked
 from tests.requirements import requirement
 
 
@@ -25,7 +25,7 @@ def test_the_newest_tree_takes_the_place_of_the_one_before(store: OutputStore, s
 @requirement("session:lease", "session:lease-says-who")
 def test_one_agent_holds_a_session_and_a_second_one_is_told_who(store: OutputStore, session: SessionInfo) -> None:
     with store.lease(session, "process 7 on host a"):
-        with pytest.raises(SessionHeld, match="process 7 on host a"), store.lease(session, "second"):
+        with pytest.raises(SessionLocked, match="process 7 on host a"), store.lease(session, "second"):
             pytest.fail("nobody else has it")
         with store.lease(store.open_session("other"), "second"):
             pass

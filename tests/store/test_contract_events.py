@@ -8,7 +8,7 @@ import pytest
 
 from holdall.policy.measure import checksum
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from tests.requirements import requirement
 from tests.store.support import StoreMaker, keep
 
@@ -75,9 +75,9 @@ def test_a_torn_last_line_waits_and_is_named_once_another_follows(store: OutputS
 
 def test_a_line_that_is_no_json_object_is_refused(store: OutputStore, session: SessionInfo) -> None:
     for line in (b"[]\n", b"\n", b"{\n", b"}\n", b'{}\n"text"\n'):
-        with pytest.raises(WrongUse, match="a line of a log must be a JSON object"):
+        with pytest.raises(UsageError, match="a line of a log must be a JSON object"):
             store.append_events(session, line)
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             store.append_transcript(session, line)
     assert store.events_from(session, 0) == store.transcript(session) == (b"", 0, ())
 

@@ -3,7 +3,7 @@
 import pytest
 
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from tests.requirements import requirement
 from tests.store.support import keep
 
@@ -31,9 +31,9 @@ def test_a_note_reaches_no_other_session(store: OutputStore, session: SessionInf
 
 @pytest.mark.parametrize(("content", "key"), [("../../etc/passwd", KEY), (KEY, "../x"), ("", KEY), (KEY, "A" * 64)])
 def test_what_is_no_hash_names_no_note(store: OutputStore, session: SessionInfo, content: str, key: str) -> None:
-    with pytest.raises(WrongUse):
+    with pytest.raises(UsageError):
         store.remember(session, content, key, b"x")
-    with pytest.raises(WrongUse):
+    with pytest.raises(UsageError):
         store.recall(session, content, key)
 
 

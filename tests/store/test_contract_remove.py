@@ -7,7 +7,7 @@ import pytest
 
 from holdall.store.bundle.restore import import_bundle
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.errors import OutputExpired, OutputInUse, SessionHeld
+from holdall.values.errors import OutputExpired, OutputInUse, SessionLocked
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
 from tests.store.bundles import exported
@@ -157,7 +157,7 @@ def test_a_bundle_carries_the_tombstone(store: OutputStore, session: SessionInfo
 
 @requirement("store:removal-refused")
 def test_a_session_in_which_an_agent_runs_says_who(store: OutputStore, session: SessionInfo) -> None:
-    with store.lease(session, "process 7"), pytest.raises(SessionHeld, match="process 7"), store.lease(session, "rm"):
+    with store.lease(session, "process 7"), pytest.raises(SessionLocked, match="process 7"), store.lease(session, "rm"):
         pytest.fail("whoever removes a session holds it")
 
 

@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from holdall.policy.retention import Retention
 from holdall.store.protocol import OutputStore
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from tests.requirements import requirement
 from tests.store.support import Clock, StoreMaker, keep, read_back
 
@@ -63,7 +63,7 @@ def test_any_printable_name_is_a_name_and_no_path(make_store: StoreMaker, name: 
 @requirement("session:name-confined")
 @pytest.mark.parametrize("name", ["", "a\nb", "a\x00b", "\x1b[31m", "\ud800", "\u202e", "x" * 201, "\u2028"])
 def test_a_name_that_is_refused_is_refused_with_the_rule(store: OutputStore, name: str) -> None:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         store.open_session(name)
     assert str(refused.value) == (
         f"{name[:40]!r} cannot be the name of a session: write 1 to 200 printable characters."
@@ -72,7 +72,7 @@ def test_a_name_that_is_refused_is_refused_with_the_rule(store: OutputStore, nam
 
 
 def test_the_refusal_of_a_name_reads_well(store: OutputStore) -> None:
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         store.open_session("a\nb")
     assert str(refused.value) == snapshot(
         "'a\\nb' cannot be the name of a session: write 1 to 200 printable characters."

@@ -26,7 +26,7 @@ from inline_snapshot import snapshot
 
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.store.sources import CHUNK, Source
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from tests.requirements import requirement
 from tests.store.support import keep, kept_bytes, one_store, read_back
 from tests.text.strategies import messy_bytes
@@ -214,7 +214,7 @@ def test_an_object_that_cannot_say_what_it_is_is_kept_by_its_type(store: OutputS
 def test_a_value_that_holds_itself_is_refused_with_its_type(keys: list[Any]) -> None:
     loop: dict[Any, Any] = {}
     loop[keys[0]] = [loop]
-    with pytest.raises(WrongUse) as refused:
+    with pytest.raises(UsageError) as refused:
         Source(loop)
     assert str(refused.value) == snapshot("a dict cannot be kept as JSON: Circular reference detected.")
 
@@ -330,7 +330,7 @@ def test_a_pipe_that_has_nothing_yet_is_not_taken_for_one_that_has_ended(
     assert read_back(store, facts) == b"so far"
     assert (facts.state, facts.error) == (
         "failed",
-        "WrongUse: read() of a FileIO gave nothing yet; a file to be kept must be a blocking one.",
+        "UsageError: read() of a FileIO gave nothing yet; a file to be kept must be a blocking one.",
     )
 
 
@@ -345,7 +345,7 @@ def test_a_read_that_gives_neither_text_nor_bytes_is_refused_with_its_type(
 
     facts = keep(store, session, Numbers())
     assert (facts.state, facts.measure.bytes) == ("failed", 0)
-    assert facts.error.startswith("WrongUse: read() of a ")
+    assert facts.error.startswith("UsageError: read() of a ")
     assert facts.error.endswith("Numbers gave a int, not text or bytes.")
 
 

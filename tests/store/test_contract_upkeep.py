@@ -11,9 +11,9 @@ import pytest
 
 from holdall.policy.retention import Retention
 from holdall.store.bundle.restore import import_bundle
-from holdall.store.protocol import OutputStore, Remembered, SessionInfo, Sweep
+from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Sweep
 from holdall.store.read_only import read_only
-from holdall.values.errors import NothingFound, OutputExpired, SessionExists, UnknownHandle, WrongUse
+from holdall.values.errors import NothingFound, OutputExpired, SessionExists, UnknownHandle, UsageError
 from holdall.values.handles import SHORTEST
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import BlockTable
@@ -120,9 +120,9 @@ def test_summaries_are_remembered_replaced_and_forgotten(make_store: StoreMaker)
     store = make_store()
     one, two = store.open_session("one").id, store.open_session("two").id
     assert store.summaries() == []
-    store.save_summaries([Remembered(one, "1", {"outputs": 1}), Remembered(two, "1", {"tools": ["a"]})])
-    store.save_summaries([Remembered(one, "2", {"outputs": 2})])
-    expected = [Remembered(one, "2", {"outputs": 2}), Remembered(two, "1", {"tools": ["a"]})]
+    store.save_summaries([SavedSummary(one, "1", {"outputs": 1}), SavedSummary(two, "1", {"tools": ["a"]})])
+    store.save_summaries([SavedSummary(one, "2", {"outputs": 2})])
+    expected = [SavedSummary(one, "2", {"outputs": 2}), SavedSummary(two, "1", {"tools": ["a"]})]
     assert sorted(make_store().summaries()) == sorted(expected)
     store.forget_summaries([one, "0" * 36])
     assert store.summaries() == expected[1:]
@@ -261,7 +261,7 @@ def test_nothing_is_changed_through_a_store_that_was_opened_to_look(store: Outpu
         look.sweep,
         look.staging,
     ):
-        with pytest.raises(WrongUse, match="opened to look at it"):
+        with pytest.raises(UsageError, match="opened to look at it"):
             change()
     with pytest.raises(NothingFound):
         look.open_session("s2")

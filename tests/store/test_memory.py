@@ -17,7 +17,15 @@ from holdall.policy.retention import DAY, Retention
 from holdall.store import memory as memory_store
 from holdall.store.memory import SMALL, MemoryStore
 from holdall.store.protocol import Quota, SessionInfo, Sweep
-from holdall.values.errors import OutputDamaged, OutputExpired, QuotaReached, StoreFault, StoreFull, StoreGone, WrongUse
+from holdall.values.errors import (
+    OutputDamaged,
+    OutputExpired,
+    QuotaReached,
+    StoreFault,
+    StoreFull,
+    StoreGone,
+    UsageError,
+)
 from holdall.values.outputs import Facts, Origin
 from tests.requirements import requirement
 from tests.store.support import Clock, keep, read_back
@@ -393,10 +401,10 @@ def test_after_its_end_nothing_is_written_and_nothing_ends_again(memory: MemoryS
     for end in ("finish", "close"):
         writer = memory.begin(kept_in, Origin())
         getattr(writer, end)()
-        with pytest.raises(WrongUse) as refused:
+        with pytest.raises(UsageError) as refused:
             writer.write(b"more")
         assert str(refused.value) == "this output has ended; nothing more can be written to it."
-        with pytest.raises(WrongUse) as refused:
+        with pytest.raises(UsageError) as refused:
             writer.finish()
         assert str(refused.value) == f"output {writer.handle} has ended already."
         assert memory.resolve(kept_in, writer.handle).measure.bytes == 0

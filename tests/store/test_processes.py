@@ -12,7 +12,7 @@ import pytest
 
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
-from holdall.values.errors import SessionHeld
+from holdall.values.errors import SessionLocked
 from tests.requirements import requirement
 from tests.store.support import payload, read_back
 
@@ -149,7 +149,7 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     assert child.stdout.readline() == "held\n"
     store = DirectoryStore(home)
     session = store.open_session("s1")
-    with pytest.raises(SessionHeld, match="the one that dies"), store.lease(session, "second"):
+    with pytest.raises(SessionLocked, match="the one that dies"), store.lease(session, "second"):
         pytest.fail("it is held")
     os.kill(child.pid, signal.SIGKILL)
     child.communicate(timeout=30)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.json.same import is_same, readable
+from holdall.text.json.equal import is_same, readable
 
 TEXTS = st.text(
     st.one_of(st.sampled_from('\\"\n\t\x00\x01\x03/,ué\u2028\U0001f600'), st.characters(exclude_categories=("Cs",))),

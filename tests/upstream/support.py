@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from holdall.mcp.client.connection import Connection, Reply
-from holdall.mcp.client.keeper import Means
-from holdall.mcp.client.server_process import Bounds, Patience
+from holdall.mcp.client.keeper import ConnectionOptions
+from holdall.mcp.client.server_process import Bounds, StopTimeouts
 from holdall.mcp.client.spec import HttpServer, Revision, StdioServer
 
 HERE = Path(__file__).parent
@@ -30,11 +30,11 @@ def bad(manner: str = "", *arguments: str, name: str = "bad", **fields: Any) -> 
     return StdioServer(name, sys.executable, (BAD, manner or "-", *arguments), **fields)
 
 
-def means(**given: Any) -> Means:
+def means(**given: Any) -> ConnectionOptions:
     """Short patience, so that a test of an end takes no longer than it must."""
-    given.setdefault("patience", Patience(0.5, 0.3, 2.0))
+    given.setdefault("patience", StopTimeouts(0.5, 0.3, 2.0))
     given.setdefault("bounds", Bounds(ping_seconds=0.3))
-    return Means(**given)
+    return ConnectionOptions(**given)
 
 
 def text_of(reply: Reply) -> str:

@@ -14,7 +14,7 @@ from holdall.mcp.client.spec import (
     Configured,
     HttpServer,
     StdioServer,
-    Unexpanded,
+    UnknownVariable,
     expand,
     from_command,
     load,
@@ -22,7 +22,7 @@ from holdall.mcp.client.spec import (
     without_secrets,
 )
 from holdall.text.json import jsonc
-from holdall.values.errors import BadServer, WrongUse
+from holdall.values.errors import BadServer, UsageError
 
 ENVIRONMENT = {"TOKEN": "t0ken", "HOME": "/home/me", "EMPTY": ""}
 
@@ -229,19 +229,19 @@ def test_a_file_is_read_with_its_byte_order_mark(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_trusted_or_read_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
-    with pytest.raises(WrongUse, match="cannot be read: No such file"):
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
         load(str(path))
-    with pytest.raises(WrongUse, match="is not a regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         load(str(tmp_path))
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(WrongUse, match=r"is not UTF-8 \(byte 0\)"):
+    with pytest.raises(UsageError, match=r"is not UTF-8 \(byte 0\)"):
         load(str(path))
     path.write_bytes(b" " * 1_100_000)
-    with pytest.raises(WrongUse, match="at most 1,048,576 are read"):
+    with pytest.raises(UsageError, match="at most 1,048,576 are read"):
         load(str(path))
     path.write_text('{"mcpServers": {}}')
     path.chmod(0o666)
-    with pytest.raises(WrongUse, match="anybody can write to"):
+    with pytest.raises(UsageError, match="anybody can write to"):
         load(str(path))
     path.chmod(0o664)
     assert load(str(path)) == Configured(())
@@ -255,7 +255,7 @@ def test_a_plain_command_is_a_server_that_inherits_the_environment() -> None:
     assert (spec.name, spec.command, spec.arguments, spec.inherits) == ("npx", "/usr/bin/npx", ("-y", "x"), True)
     assert from_command(["x"], name="y", inherits=False) == StdioServer("y", "x", source="the command line")
     for words in ([], [""], ["x", "a\0b"]):
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             from_command(words)
 
 
@@ -276,7 +276,7 @@ def test_variables_are_replaced_once_and_only_where_they_are_meant() -> None:
     }
     assert {text: expand(text, environment) for text in cases} == cases
     for text in ("${NONE}", "${}", "${a b}", "${input:x}", "${workspaceFolder/x}", "${1}"):
-        with pytest.raises(Unexpanded):
+        with pytest.raises(UnknownVariable):
             expand(text, environment)
 
 

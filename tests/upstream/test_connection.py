@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from holdall.mcp.client.connection import Connection, Servers
-from holdall.mcp.client.greeting import Identity
+from holdall.mcp.client.handshake import Identity
 from holdall.mcp.client.routes import Callbacks, Declined
 from holdall.mcp.client.sdk import types
 from holdall.mcp.client.spec import HttpServer, Revision, ServerSpec
-from holdall.values.errors import UpstreamOverdue, UpstreamRefused, WrongUse
+from holdall.values.errors import UpstreamRefused, UpstreamTimeout, UsageError
 from tests.upstream.support import bad, good, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -117,7 +117,7 @@ async def test_a_call_over_its_deadline_is_an_error_and_is_cancelled_at_the_serv
 ) -> None:
     mark = f"deadline {uuid.uuid4()}"
     await one.start()
-    with pytest.raises(UpstreamOverdue, match=r'did not answer "hang" within 0\.3 s'):
+    with pytest.raises(UpstreamTimeout, match=r'did not answer "hang" within 0\.3 s'):
         await one.call("hang", {"text": mark}, timeout=0.3)
     await until(lambda: f"cancelled {mark}" in lines_of(journal))
     assert text_of(await one.call("echo", {"text": "on"})) == "on"
@@ -138,7 +138,7 @@ async def test_cancelling_the_task_that_waits_cancels_the_call_at_the_server(one
 async def test_arguments_that_are_no_json_are_refused_before_anything_is_sent(one: Connection) -> None:
     bad_arguments: list[dict[str, Any]] = [{"x": object()}, {"x": math.nan}, {"x": "\ud83d"}, {"x": {1, 2}}]
     for arguments in bad_arguments:
-        with pytest.raises(WrongUse, match='the arguments of "echo" cannot be written as JSON'):
+        with pytest.raises(UsageError, match='the arguments of "echo" cannot be written as JSON'):
             await one.call("echo", arguments)
     assert text_of(await one.call("echo", {"text": "on"})) == "on"
 
@@ -256,7 +256,7 @@ async def test_arguments_that_a_tool_wants_in_headers_are_there_also_where_its_t
 @pytest.mark.parametrize("seconds", [0, -1, math.nan])
 async def test_a_deadline_that_is_none_is_refused(seconds: float) -> None:
     connection = Connection(bad())
-    with pytest.raises(WrongUse, match="more than 0"):
+    with pytest.raises(UsageError, match="more than 0"):
         await connection.call("echo", timeout=seconds)
     assert connection.pid is None, "nothing was started for it"
 
@@ -284,7 +284,7 @@ async def test_a_server_is_started_once_by_its_first_use_and_kept(tmp_path: Path
     finally:
         await one.aclose()
     assert not lives(pids[0])
-    with pytest.raises(WrongUse, match="was closed"):
+    with pytest.raises(UsageError, match="was closed"):
         await one.call("echo")
 
 

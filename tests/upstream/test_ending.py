@@ -12,9 +12,9 @@ import anyio
 import pytest
 
 from holdall.mcp.client.connection import Connection, Servers
-from holdall.mcp.client.keeper import Means
+from holdall.mcp.client.keeper import ConnectionOptions
 from holdall.mcp.client.spec import HttpServer
-from holdall.values.errors import UpstreamFault, WrongUse
+from holdall.values.errors import UpstreamFault, UsageError
 from tests.upstream.support import BAD, SOON, bad, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ MANNERS = ("-", "ignores the end", "has a child", "never greets")
 
 async def test_closing_ends_all_processes_also_those_that_do_not_want_to(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
-    servers = Servers([bad(manner, str(pids), name=manner) for manner in MANNERS], means=Means())
+    servers = Servers([bad(manner, str(pids), name=manner) for manner in MANNERS], means=ConnectionOptions())
     starts = [asyncio.create_task(one.start()) for one in servers]
     await until(lambda: len(lines_of(pids)) == 5 and sum(start.done() for start in starts) == 3)
     async with asyncio.timeout(SOON):  # one of them would never end
@@ -137,10 +137,10 @@ async def test_closing_what_was_never_used_does_nothing(web: HttpServer) -> None
     async with Servers([bad(), web], means=means()) as servers:
         assert servers.names == ("bad", "web")
         assert ("bad" in servers, "c" in servers, len(servers)) == (True, False, 2)
-        with pytest.raises(WrongUse, match=r'no MCP server "bat".*Did you mean "bad"'):
+        with pytest.raises(UsageError, match=r'no MCP server "bat".*Did you mean "bad"'):
             servers["bat"]
 
 
 def test_two_servers_of_one_name_are_refused() -> None:
-    with pytest.raises(WrongUse, match='two MCP servers are called "bad"'):
+    with pytest.raises(UsageError, match='two MCP servers are called "bad"'):
         Servers([bad(), bad()])

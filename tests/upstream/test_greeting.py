@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdall.mcp.client.greeting import Identity, greet
+from holdall.mcp.client.handshake import Identity, greet
 from holdall.mcp.client.sdk import MCPError
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.spec import HttpServer, Revision
-from holdall.values.errors import UpstreamFault, UpstreamOverdue
+from holdall.values.errors import UpstreamFault, UpstreamTimeout
 from tests.upstream.support import good, http_server, means, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -160,7 +160,7 @@ async def test_a_notification_that_is_never_acknowledged_blocks_no_later_call() 
 
     async with raw_server(answer) as spec, Servers([spec], means=means()) as servers:
         one = servers["raw"]
-        with pytest.raises(UpstreamOverdue):
+        with pytest.raises(UpstreamTimeout):
             await one.call("hang", timeout=0.2)
         await waiting.wait()
         assert (await one.call("echo", timeout=15)).result == {"content": []}
@@ -216,7 +216,7 @@ async def test_a_server_that_is_down_when_it_is_first_used_works_once_it_is_up(t
         os.kill(pid, signal.SIGSTOP)
         one = Connection(replace(spec, start_seconds=0.5), means=means())
         try:
-            with pytest.raises(UpstreamOverdue, match="did not answer the greeting"):
+            with pytest.raises(UpstreamTimeout, match="did not answer the greeting"):
                 await one.start()
             os.kill(pid, signal.SIGCONT)
             assert text_of(await one.call("pid")) == str(pid)

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.mcp.client.keeper import Backoff
-from holdall.mcp.client.server_process import Lines, TooMuch
+from holdall.mcp.client.server_process import LimitExceeded, Lines
 
 
-def lines(longest: int = 10_000, noisiest: int = 10_000) -> Lines:
-    return Lines(longest=longest, noisiest=noisiest)
+def lines(longest: int = 10_000, noise_limit: int = 10_000) -> Lines:
+    return Lines(longest=longest, noise_limit=noise_limit)
 
 
 _MESSAGE = st.binary(max_size=40).map(lambda rest: b"{" + rest.replace(b"\n", b"") + b"}")
@@ -31,7 +31,7 @@ def test_messages_are_found_alike_however_the_bytes_are_cut(written: list[bytes]
 
 @given(st.lists(st.binary(max_size=300), max_size=60))
 def test_noise_takes_no_more_memory_than_its_end(chunks: list[bytes]) -> None:
-    reader = lines(noisiest=10**9)
+    reader = lines(noise_limit=10**9)
     for chunk in chunks:
         assert list(reader.feed(b"noise" + chunk.replace(b"{", b"").replace(b"[", b""))) == []
     assert len(reader.tail) <= 2000
@@ -47,16 +47,16 @@ def test_a_started_message_is_unfinished_until_its_line_ends() -> None:
 
 
 def test_too_much_is_refused_and_a_message_in_between_makes_noise_harmless() -> None:
-    with pytest.raises(TooMuch, match="one message of more than 10 bytes"):
+    with pytest.raises(LimitExceeded, match="one message of more than 10 bytes"):
         list(lines(longest=10).feed(b"{" * 11))
-    reader = lines(noisiest=10)
+    reader = lines(noise_limit=10)
     for _ in range(5):
         assert len(list(reader.feed(b"noise\n{}\n"))) == 1
         reader.accept()
-    with pytest.raises(TooMuch, match="more than 10 bytes on standard output"):
+    with pytest.raises(LimitExceeded, match="more than 10 bytes on standard output"):
         list(reader.feed(b"noise\nnoise\n"))
-    with pytest.raises(TooMuch):
-        lines(noisiest=10).reject(b"{x", 11)
+    with pytest.raises(LimitExceeded):
+        lines(noise_limit=10).reject(b"{x", 11)
 
 
 @given(st.integers(0, 2000), st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))

@@ -13,7 +13,7 @@ from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.routes import Callbacks
 from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import StdioServer
-from holdall.values.errors import StoreFault, UpstreamFault, UpstreamOverdue, UpstreamRefused
+from holdall.values.errors import StoreFault, UpstreamFault, UpstreamRefused, UpstreamTimeout
 from tests.upstream.support import bad, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +87,7 @@ async def test_a_server_that_hangs_is_found_out_after_the_deadline_and_started_a
     async with Servers([bad()], means=means()) as servers:
         one = servers["bad"]
         first = await pid_of(one)
-        with pytest.raises(UpstreamOverdue):
+        with pytest.raises(UpstreamTimeout):
             await one.call("hang", timeout=0.2)
         await until(lambda: not lives(first))
         assert await pid_of(one) != first
@@ -97,10 +97,10 @@ async def test_a_call_that_waits_when_a_hung_server_is_ended_is_told_so() -> Non
     async with Servers([bad()], means=means()) as servers:
         one = servers["bad"]
         await one.start()
-        with pytest.raises(UpstreamOverdue):
+        with pytest.raises(UpstreamTimeout):
             await one.call("hang", timeout=0.2)
         assert await fault_of(one, "echo", timeout=30) == snapshot(
-            'MCP server "bad" hung: it did not even answer a ping, and was ended while "echo" ran. What this call has done is not known. The next one starts it again.'
+            'MCP server "bad" hung: it did not answer a ping, and was ended while "echo" ran. What this call has done is not known. The next one starts it again.'
         )
 
 

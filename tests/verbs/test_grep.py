@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.search.ripgrep import LONG_VALUE, MOST_VALUES
+from holdall.search.ripgrep import LONG_VALUE, MAX_VALUES
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Group
 from holdall.values.errors import BadRange, OutputDamaged
@@ -329,9 +329,9 @@ def test_long_values_stay_distinct_and_are_shown_by_their_beginning() -> None:
 
 
 def test_past_the_most_values_that_are_held_the_answer_says_what_is_not_exact() -> None:
-    data = b"".join(b"%d\n" % number for number in range(MOST_VALUES + 50)) + b"7\n" * 3 + b"%d\n" % (MOST_VALUES + 1)
+    data = b"".join(b"%d\n" % number for number in range(MAX_VALUES + 50)) + b"7\n" * 3 + b"%d\n" % (MAX_VALUES + 1)
     found = grep(reader_of(data), r"\d+", group=True, limit=1)
-    assert (found.groups, found.distinct, found.total) == ((Group("7", 4),), MOST_VALUES, MOST_VALUES + 54)
+    assert (found.groups, found.distinct, found.total) == ((Group("7", 4),), MAX_VALUES, MAX_VALUES + 54)
     assert found.notes[-1] == snapshot(
         "there are more than 100,000 different values: the first of them are counted exactly, later ones only in the total"
     )

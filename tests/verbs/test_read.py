@@ -12,7 +12,7 @@ from holdall.store.protocol import OutputReader
 from holdall.store.sources import Source
 from holdall.text.tokens import default_tokenizer
 from holdall.values.answers import Passage
-from holdall.values.errors import BadRange, WrongUse
+from holdall.values.errors import BadRange, UsageError
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, read
 from tests.requirements import requirement
@@ -169,7 +169,7 @@ def test_what_is_not_a_range_is_refused_with_the_form_that_is_meant(wanted: obje
 
 
 def test_two_ranges_at_once_are_refused() -> None:
-    with pytest.raises(WrongUse, match="one range, not lines and bytes"):
+    with pytest.raises(UsageError, match="one range, not lines and bytes"):
         read(reader_of(b"x"), lines="1", bytes="0:1")
 
 

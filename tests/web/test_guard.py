@@ -98,7 +98,7 @@ def test_the_exchange_never_leads_to_another_host(home: Path, path: str) -> None
 
 def test_a_ticket_is_good_for_one_use(home: Path) -> None:
     with client(home, token=None) as browser:
-        ticket = browser.app.state.door.ticket()  # type: ignore[attr-defined]
+        ticket = browser.app.state.rules.ticket()  # type: ignore[attr-defined]
         assert browser.get(f"/?token={ticket}").status_code == 303
         browser.cookies.clear()
         assert browser.get(f"/?token={ticket}").status_code == 401
@@ -159,7 +159,7 @@ def test_a_page_that_cannot_be_made_says_so_without_its_insides(home: Path, monk
         raise RuntimeError("secret insides")
 
     with client(home) as browser:
-        monkeypatch.setattr(browser.app.state.house.overview, "page", broken)  # type: ignore[attr-defined]
+        monkeypatch.setattr(browser.app.state.viewer.overview, "page", broken)  # type: ignore[attr-defined]
         answer = browser.get("/")
     assert answer.status_code == 500
     assert "secret" not in answer.text

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.web.output_rows import MOST_COLUMNS, Columns, cell_of, columns_of, table_rows
+from holdall.web.output_rows import MAX_COLUMNS, Columns, cell_of, columns_of, table_rows
 from tests.support import reader_of
 
 _CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), min_size=1, max_size=12)
@@ -76,4 +76,4 @@ def test_of_very_many_columns_the_first_are_shown() -> None:
     assert columns is not None
     assert len(columns.names) == 1000
     (row, _) = table_rows(reader, columns, 2, 10)
-    assert _texts(row) == [f"c{at}" for at in range(MOST_COLUMNS)]
+    assert _texts(row) == [f"c{at}" for at in range(MAX_COLUMNS)]

@@ -8,10 +8,10 @@ import pytest
 
 from holdall import blocking
 from holdall.bag import Holdall
-from holdall.bag.holdall import open_to_look
+from holdall.bag.holdall import open_read_only
 from holdall.bag.overview import Overview
 from holdall.store.directory.summaries import NAME
-from holdall.values.errors import NothingFound, WrongUse
+from holdall.values.errors import NothingFound, UsageError
 from tests.requirements import requirement
 from tests.web.stories import LOG, investigation, plain
 from tests.web.support import client
@@ -202,7 +202,7 @@ async def test_a_session_that_is_only_looked_at_keeps_its_outputs_and_its_log(ho
     with client(home) as browser:
         assert browser.get("/").status_code == 200
         assert browser.get(f"/s/{bag.session.id}").status_code == 200
-    looking = open_to_look(bag.session.id, home=str(home))
+    looking = open_read_only(bag.session.id, home=str(home))
     assert (await looking.read(kept.handle)).text
     await looking.close()
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
@@ -212,22 +212,22 @@ async def test_a_session_that_is_only_looked_at_keeps_its_outputs_and_its_log(ho
 
 async def test_what_would_change_a_session_is_refused_to_whoever_only_looks(home: Path) -> None:
     id = await _kept(home, "one")
-    looking = open_to_look(id, home=str(home))
+    looking = open_read_only(id, home=str(home))
     try:
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             await looking.keep("more")
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             await looking.begin(tool="x")
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             looking.append_transcript(b"{}\n")
-        with pytest.raises(WrongUse):
+        with pytest.raises(UsageError):
             looking.save_tree()
-        with pytest.raises(WrongUse), looking.lease("me"):
+        with pytest.raises(UsageError), looking.lease("me"):
             pass
     finally:
         await looking.close()
     with pytest.raises(NothingFound):
-        open_to_look("00000000-0000-4000-8000-000000000000", home=str(home))
+        open_read_only("00000000-0000-4000-8000-000000000000", home=str(home))
     assert len(await _sessions_in(home)) == 1, "no session is made by looking for one"
 
 

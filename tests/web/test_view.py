@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from holdall.values.errors import WrongUse
-from holdall.web.server import MOST_CONNECTIONS, bound
+from holdall.values.errors import UsageError
+from holdall.web.server import MAX_CONNECTIONS, bound
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 from tests.web.support import Viewer, viewer
@@ -53,7 +53,7 @@ def test_each_start_has_a_token_of_its_own_that_cannot_be_guessed(home: Path) ->
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "", "127.0.0.1.evil.example"])
 def test_no_address_but_loopback_is_listened_on(host: str) -> None:
-    with pytest.raises(WrongUse, match="listens on this machine only"):
+    with pytest.raises(UsageError, match="listens on this machine only"):
         bound(host, 0)
 
 
@@ -128,7 +128,7 @@ def many_descriptors() -> Generator[int]:
 
 def test_web_012_idle_connections_do_not_keep_others_out(home: Path, many_descriptors: int) -> None:
     """Far more than there is room for; every other one has begun to speak and does not go on."""
-    assert many_descriptors > MOST_CONNECTIONS * 3
+    assert many_descriptors > MAX_CONNECTIONS * 3
     with viewer(home) as at, contextlib.ExitStack() as held:
         for number in range(many_descriptors):
             with contextlib.suppress(ConnectionError, TimeoutError):  # it was turned away already
@@ -138,7 +138,7 @@ def test_web_012_idle_connections_do_not_keep_others_out(home: Path, many_descri
             if number % 1000 == 0:
                 assert _get(at)[0] == 200
         assert _get(at)[0] == 200
-        assert _descriptors(at) <= MOST_CONNECTIONS + 40
+        assert _descriptors(at) <= MAX_CONNECTIONS + 40
 
 
 def _descriptors(at: Viewer) -> int:

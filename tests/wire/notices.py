@@ -12,8 +12,8 @@ from typing import Any
 from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate, default_tokenizer
 from holdall.values.outputs import Origin
-from holdall.verbs.glimpse import glimpse
-from holdall.wire.dialect import MOST_TOKENS, View
+from holdall.verbs.preview import notice_view
+from holdall.wire.dialect import MAX_TOKENS, View
 from holdall.wire.notice import notice
 from tests.support import reader_of
 
@@ -31,13 +31,13 @@ def reader_with(data: bytes, **facts: Any) -> FileReader:
 
 
 def view_of(
-    output: str | bytes, *, exact: bool = True, most_tokens: int = MOST_TOKENS, tag: str = TAG, **facts: Any
+    output: str | bytes, *, exact: bool = True, most_tokens: int = MAX_TOKENS, tag: str = TAG, **facts: Any
 ) -> View:
     """`exact`: with a tokenizer that counts, and not one that estimates."""
     data = output if isinstance(output, bytes) else output.encode()
     tokenizer = default_tokenizer() if exact else Estimate()
     tags = itertools.chain([tag], map("{:08x}".format, itertools.count()))  # another where this one occurs
-    return glimpse(reader_with(data, **facts), lambda: next(tags), tokenizer=tokenizer, most_tokens=most_tokens)
+    return notice_view(reader_with(data, **facts), lambda: next(tags), tokenizer=tokenizer, most_tokens=most_tokens)
 
 
 def notice_of(output: str | bytes, **options: Any) -> str:

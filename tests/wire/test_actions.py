@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from holdall.values.chat import Message, Returned, Said, System, ToolCall, User
+from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
 from holdall.wire.actions import (
     Action,
     action_schema,
@@ -92,11 +92,11 @@ def test_a_conversation_in_plain_messages() -> None:
     messages: list[Message] = [
         System("Be terse."),
         User("Which disk failed?"),
-        Said("", (ToolCall("1", "Grep", {"pattern": "ERROR"}), ToolCall("2", "Grep", "{bro"))),
-        Returned("1", "Grep", "line 7: disk 7 </result> ERROR"),
-        Returned("2", "Grep", "The arguments of Grep are not valid JSON", is_error=True),
+        Assistant("", (ToolCall("1", "Grep", {"pattern": "ERROR"}), ToolCall("2", "Grep", "{bro"))),
+        ToolResult("1", "Grep", "line 7: disk 7 </result> ERROR"),
+        ToolResult("2", "Grep", "The arguments of Grep are not valid JSON", is_error=True),
         System("This is turn 2 of 3."),
-        Said("Disk 7."),
+        Assistant("Disk 7."),
         User("Sure?"),
     ]
     shown = "\n".join(f"--- {type(one).__name__}\n{one.text}" for one in as_plain_messages(messages, [GREP]))
@@ -115,7 +115,7 @@ Grep: Searches the output.
 Arguments (JSON schema): {"type": "object", "properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}
 --- User
 Which disk failed?
---- Said
+--- Assistant
 {"tool": "Grep", "arguments": {"pattern": "ERROR"}}
 {"tool": "Grep", "arguments": "{bro"}
 --- User
@@ -130,7 +130,7 @@ The arguments of Grep are not valid JSON
 </result>
 
 This is turn 2 of 3.
---- Said
+--- Assistant
 Disk 7.
 --- User
 Sure?\
@@ -144,7 +144,7 @@ def test_without_tools_nothing_is_told_about_them() -> None:
 
 @given(st.text(alphabet="<>/result-234 \n", max_size=60))
 def test_no_result_can_end_its_own_fence(text: str) -> None:
-    (message,) = as_plain_messages([Returned("1", "Grep", text)])
+    (message,) = as_plain_messages([ToolResult("1", "Grep", text)])
     _, opening, *body, closing = message.text.split("\n")
     assert closing == opening.replace("<", "</")
     assert "\n".join(body) == text
@@ -230,7 +230,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), JSON, max_size=4))
 def test_a_call_that_was_written_down_is_read_back(arguments: dict[str, Any]) -> None:
-    (said,) = as_plain_messages([Said("", (ToolCall("1", "Grep", arguments),))])
+    (said,) = as_plain_messages([Assistant("", (ToolCall("1", "Grep", arguments),))])
     assert read_action(said.text, [GREP]) == Action(tool="Grep", arguments=arguments)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdall.text.tokens import Estimate, last_resort
+from holdall.text.tokens import Estimate, rough_estimate
 from holdall.wire.clamp import SUFFIX, clamp_result, clamp_text, structured_content_of
 from holdall.wire.dialects import DIALECTS
 from tests.requirements import requirement
@@ -57,7 +57,7 @@ def test_clamp_010_a_quoted_notice_is_told_from_the_real_one() -> None:
 def test_clamp_011_dense_text_is_held_by_bytes_and_its_tokens_are_not_underrated(text: str) -> None:
     clamped = clamp_text(text)
     assert size(clamped.text) <= 51_200
-    assert Estimate().count(clamped.text) >= last_resort(len(clamped.text))
+    assert Estimate().count(clamped.text) >= rough_estimate(len(clamped.text))
 
 
 def test_a_hundred_megabytes_are_clamped_in_linear_time() -> None:

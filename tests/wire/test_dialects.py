@@ -11,7 +11,7 @@ from holdall.policy.decide import Limits
 from holdall.text.tokens import Estimate
 from holdall.values.errors import NoModel, UnknownHandle
 from holdall.values.outputs import Facts, Measure, Origin
-from holdall.verbs.glimpse import glimpse, with_paragraphs
+from holdall.verbs.preview import notice_view, with_paragraphs
 from holdall.wire.dialect import Dialect, View
 from holdall.wire.dialects import DIALECTS
 from holdall.wire.reference import context_ref, function_call_record
@@ -33,7 +33,7 @@ def view_of(dialect: str, text: str = "") -> View:
     if not text:
         return View(FACTS, b"", b"", "7d1a7d1a", long_handle=DIALECTS[dialect].long_handles)
     reader = reader_of(text.encode(), handle="k3f9")
-    view = glimpse(reader, lambda: "7d1a7d1a", tokenizer=Estimate(), outlined=DIALECTS[dialect].outlined)
+    view = notice_view(reader, lambda: "7d1a7d1a", tokenizer=Estimate(), outlined=DIALECTS[dialect].outlined)
     return with_paragraphs(reader, view, lambda: "7d1a7d1a") if DIALECTS[dialect].paragraphs else view
 
 

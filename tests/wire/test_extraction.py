@@ -13,7 +13,7 @@ from holdall.values.extraction import Extraction, FailedChunk, Snippet
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame
 from holdall.wire.dialect import as_a_call, no_call
-from holdall.wire.extraction import fallen_back, own_answer, s0_answer, s3_answer
+from holdall.wire.extraction import fallback_warning, own_answer, s0_answer, s3_answer
 from tests.requirements import requirement
 
 FRAME = Frame("k3f9", "7d1a7d1a", as_a_call)
@@ -44,7 +44,7 @@ NOTHING = replace(
 SHORT = replace(
     FOUND, strategy="truncate", reason="fallback", answer="top\n[… 10 bytes are left out here: bytes 4:14 …]\nbottom",
     snippets=(), failed=(), searched=(Span(0, 4), Span(14, 20)), confidence=None, model="",
-    warning=fallen_back("read-grep", "no report after 15 turns"),
+    warning=fallback_warning("read-grep", "no report after 15 turns"),
 )  # fmt: skip
 
 

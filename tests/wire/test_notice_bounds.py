@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.text.tokens import Estimate, default_tokenizer
-from holdall.verbs.glimpse import glimpse
+from holdall.verbs.preview import notice_view
 from holdall.wire.notice import at_most, notice, shown_by_notice
 from tests.requirements import requirement
 from tests.text.strategies import messy_bytes
@@ -172,14 +172,14 @@ class _Panics:
 
 
 def test_a_tokenizer_that_fails_costs_no_notice() -> None:
-    text = notice(glimpse(reader_with(b"a row\n" * 20_000), lambda: TAG, tokenizer=_Panics()))
+    text = notice(notice_view(reader_with(b"a row\n" * 20_000), lambda: TAG, tokenizer=_Panics()))
     assert text.startswith("The tool returned 120,000 bytes")
     assert "\n20,000 × a row\n" in text
     assert COUNT(text) <= 500
 
 
 def test_a_notice_without_an_outline_shows_the_ends() -> None:
-    view = glimpse(reader_with(b"first\n" + b"a row\n" * 20_000), lambda: TAG, tokenizer=Estimate(), outlined=False)
+    view = notice_view(reader_with(b"first\n" + b"a row\n" * 20_000), lambda: TAG, tokenizer=Estimate(), outlined=False)
     text = notice(view)
     assert "\nL1  first\n" in text
     assert "\nL20,001  a row\n" in text
@@ -241,7 +241,7 @@ def test_a_notice_of_ten_megabytes_is_built_in_time(shape: str) -> None:
     spent: list[float] = []
     for _ in range(3):
         before = time.process_time()
-        notice(glimpse(reader, lambda: TAG, tokenizer=default_tokenizer()))
+        notice(notice_view(reader, lambda: TAG, tokenizer=default_tokenizer()))
         spent.append(time.process_time() - before)
     # Half of it on a quiet machine, which the benchmark proves; what is quadratic takes minutes.
     assert min(spent) < 0.1

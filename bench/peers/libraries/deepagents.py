@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.peers.patient import Page, Peer
 
-_LINES = 1000  # asked for at a time; the tool stops at 80,000 characters by itself and says where to go on
+_LINES = 1000  # asked for at a time; the tool stops at 80,000 characters by itself and says where to continue
 _HEADER = re.compile(r"^@@ (.*) @@$", re.MULTILINE)
 _NEXT = re.compile(r"\bnext offset (\d+)")
 

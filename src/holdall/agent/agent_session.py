@@ -13,19 +13,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
-from holdall.agent.toolbox import Agent, AgentTool, Family, Report, Status
+from holdall.agent.toolbox import Agent, AgentQuota, AgentTool, Report, Status
 from holdall.agent.transcript import Transcript, messages_in
 from holdall.bag import Holdall, Pending
 from holdall.bag import Turn as BagTurn
-from holdall.bag.take import text_beside
-from holdall.guard.budget import LEAST_ROOM, Budget, PrefixSum
-from holdall.guard.recovery import MOST_ROUNDS, compact, put_notices, summary_by_model
+from holdall.bag.take import value_as_text
+from holdall.guard.budget import MIN_ROOM, Budget, PrefixSum
+from holdall.guard.recovery import MAX_ROUNDS, compact, replace_large_results, summary_by_model
 from holdall.llm.converse import Turn
 from holdall.llm.protocol import Model, Request
-from holdall.llm.wrappers import Retrying, Wrapped, with_tools
+from holdall.llm.wrappers import ModelWrapper, Retrying, with_tools
 from holdall.policy.lifecycle import Response, may_run
 from holdall.values.answers import Answer
-from holdall.values.chat import Reply, Returned, System, ToolCall, Usage, User, size_of
+from holdall.values.chat import Reply, System, ToolCall, ToolResult, Usage, User, size_of
 from holdall.values.errors import ModelFault
 from holdall.values.outputs import Inline, Kept, Running, Unkept
 from holdall.values.record import record
@@ -51,8 +51,8 @@ from holdall.wire.tool import ToolSpec
 _TOLD_AFTER, _ENDED_AFTER = 3, 6  # times in a row
 
 
-class Repeats:
-    """Counts turns with the same calls and the same results: the model is told, then made to report."""
+class RepeatDetector:
+    """Counts turns with the same calls and results: the model is warned, then made to report."""
 
     def __init__(self) -> None:
         self._last: tuple[str, str] = ("", "")
@@ -62,8 +62,8 @@ class Repeats:
     def is_enough(self) -> bool:
         return self._times >= _ENDED_AFTER
 
-    def told(self, calls: Sequence[ToolCall], returned: Sequence[Returned]) -> list[Returned]:
-        """What the calls gave; where that has not changed for some turns, with a word about it."""
+    def told(self, calls: Sequence[ToolCall], returned: Sequence[ToolResult]) -> list[ToolResult]:
+        """The results of the calls, with a warning if they have not changed for some turns."""
         asked = json.dumps([[call.name, call.arguments] for call in calls], default=str, sort_keys=True)
         got = "\n".join(one.text for one in returned)
         self._times = self._times + 1 if (asked, got) == self._last else 1
@@ -77,7 +77,7 @@ class Repeats:
 _PREVIEW = 500
 
 
-class Metered(Wrapped):
+class RecordedModel(ModelWrapper):
     """Every call is an event of the session, with its sizes, tokens and cost, and the beginning of the reply."""
 
     def __init__(self, model: Model, bag: Holdall) -> None:
@@ -109,16 +109,16 @@ class Metered(Wrapped):
         return reply
 
     def _size(self, request: Request) -> int:
-        """The last message is not kept: the next request has another one in its place."""
+        """The last message is not kept: the next request has a different one."""
         *kept, last = request.messages
         return self._sizes.of(kept) + size_of((last,))
 
 
-MOST_NESTED = 3  # a batch in a batch in a batch
+MAX_NESTED = 3  # a batch in a batch in a batch
 
 
 class Runtime(Protocol):
-    """What a session knows of the tools that are its own."""
+    """The tools that the runtime itself offers."""
 
     @property
     def bag(self) -> Holdall: ...
@@ -128,13 +128,13 @@ class Runtime(Protocol):
     def external(self, name: str) -> AgentTool | None: ...
 
     def internal(self, call: ToolCall) -> "str | Spawn | None":
-        """The answer of a tool of the runtime, an agent to start, or None where the name is none of them."""
+        """The answer of a runtime tool, an agent to start, or None if the name is neither."""
         ...
 
 
 @record
 class Spawn:
-    """An agent that is to be started: a call like any other, which may go to the background at once."""
+    """An agent to start: a call like any other, which may go to the background at once."""
 
     call: Callable[[], object]
     name: str
@@ -142,7 +142,7 @@ class Spawn:
 
 
 class _Started:
-    """One call on its way, and what became of it once the turn has closed."""
+    """One call, and its result once the turn has closed."""
 
     def __init__(
         self, call: ToolCall, pending: Pending | None = None, text: str = "", *, is_error: bool = False
@@ -152,8 +152,8 @@ class _Started:
         self._pending = pending
         self._text = text
         self._is_error = is_error
-        self._began = time.perf_counter()
-        self._ended = self._began
+        self._started_at = time.perf_counter()
+        self._ended = self._started_at
         if pending is not None:
             cast("Any", pending.work).add_done_callback(self._stamp)
 
@@ -174,13 +174,13 @@ class _Started:
             case _:
                 return "failure" if self._is_error else "output"
 
-    def returned(self) -> Returned:
+    def returned(self) -> ToolResult:
         if self.members:
             told = [{"tool": one.call.name, **_told(one.returned())} for one in self.members]
-            return Returned(self.call.id, self.call.name, json.dumps(told, ensure_ascii=False))
+            return ToolResult(self.call.id, self.call.name, json.dumps(told, ensure_ascii=False))
         if self._pending is None:
-            return Returned(self.call.id, self.call.name, self._text, self._is_error)
-        return Returned(self.call.id, self.call.name, text_beside(self._pending.content), self._pending.is_error)
+            return ToolResult(self.call.id, self.call.name, self._text, self._is_error)
+        return ToolResult(self.call.id, self.call.name, value_as_text(self._pending.content), self._pending.is_error)
 
     def record(self, bag: Holdall) -> None:
         for member in self.members:
@@ -191,20 +191,20 @@ class _Started:
         handle = result.handle if isinstance(result, Kept | Running | Answer) else ""
         outcome = {Inline: "inline", Kept: "kept", Running: "running", Unkept: "unkept", Answer: "answer"}[type(result)]
         bag.journal.record(
-            "called", handle=handle, tool=self.call.name, call_id=self.call.id, seconds=self._ended - self._began,
-            outcome=outcome, is_error=result.is_error, chars=len(text_beside(result.content)),
+            "called", handle=handle, tool=self.call.name, call_id=self.call.id, seconds=self._ended - self._started_at,
+            outcome=outcome, is_error=result.is_error, chars=len(value_as_text(result.content)),
         )  # fmt: skip
 
 
-def _told(returned: Returned) -> dict[str, Any]:
+def _told(returned: ToolResult) -> dict[str, Any]:
     return {"result": returned.text} | ({"is_error": True} if returned.is_error else {})
 
 
 async def run_calls(
     runtime: Runtime, calls: Sequence[ToolCall], *, window: int, used: int
-) -> tuple[list[Returned], dict[str, Response]]:
-    """What each call gives, in their order, and of what kind it is. All are started at once through the bag, which
-    decides what the model gets of each; members of a batch are calls like any other.
+) -> tuple[list[ToolResult], dict[str, Response]]:
+    """The result of each call, in order, with its kind. All are started at once through the bag, which decides what the
+    model gets of each; members of a batch are calls like any other.
     """
     async with runtime.bag.turn(window=window, tokens_used=used) as turn:
         started = [_start(runtime, turn, call, 0) for call in calls]
@@ -246,8 +246,8 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int) -> _Star
 
 
 def _batch(runtime: Runtime, turn: BagTurn, call: ToolCall, arguments: Mapping[str, Any], depth: int) -> _Started:
-    if depth >= MOST_NESTED:
-        return _Started(call, text=nested_too_deep(MOST_NESTED), is_error=True)
+    if depth >= MAX_NESTED:
+        return _Started(call, text=nested_too_deep(MAX_NESTED), is_error=True)
     members = arguments.get("calls")
     if not isinstance(members, list) or not members:
         return _Started(call, text=broken_arguments(call.name, cut_off=False), is_error=True)
@@ -267,15 +267,15 @@ class AgentSession:
     """Made by `agent.run`; safe to `stop` from another task."""
 
     def __init__(
-        self, agent: Agent, bag: Holdall, *, drive: "Drive", family: Family | None = None, depth: int = 0
+        self, agent: Agent, bag: Holdall, *, drive: "Drive", family: AgentQuota | None = None, depth: int = 0
     ) -> None:
         """`drive` runs a session to its report: sessions start others with it."""
         self.agent = agent
         self._drive = drive
         self.bag = bag
-        self.family = family or Family()
+        self.family = family or AgentQuota()
         self.depth = depth
-        self.model = Metered(Retrying(with_tools(agent.model)), bag)
+        self.model = RecordedModel(Retrying(with_tools(agent.model)), bag)
         self.budget = Budget(agent.model.window, min(agent.model.max_output, agent.model.window // 4), bag.count)
         self.nonce = secrets.token_hex(16)
         self.transcript = Transcript(append=bag.append_transcript)
@@ -289,7 +289,7 @@ class AgentSession:
         self.spent = Usage()  # of the children
         self.calls_of_children = 0
         self._offered_final = False
-        self._repeats = Repeats()
+        self._repeats = RepeatDetector()
         self._next_tree = 1
         self._stopped = asyncio.Event()
         self._lists: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
@@ -299,7 +299,7 @@ class AgentSession:
     # The beginning
 
     def begin(self, prompt: str, *, resume: bool = False) -> None:
-        """What the model is told first; with `resume`, what was said before comes first."""
+        """The first messages; with `resume`, after the earlier conversation."""
         before = messages_in(self.bag.transcript()) if resume else []
         self.resumed = bool(before)
         told = [part for part in (self.agent.prompt, self.bag.instructions(), report_form(self.nonce)) if part]
@@ -335,23 +335,23 @@ class AgentSession:
         last = f"{notice}\n\n{final_turn(self.final)}" if self.final else notice
         return Request((*self.transcript, User(last)), tuple(tools), max_tokens=self.budget.reserve)
 
-    async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[Returned]:
+    async def run(self, calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
         used = self.budget.used(self.transcript, self.listed())
         window = self.budget.window - self.budget.reserve
         returned, responses = await run_calls(self, calls, window=window, used=used)
-        # Only running notices tell the model nothing: it is asked again when something has come of them.
+        # Running notices alone give the model nothing to work with: it is asked again when a call has ended.
         if not self.report and not may_run(responses, responses, ()):
-            await self._something_new()
+            await self._wait_for_news()
         came = sum(self.budget.price(one) for one in returned)
-        if self.budget.left(self.transcript, self.listed()) - came < LEAST_ROOM:
+        if self.budget.left(self.transcript, self.listed()) - came < MIN_ROOM:
             self.final = self.final or "the context window is full"
         told = self._repeats.told(calls, returned)
         if self._repeats.is_enough:
             self.final = self.final or "you repeat yourself"
         return told
 
-    async def _something_new(self) -> None:
-        """Until a call in the background has ended, or somebody wants the run to end."""
+    async def _wait_for_news(self) -> None:
+        """Wait until a background call has ended or the run is to stop."""
         stopped = asyncio.ensure_future(self._stopped.wait())
         try:
             while self.bag.still_running() and not self._stopped.is_set():
@@ -364,7 +364,7 @@ class AgentSession:
         finally:
             stopped.cancel()
 
-    def is_done(self, _reply: Reply, _returned: Sequence[Returned]) -> bool:
+    def is_done(self, _reply: Reply, _returned: Sequence[ToolResult]) -> bool:
         return self.report is not None or self._offered_final
 
     # Tools
@@ -436,7 +436,7 @@ class AgentSession:
 
     @property
     def usage(self) -> Usage:
-        """Of this run and all that it started."""
+        """Totals of this run and of everything it started."""
         return self.model.usage + self.spent
 
     @property
@@ -444,17 +444,17 @@ class AgentSession:
         return self.model.calls + self.calls_of_children
 
     def ended(self, text: str, *, status: Status = "success", synthetic: bool = False, why: str = "") -> None:
-        """The first report is the one; a second changes nothing."""
+        """The first report counts; later ones are ignored."""
         if self.report is None:
             self.report = Report(text, status, synthetic, why)
 
     @property
     def holder(self) -> str:
-        """Who holds the session, for whoever else wants it."""
+        """Names the holder of the session in the error that others get."""
         return f"the agent {self.agent.name}, process {os.getpid()} on {socket.gethostname()}"
 
     async def finished(self) -> Report:
-        """The report with what it took, and how much of each output its model has seen."""
+        """The report with its cost, and how much of each output the model has seen."""
         report = self.report or Report("", "failure", synthetic=True)
         shares = await asyncio.to_thread(self.bag.seen)
         self.bag.journal.record(
@@ -466,7 +466,7 @@ class AgentSession:
         )
 
     def save_tree(self) -> None:
-        """The operation tree as it is now, for whoever looks."""
+        """Save a snapshot of the operation tree for viewers."""
         self.bag.save_tree()
 
     def give_up(self, why: str, last: str = "") -> None:
@@ -480,19 +480,19 @@ class AgentSession:
         return found is not None
 
     async def stop(self) -> None:
-        """What runs may end; the next turn is the last, here and in what was started from here."""
+        """Running calls may finish; the next turn is the last one, here and in sub-agents."""
         self.final = self.final or "it was stopped"
         self._stopped.set()
         await self.bag.stop()
         await asyncio.gather(*(child.stop() for child in list(self.children.values())))
 
     async def recover(self) -> bool:
-        """After a provider found the request too long: make it shorter without losing any of it."""
+        """Shorten a request that the provider found too long, without losing anything."""
         self.turn -= 1
         before = self.budget.used(self.transcript)
-        while self.rounds < MOST_ROUNDS:
+        while self.rounds < MAX_ROUNDS:
             self.rounds += 1
-            done = await put_notices(self.bag, self.transcript, self.budget.window) > 0
+            done = await replace_large_results(self.bag, self.transcript, self.budget.window) > 0
             if not done:
                 summarise = summary_by_model(self.bag) if self.bag.models.configured else None
                 done = await compact(self.bag, self.transcript, summarise)
@@ -506,5 +506,5 @@ class AgentSession:
 
 
 def _plain(tool: ToolSpec) -> ToolSpec:
-    """Under the name that every provider takes."""
+    """With a name that every provider accepts."""
     return ToolSpec(tool.plain_name, tool.description, tool.schema)

@@ -1,7 +1,7 @@
 """From an agent's file to an agent: its functions loaded, its servers started, its model made, its agents built too.
 
-Everything that is started here ends when the block is left. Where a setting comes from is not known here: whoever
-builds says which settings a file has.
+Everything that is started here ends when the block is left. This module does not know where settings come from: the
+caller passes them in.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from holdall.agent.files import AgentFile, servers_of
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
-from holdall.llm.naming import model_named
+from holdall.llm.model_names import model_named
 from holdall.llm.protocol import Model
-from holdall.values.errors import UpstreamFault, WrongUse
+from holdall.values.errors import UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 SettingsOf = Callable[[AgentFile], Settings]
 _RUNTIME_TOOLS = ("final_report", "task_status", "batch", "spawn_agent")
-_NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
+_INVALID_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
 _LONGEST_NAME = 64
 
 
 @record(frozen=False)
 class _Build:
-    """One tree of agents on its way."""
+    """Builds one tree of agents."""
 
     home: str
     settings_of: SettingsOf
@@ -45,14 +45,14 @@ class _Build:
         settings = self.settings_of(file)
         named = settings.model or inherited
         if not named:
-            raise WrongUse(
+            raise UsageError(
                 f"{file.path}: no model. Name one with --model, `model:` in the front matter, HOLDALL_MODEL, or the "
                 "setting `model` (provider:name, openai:NAME@URL, gguf:PATH or scripted:FILE)."
             )
         if "by_reference" not in file.settings:  # an agent may pass an output on to another tool without copying it
             settings = replace(settings, by_reference=True)
         tools = _function_tools(file) + await self._server_tools(file)
-        _refuse_runtime_names(file, tools, settings)
+        _check_tool_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
@@ -95,7 +95,7 @@ class _Build:
 async def build_agent(
     file: AgentFile, *, home: str, settings_of: SettingsOf, warn: Callable[[str], None] = lambda _: None
 ) -> AsyncGenerator[Agent]:
-    """Raises WrongUse or UpstreamFault, which say what to mend."""
+    """Raises UsageError or UpstreamFault, which say what to mend."""
     async with contextlib.AsyncExitStack() as stack:
         yield await _Build(home, settings_of, warn, stack).agent(file)
 
@@ -108,13 +108,13 @@ def _function_tools(file: AgentFile) -> list[AgentTool]:
     return [AgentTool(one.spec, one.call) for one in loaded]
 
 
-def _refuse_runtime_names(file: AgentFile, tools: list[AgentTool], settings: Settings) -> None:
-    """A tool that has the name of one of ours could never be called."""
+def _check_tool_names(file: AgentFile, tools: list[AgentTool], settings: Settings) -> None:
+    """A tool with the name of a built-in one could never be called."""
     for tool in tools:
         name = tool.spec.name
         if name in _RUNTIME_TOOLS or dialect_of(settings).tool(name) is not None:
             where = f' of the server "{tool.server}"' if tool.server else ""
-            raise WrongUse(f"{file.path}: the tool {name}{where} has the name of one of Holdall's own. Rename it.")
+            raise UsageError(f"{file.path}: the tool {name}{where} has the name of one of Holdall's own. Rename it.")
 
 
 def _server_tool(connection: "Connection", described: Mapping[str, Any], *, prefix: str) -> AgentTool:
@@ -124,6 +124,6 @@ def _server_tool(connection: "Connection", described: Mapping[str, Any], *, pref
         return (await connection.call(name, arguments)).typed()
 
     schema: Mapping[str, Any] = described.get("inputSchema") or {"type": "object"}
-    shown = _NOT_IN_NAMES.sub("_", f"{prefix}{name}")[:_LONGEST_NAME]
+    shown = _INVALID_IN_NAMES.sub("_", f"{prefix}{name}")[:_LONGEST_NAME]
     spec = ToolSpec(shown, str(described.get("description") or ""), schema)
     return AgentTool(spec, call, connection.name)

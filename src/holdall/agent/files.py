@@ -29,9 +29,9 @@ from typing import Any, cast
 
 from holdall.mcp.client import spec
 from holdall.mcp.client.spec import Configured
-from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, Unshown, nearest, shown, value_of
+from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, HiddenValue, nearest, shown, value_of
 from holdall.text.escape import one_line
-from holdall.values.errors import BadSetting, WrongUse
+from holdall.values.errors import BadSetting, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -42,7 +42,7 @@ _FENCE = "---"
 Path = tuple[str, ...]
 
 
-class NotYaml(ValueError):
+class InvalidYaml(ValueError):
     """`line` and `column` count from 1, within the text that was given."""
 
     def __init__(self, what: str, line: int, column: int) -> None:
@@ -68,35 +68,35 @@ def read(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise WrongUse(f"there is no agent's file {one_line(path)}.{similar(path)}") from None
+        raise UsageError(f"there is no agent's file {one_line(path)}.{similar(path)}") from None
     except (OSError, ValueError) as problem:  # a ValueError for a NUL in the path
         why = problem.strerror if isinstance(problem, OSError) else problem
-        raise WrongUse(f"the agent's file {one_line(path)} cannot be read: {why}.") from problem
+        raise UsageError(f"the agent's file {one_line(path)} cannot be read: {why}.") from problem
     try:
-        _refuse_writable_by_others(path, os.fstat(descriptor))
+        _check_permissions(path, os.fstat(descriptor))
         data = os.read(descriptor, _LARGEST_FILE + 1)
     finally:
         os.close(descriptor)
     if len(data) > _LARGEST_FILE:
-        raise WrongUse(f"the agent's file {one_line(path)} is larger than {_LARGEST_FILE:,} bytes.")
+        raise UsageError(f"the agent's file {one_line(path)} is larger than {_LARGEST_FILE:,} bytes.")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as problem:
-        raise WrongUse(f"the agent's file {one_line(path)} is not UTF-8 (byte {problem.start}).") from problem
+        raise UsageError(f"the agent's file {one_line(path)} is not UTF-8 (byte {problem.start}).") from problem
 
 
-def _refuse_writable_by_others(path: str, about: os.stat_result) -> None:
+def _check_permissions(path: str, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise WrongUse(f"the agent's file {one_line(path)} is not a regular file.")
+        raise UsageError(f"the agent's file {one_line(path)} is not a regular file.")
     if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
-        raise WrongUse(
+        raise UsageError(
             f"anybody can write to the agent's file {one_line(path)}, or it belongs to somebody else, and it names "
             f"code to run; so it is not read. Close it with: chmod o-w {one_line(path)}"
         )
 
 
 def similar(path: str) -> str:
-    """A file beside it whose name is nearly that, in words; empty where there is none."""
+    """A hint that names a file with a similar name; empty if there is none."""
     folder, name = os.path.split(path)
     try:
         names = os.listdir(folder or ".")
@@ -107,9 +107,9 @@ def similar(path: str) -> str:
 
 
 def split(text: str, path: str) -> tuple[str | None, str]:
-    """The front matter, None where there is none, and the body.
+    """The front matter, None if there is none, and the body.
 
-    Front matter stands between two lines `---`, the first of which is the first of the file. Later ones are the body's.
+    Front matter is between two lines `---`, the first of which is the first of the file. Later ones are the body's.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
@@ -119,9 +119,9 @@ def split(text: str, path: str) -> tuple[str | None, str]:
             front = "\n".join(lines[1:number])
             if len(front) > _LARGEST_FRONT_MATTER:
                 rule = f"it may have {_LARGEST_FRONT_MATTER:,} characters"
-                raise WrongUse(f"{one_line(path)}: the front matter has {len(front):,} characters; {rule}.")
+                raise UsageError(f"{one_line(path)}: the front matter has {len(front):,} characters; {rule}.")
             return front, _body("\n".join(lines[number + 1 :]))
-    raise WrongUse(
+    raise UsageError(
         f"{one_line(path)}: the front matter begins on line 1 and does not end; a second line {_FENCE} ends it. A file "
         f"without front matter does not begin with {_FENCE}."
     )
@@ -132,13 +132,13 @@ def _body(text: str) -> str:
 
 
 TABLES_KEY = "tools_policy"  # Settings calls it `tools`, which lists functions here
-KNOWN = {**SETTINGS, "max_depth": SETTINGS["max_agent_depth"]}  # in its own file an agent is what it is about
+KNOWN = {**SETTINGS, "max_depth": SETTINGS["max_agent_depth"]}  # in its own file the agent needs no prefix
 _NAME = lazy_pattern(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 @record
 class Rule:
-    """What a value must be, in words and as a check."""
+    """A rule for a value: its wording and its check."""
 
     words: str
     holds: Callable[[object], bool]
@@ -198,7 +198,7 @@ def checked(document: Document, path: str) -> Checked:
     found, written = Checked(), dict[str, str]()
     for key, value in cast("Mapping[str, Any]", document.value).items():
         if key in OWN:
-            _check_own(key, value, place(key))
+            _check_agent_keys(key, value, place(key))
             if value is not None:
                 found.own[key], found.sources[key] = value, place(key)
         elif key == TABLES_KEY:
@@ -215,7 +215,7 @@ def checked(document: Document, path: str) -> Checked:
     return found
 
 
-def _check_own(key: str, value: object, where: str) -> None:
+def _check_agent_keys(key: str, value: object, where: str) -> None:
     rule = OWN[key]
     if value is None:
         return
@@ -223,7 +223,7 @@ def _check_own(key: str, value: object, where: str) -> None:
         words = rule.words
         if key == "tools" and _is_table(value):
             words += f"; what is different for a tool stands under {TABLES_KEY}"
-        given = Unshown(value) if key == "servers" else shown(value) if not isinstance(value, str) else value
+        given = HiddenValue(value) if key == "servers" else shown(value) if not isinstance(value, str) else value
         raise BadSetting(key, given, words, where=where)
     seen = set[str]()
     for number, entry in enumerate(cast("list[object]", value) if key in _ENTRIES else [], 1):
@@ -242,7 +242,7 @@ def _add_tables(found: Checked, tables: object, place: Callable[..., str]) -> No
         for key, value in _items(table, ".".join(where), rule, place(*where)):
             at = place(*where, key)
             if key not in OF_A_TOOL:
-                raise _unknown_of_a_tool(".".join((*where, key[:60])), key, value, at)
+                raise _unknown_tool_setting(".".join((*where, key[:60])), key, value, at)
             name, given = value_of(key, value, at, known=OF_A_TOOL, inside=f"{TABLES_KEY}.{tool}.")
             tools.setdefault(tool, {})[name] = given
             found.sources[f"{TABLES}.{tool}.{name}"] = at
@@ -275,13 +275,13 @@ def _unknown(key: str, value: object, where: str) -> BadSetting:
     return BadSetting(key[:60], shown(value), f"an agent has no such key{meant}", where=where)
 
 
-def _unknown_of_a_tool(full: str, key: str, value: object, where: str) -> BadSetting:
+def _unknown_tool_setting(full: str, key: str, value: object, where: str) -> BadSetting:
     near = nearest(key, OF_A_TOOL)
     meant = f"did you mean {near}?" if near else f"there are {', '.join(OF_A_TOOL)}"
     return BadSetting(full, shown(value), f"there is no such setting of a tool; {meant}", where=where)
 
 
-_MOST_AGENTS = 100  # in one tree: each is read, and offered to a model
+_MAX_AGENTS = 100  # in one tree: each is read, and offered to a model
 
 
 @record
@@ -310,17 +310,17 @@ class AgentFile:
 
 
 def load_agent(path: str | os.PathLike[str]) -> AgentFile:
-    """The agent of that file, with the agents that it names. Raises WrongUse, mostly BadSetting."""
+    """The agent of that file, with the agents that it names. Raises UsageError, mostly BadSetting."""
     return _Tree().load(os.fspath(path), ())
 
 
 def parse_agent(text: str, *, path: str) -> AgentFile:
-    """The same for a text that stands, or could stand, at that path."""
+    """The same for a text, as if it were at that path."""
     return _Tree().parse(text.removeprefix("\ufeff").replace("\r\n", "\n"), path, (os.path.realpath(path),))
 
 
 class _Tree:
-    """An agent and its agents on their way from files: each file is read once, however many name it."""
+    """Loads an agent and its sub-agents: each file is read once, even if several name it."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, AgentFile] = {}
@@ -354,37 +354,37 @@ class _Tree:
         for entry in cast("list[str]", found.own.get("agents", [])):
             file = os.path.join(os.path.dirname(path), entry)
             if not os.path.exists(file):
-                raise WrongUse(f"{where}: there is no agent {one_line(entry)}.{similar(file)}")
+                raise UsageError(f"{where}: there is no agent {one_line(entry)}.{similar(file)}")
             real = os.path.realpath(file)
-            _refuse_cycle(real, way, where)
-            if real not in self._loaded and len(self._loaded) + len(way) >= _MOST_AGENTS:
-                raise WrongUse(f"{where}: with {one_line(entry)} there would be more than {_MOST_AGENTS} agents.")
+            _check_cycle(real, way, where)
+            if real not in self._loaded and len(self._loaded) + len(way) >= _MAX_AGENTS:
+                raise UsageError(f"{where}: with {one_line(entry)} there would be more than {_MAX_AGENTS} agents.")
             agent = self.load(file, way)
             if other := agents.get(agent.name):
                 both = f"{one_line(other.path)} and {one_line(agent.path)}"
-                raise WrongUse(f"{where}: {both} are both named {agent.name}. Give one of them another `name`.")
+                raise UsageError(f"{where}: {both} are both named {agent.name}. Give one of them another `name`.")
             agents[agent.name] = agent
         return tuple(agents.values())
 
 
-def _refuse_cycle(real: str, way: tuple[str, ...], where: str) -> None:
+def _check_cycle(real: str, way: tuple[str, ...], where: str) -> None:
     if real in way:
         folder = os.path.dirname(way[0])
         circle = [one_line(os.path.relpath(one, folder)) for one in (*way[way.index(real) :], real)]
-        raise WrongUse(f"{where}: agents must not lead back to themselves: {' → '.join(circle)}.")
+        raise UsageError(f"{where}: agents must not lead back to themselves: {' → '.join(circle)}.")
 
 
 def _document(front: str, path: str) -> Document:
     parser: Any = importlib.import_module("holdall.agent.front_matter")  # it needs an extra
     try:
         document: Document = parser.parse(f"\n{front}")  # the line before it is the opening ---
-    except NotYaml as problem:
+    except InvalidYaml as problem:
         where = f"{one_line(path)}, line {problem.line}, column {problem.column}"
-        raise WrongUse(f"{where}: the front matter cannot be read as YAML: {problem.what}.") from problem
+        raise UsageError(f"{where}: the front matter cannot be read as YAML: {problem.what}.") from problem
     if document.value is None:
         return Document({})
     if not isinstance(document.value, dict):
-        raise WrongUse(f"{one_line(path)}: the front matter must be keys with values, as in `model: provider:name`.")
+        raise UsageError(f"{one_line(path)}: the front matter must be keys with values, as in `model: provider:name`.")
     return document
 
 

@@ -8,7 +8,7 @@ same key twice. Nothing is ever constructed or imported for a value.
 import re
 from typing import Any, cast
 
-from holdall.agent.files import Document, NotYaml, Path
+from holdall.agent.files import Document, InvalidYaml, Path
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra
 from holdall.values.patterns import lazy_pattern
@@ -35,7 +35,7 @@ _FRACTION = lazy_pattern(
 
 
 def parse(text: str) -> Document:
-    """Raises NotYaml and nothing else."""
+    """Raises InvalidYaml and nothing else."""
     try:
         loader = _Loader(text)
         try:
@@ -49,7 +49,7 @@ def parse(text: str) -> Document:
     except yaml.MarkedYAMLError as problem:
         raise _explained(problem) from problem
     except RecursionError as problem:
-        raise NotYaml("it is nested too deeply", 1, 1) from problem
+        raise InvalidYaml("it is nested too deeply", 1, 1) from problem
     return Document(value, document.lines)
 
 
@@ -66,7 +66,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             what = f"an alias (*{one_line(event.anchor, 40)}) is not allowed here; write the value out"
-            raise NotYaml(what, event.start_mark.line + 1, event.start_mark.column + 1)
+            raise InvalidYaml(what, event.start_mark.line + 1, event.start_mark.column + 1)
         return super().compose_node(parent, index)
 
 
@@ -112,11 +112,11 @@ def _plain(text: str) -> Any:
 # What is wrong
 
 
-def _wrong(what: str, node: yaml.Node) -> NotYaml:
-    return NotYaml(what, node.start_mark.line + 1, node.start_mark.column + 1)
+def _wrong(what: str, node: yaml.Node) -> InvalidYaml:
+    return InvalidYaml(what, node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _explained(problem: yaml.MarkedYAMLError) -> NotYaml:
+def _explained(problem: yaml.MarkedYAMLError) -> InvalidYaml:
     mark = problem.problem_mark
     what = one_line(problem.problem or problem.context or "it cannot be read", 200)
     if "'\\t'" in what:
@@ -127,11 +127,11 @@ def _explained(problem: yaml.MarkedYAMLError) -> NotYaml:
         what = "a second document begins"
     elif problem.context and problem.problem:
         what = f"{one_line(problem.context, 100)}, {what}"
-    return NotYaml(what, mark.line + 1 if mark else 1, mark.column + 1 if mark else 1)
+    return InvalidYaml(what, mark.line + 1 if mark else 1, mark.column + 1 if mark else 1)
 
 
-def _unreadable(text: str, problem: ReaderError) -> NotYaml:
+def _unreadable(text: str, problem: ReaderError) -> InvalidYaml:
     before = text[: problem.position]
     character = problem.character if isinstance(problem.character, int) else 0
     line, column = before.count("\n") + 1, problem.position - (before.rfind("\n") + 1) + 1
-    return NotYaml(f"the character U+{character:04X} is not allowed in it", line, column)
+    return InvalidYaml(f"the character U+{character:04X} is not allowed in it", line, column)

@@ -1,4 +1,4 @@
-"""Python functions as tools: the name, the docstring and the signature are all that a model needs to know of one.
+"""Python functions as tools: a model needs only the name, the docstring and the signature.
 
     def search(query: Annotated[str, "what to look for"], limit: int = 10) -> list[str]:
         \"\"\"Finds pages.\"\"\"
@@ -33,10 +33,10 @@ from typing import Any, ClassVar, cast
 
 from holdall.agent.files import is_function_name
 from holdall.text.escape import one_line
-from holdall.values.errors import MissingExtra, WrongUse
+from holdall.values.errors import MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
-from holdall.wire.arguments import TOO_DEEP, InvalidArgument, complaint, most_telling, rule_for, unreadable
+from holdall.wire.arguments import TOO_DEEP, InvalidArgument, clearest_problem, complaint, rule_for, unreadable
 from holdall.wire.tool import ToolSpec
 
 try:
@@ -51,14 +51,14 @@ _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 _REFERENCE = lazy_pattern(r'"#/\$defs/([^"]+)"')
 _CONFIG = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False, protected_namespaces=())
 _CANNOT = (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError)
-_MOST_READINGS = 10_000  # of one value, where a union holds itself: pydantic tries every member at every level
+_MAX_UNION_TRIES = 10_000  # of one value, where a union holds itself: pydantic tries every member at every level
 
 
 class UnsupportedType(ValueError):
-    """A parameter that cannot come from JSON; the text says which and why."""
+    """A parameter whose type JSON cannot express; the message says which and why."""
 
 
-class BadArguments(WrongUse):
+class BadArguments(UsageError):
     """The message is for the model that wrote them: which argument, and what it must be."""
 
 
@@ -83,20 +83,20 @@ class FunctionTool:
 def function_tool(
     function: Callable[..., Any] | FunctionTool, *, name: str = "", description: str | None = None
 ) -> FunctionTool:
-    """Raises WrongUse where it cannot be one, and names the parameter. A tool is given back as it is."""
+    """Raises UsageError if it cannot be one, and names the parameter. A tool is returned unchanged."""
     if isinstance(function, FunctionTool):
         return function
     if not callable(function) or inspect.isclass(function):
-        raise WrongUse(f"{one_line(repr(function), 80)} cannot be a tool: it is not a function.")
+        raise UsageError(f"{one_line(repr(function), 80)} cannot be a tool: it is not a function.")
     called = name or str(getattr(_inner(function), "__name__", "") or type(function).__name__)
     if not _NAME.fullmatch(called):
-        raise WrongUse(
+        raise UsageError(
             f"{one_line(called)!r} cannot be the name of a tool: it must be 1 to 64 letters, digits, - and _."
         )
     try:
         parameters = Parameters(_parameters(function))
     except UnsupportedType as problem:
-        raise WrongUse(f"the function {called} cannot be a tool: {one_line(str(problem), 600)}.") from problem
+        raise UsageError(f"the function {called} cannot be a tool: {one_line(str(problem), 600)}.") from problem
     about = inspect.getdoc(_inner(function)) or "" if description is None else description
     return FunctionTool(called, about, parameters.schema, function, _call(function, parameters, called), parameters)
 
@@ -154,7 +154,7 @@ def _inner(function: Any) -> Any:
 
 
 def _bound(function: Any) -> set[str]:
-    """What a partial has set already is not the model's to see, nor to change: it may be a key."""
+    """Arguments that a partial has set are hidden from the model: they may be secrets."""
     bound = set[str]()
     while isinstance(function, functools.partial):
         part = cast("functools.partial[Any]", function)
@@ -244,14 +244,14 @@ class Parameters:
     def _read(self, arguments: object) -> dict[str, Any]:
         given: Any = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else arguments
         while True:
-            if self._branches > 1 and self._branches ** (_depth(given) - 1) > _MOST_READINGS:
+            if self._branches > 1 and self._branches ** (_depth(given) - 1) > _MAX_UNION_TRIES:
                 raise InvalidArgument(TOO_DEEP)
             try:
                 found = self._model.model_validate(given)
             except ValidationError as problem:
                 errors = problem.errors(include_url=False)
                 if (meant := self._meant(given, errors)) is None:
-                    raise most_telling([self._invalid(given, one) for one in errors]) from None
+                    raise clearest_problem([self._invalid(given, one) for one in errors]) from None
                 given = meant
             except (ValueError, TypeError) as problem:  # a number with too many digits, the check of a dataclass
                 raise InvalidArgument(unreadable(one_line(str(problem)))) from problem
@@ -259,8 +259,8 @@ class Parameters:
                 return {name: getattr(found, f"p{at}") for at, name in enumerate(self._names) if name in given}
 
     def _meant(self, given: Any, errors: Sequence[Any]) -> Any | None:
-        """The arguments as they were surely meant: a null for what may be left out is left out, an object or a list
-        that was written as a text is what it says. None where nothing is to be done."""
+        """The arguments as they were probably meant: nulls for optional arguments are dropped, JSON inside a string is
+        parsed. None if there is nothing to correct."""
         changed: Any = None
         for one in errors:
             place, text = _place(given, one["loc"]), one["input"]
@@ -295,7 +295,7 @@ class Parameters:
         return {name: name in one.get("required", ()) for one in here for name in one.get("properties", ())}
 
     def _choices(self, schema: Any) -> list[Any]:
-        """What may stand there: members of a union, and definitions for references to them."""
+        """What may be there: members of a union, and definitions for references to them."""
         if "$ref" in schema:
             return self._choices(self.schema["$defs"][schema["$ref"].removeprefix("#/$defs/")])
         return [one for member in schema["anyOf"] for one in self._choices(member)] if "anyOf" in schema else [schema]
@@ -361,7 +361,7 @@ def _inside(schema: Any, step: str | int) -> Any:
 
 
 def _from_text(text: str) -> Any | None:
-    """Models write an object inside a text now and then."""
+    """Models sometimes write an object as a string."""
     try:
         return json.loads(text) if text.lstrip().startswith(("{", "[")) else None
     except ValueError:
@@ -369,7 +369,7 @@ def _from_text(text: str) -> Any | None:
 
 
 def _branches(schema: Mapping[str, Any]) -> int:
-    """The most objects that may stand at one place of a type that holds itself."""
+    """The number of objects that a recursive type may have at one place."""
     definitions: Mapping[str, Any] = schema.get("$defs", {})
     reached = {name: set[str](_REFERENCE.findall(json.dumps(one))) for name, one in definitions.items()}
     for _ in definitions:
@@ -402,23 +402,23 @@ def _held(value: Any) -> list[Any]:
 
 
 def _call(function: Callable[..., Any], parameters: Parameters, name: str) -> Callable[..., Any]:
-    """Of the same kind as the function: the bag tells by it how to call, and whether to hand in a writer."""
+    """Of the same kind as the function (async or not, with or without a writer), which tells the bag how to call it."""
     waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
     writes = WRITER in inspect.signature(function).parameters and WRITER not in _bound(function)
 
     async def awaited(**given: Any) -> Any:
         return await function(**parameters.read(given))
 
-    async def awaited_writing(*, writer: Any, **given: Any) -> Any:
+    async def awaited_with_writer(*, writer: Any, **given: Any) -> Any:
         return await function(**parameters.read(given), writer=writer)
 
     def plain(**given: Any) -> Any:
         return function(**parameters.read(given))
 
-    def plain_writing(*, writer: Any, **given: Any) -> Any:
+    def plain_with_writer(*, writer: Any, **given: Any) -> Any:
         return function(**parameters.read(given), writer=writer)
 
-    call: Any = (awaited_writing if writes else awaited) if waits else (plain_writing if writes else plain)
+    call: Any = (awaited_with_writer if writes else awaited) if waits else (plain_with_writer if writes else plain)
     call.__name__ = name
     return call
 
@@ -431,14 +431,14 @@ def load_function_tool(spec: str, *, folder: str = "") -> FunctionTool:
     found = load_function(spec, folder=folder)
     try:
         return function_tool(found)
-    except WrongUse as problem:
-        raise WrongUse(f"{spec}: {problem}") from problem
+    except UsageError as problem:
+        raise UsageError(f"{spec}: {problem}") from problem
 
 
 def load_function(spec: str, *, folder: str = "") -> Any:
-    """What stands under that name. `folder` is looked in last, and stays on the path of modules for what it imports."""
+    """What is under that name. `folder` is looked in last, and stays on the path of modules for what it imports."""
     if not is_function_name(spec):
-        raise WrongUse(f"{one_line(spec)!r} is not the name of a function; write module:name, as in my_tools:search.")
+        raise UsageError(f"{one_line(spec)!r} is not the name of a function; write module:name, as in my_tools:search.")
     module_name, _, name = spec.partition(":")
     found: Any = _module(module_name, spec, folder)
     for part in name.split("."):
@@ -447,7 +447,7 @@ def load_function(spec: str, *, folder: str = "") -> Any:
         except AttributeError:
             near = difflib.get_close_matches(part, dir(found), n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise WrongUse(f"{spec}: there is no {part!r} in {one_line(_name_of(found))}.{hint}") from None
+            raise UsageError(f"{spec}: there is no {part!r} in {one_line(_name_of(found))}.{hint}") from None
     return found
 
 
@@ -460,26 +460,28 @@ def _module(name: str, spec: str, folder: str) -> ModuleType:
     except ModuleNotFoundError as problem:
         if problem.name is not None and (name == problem.name or name.startswith(f"{problem.name}.")):
             looked = f", nor in {one_line(folder)}" if folder else ""
-            raise WrongUse(f"{spec}: there is no module {problem.name!r} where Python looks{looked}.") from None
+            raise UsageError(f"{spec}: there is no module {problem.name!r} where Python looks{looked}.") from None
         raise _failed(spec, name, problem) from problem
     except (Exception, SystemExit) as problem:  # the module's own code ran, and may do anything
         raise _failed(spec, name, problem) from problem
     if folder:
-        _refuse_name_clash(name.partition(".")[0], spec, folder)
+        _check_name_clash(name.partition(".")[0], spec, folder)
     return found
 
 
-def _refuse_name_clash(top: str, spec: str, folder: str) -> None:
-    """Two modules cannot have one name in one process; the other one would be taken for that of this folder."""
+def _check_name_clash(top: str, spec: str, folder: str) -> None:
+    """A process can have one module of a name: refuse a file whose name is taken, or the other module would be used."""
     loaded = getattr(sys.modules.get(top), "__file__", None)
     for path in (os.path.join(folder, f"{top}.py"), os.path.join(folder, top, "__init__.py")):
         if os.path.isfile(path) and not (loaded and os.path.exists(loaded) and os.path.samefile(path, loaded)):
             taken = f"{one_line(loaded)} has" if loaded else "a module of Python's own has"
-            raise WrongUse(f"{spec}: {taken} the name of {one_line(path)}, and only one of them can. Rename the file.")
+            raise UsageError(
+                f"{spec}: {taken} the name of {one_line(path)}, and only one of them can. Rename the file."
+            )
 
 
-def _failed(spec: str, module: str, problem: BaseException) -> WrongUse:
-    return WrongUse(f"{spec}: importing {module} failed: {type(problem).__name__}: {one_line(str(problem))}")
+def _failed(spec: str, module: str, problem: BaseException) -> UsageError:
+    return UsageError(f"{spec}: importing {module} failed: {type(problem).__name__}: {one_line(str(problem))}")
 
 
 def _name_of(holder: object) -> str:

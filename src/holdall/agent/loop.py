@@ -1,11 +1,11 @@
 """The loop: ask the model, run its tools through the bag, repeat until it reports.
 
-It knows no limits, formats or strategies. What a request holds, what tools there are and what a result becomes is the
-business of the session and the bag; how a conversation too long is made shorter, of the guard.
+It knows no limits, formats or strategies. The session and the bag decide what a request holds, which tools there are
+and what becomes of a result; the guard shortens conversations.
 """
 
 from holdall.agent.agent_session import AgentSession
-from holdall.agent.toolbox import Agent, Family, Report
+from holdall.agent.toolbox import Agent, AgentQuota, Report
 from holdall.bag import Holdall
 from holdall.guard.recovery import is_overflow
 from holdall.llm.converse import Conversation, converse
@@ -13,13 +13,13 @@ from holdall.values.chat import User
 from holdall.values.errors import ModelFault, TooLongForModel
 from holdall.wire.agent_texts import EMPTY_REPLY, not_a_report
 
-_MOST_NUDGES = 2  # replies in a row that neither call anything nor report
+_MAX_NUDGES = 2  # replies in a row that neither call anything nor report
 
 
 async def run_agent(
-    agent: Agent, bag: Holdall, prompt: str, *, family: Family | None = None, resume: bool = False
+    agent: Agent, bag: Holdall, prompt: str, *, family: AgentQuota | None = None, resume: bool = False
 ) -> Report:
-    """Run it in the session of `bag` until it reports. Raises ModelFault where its model cannot be asked."""
+    """Run it in the session of `bag` until it reports. Raises ModelFault if its model cannot be asked."""
     return await run_session(AgentSession(agent, bag, drive=run_session, family=family), prompt, resume=resume)
 
 
@@ -52,13 +52,13 @@ async def _until_reported(session: AgentSession) -> None:
 
 
 def _judge(session: AgentSession, talk: Conversation, nudges: int) -> int:
-    """What a conversation that came to its end means; how often the model was told in a row to report."""
+    """What the end of a conversation means, and how often in a row the model was asked to report."""
     text = talk.reply.text
     if session.report is not None or session.answered(text):
         return 0
     if session.final:
         session.give_up(f"{session.final}, and it did not report", text)
-    elif talk.outcome == "answered" and nudges < _MOST_NUDGES:
+    elif talk.outcome == "answered" and nudges < _MAX_NUDGES:
         session.transcript.append(User(not_a_report(session.nonce) if text.strip() else EMPTY_REPLY))
         return nudges + 1
     elif talk.outcome == "answered":

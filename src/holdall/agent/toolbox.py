@@ -1,4 +1,4 @@
-"""What an agent is, which tools it has, and what a run of it comes to."""
+"""Data: an agent, its tools, and the report of a run."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -7,14 +7,14 @@ from typing import Any, Literal
 from holdall.bag import Holdall
 from holdall.llm.protocol import Model
 from holdall.values.chat import Usage
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 
 @record
 class AgentTool:
-    """`call` is whatever `Holdall.run` can call."""
+    """`call` is anything that `Holdall.run` accepts."""
 
     spec: ToolSpec
     call: object
@@ -29,7 +29,7 @@ class Toolbox:
         for tool in tools:
             name = tool.spec.plain_name
             if name in self._tools:
-                raise WrongUse(f"two tools of this agent are called {name!r}: rename one of them.")
+                raise UsageError(f"two tools of this agent are called {name!r}: rename one of them.")
             self._tools[name] = tool
 
     @property
@@ -93,8 +93,8 @@ class Report:
 
 
 @record(frozen=False)
-class Family:
-    """What a run and all that it starts share: how many agents there may be, and how many there were."""
+class AgentQuota:
+    """Shared by a run and its sub-agents: how many agents it may start, and how many it has started."""
 
     max_agents: int = 16
     max_depth: int = 3

@@ -1,14 +1,14 @@
-"""The messages of an agent on disk: one JSON object a line, appended as they come, so that a killed run can go on.
+"""The messages of an agent on disk: one JSON object a line, appended as they come, so that a killed run can continue.
 
-Where messages were replaced (notices, a compaction), the log starts over after a line that says so; what stood there
-before is in outputs that the new messages name.
+Where messages were replaced (notices, a compaction), the log starts over after a line that says so; the replaced
+messages are in kept outputs that the new ones name.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from holdall.values.chat import Message, Returned, Said, System, ToolCall, User
+from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
 
 _AGAIN = {"again": True}
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
@@ -29,13 +29,13 @@ class Transcript(list[Message]):
             self._saved = len(self)
 
     def replaced(self) -> None:
-        """Messages that were saved are others now: write all of them again."""
+        """Saved messages have changed: write all of them again."""
         self._append(_dumped(_AGAIN) + b"".join(map(_line, self)))
         self._saved = len(self)
 
 
 def messages_in(data: bytes) -> list[Message]:
-    """What was saved, as it is now. A line that is none of ours is passed over."""
+    """The saved messages. Lines that are not ours are skipped."""
     found: list[Message] = []
     for line in data.split(b"\n"):
         try:
@@ -56,10 +56,10 @@ def _line(message: Message) -> bytes:
             return _dumped({"role": "system", "text": text})
         case User(text):
             return _dumped({"role": "user", "text": text})
-        case Said(text, calls):
+        case Assistant(text, calls):
             made = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
             return _dumped({"role": "assistant", "text": text, "calls": made})
-        case Returned(call_id, name, text, is_error):
+        case ToolResult(call_id, name, text, is_error):
             return _dumped({"role": "tool", "call_id": call_id, "name": name, "text": text, "is_error": is_error})
 
 
@@ -76,9 +76,9 @@ def _message(flat: Mapping[str, Any]) -> Message | None:
                 return User(str(flat["text"]))
             case "assistant":
                 calls = [ToolCall(str(one["id"]), str(one["name"]), one["arguments"]) for one in flat["calls"]]
-                return Said(str(flat["text"]), tuple(calls))
+                return Assistant(str(flat["text"]), tuple(calls))
             case "tool":
-                return Returned(str(flat["call_id"]), str(flat["name"]), str(flat["text"]), bool(flat["is_error"]))
+                return ToolResult(str(flat["call_id"]), str(flat["name"]), str(flat["text"]), bool(flat["is_error"]))
             case _:
                 return None
     except (KeyError, TypeError):

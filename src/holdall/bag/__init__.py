@@ -1,4 +1,4 @@
-"""The one object, class Holdall: one way in, one way back."""
+"""Holdall, an open session: tool outputs in, notices and parts of outputs out."""
 
 from holdall.bag.care import Care
 from holdall.bag.holdall import Holdall

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
 from holdall.extract.full_chunked import NO_NOTES, Notes
-from holdall.extract.model_calls import Document, Looked, Policy, Watch
+from holdall.extract.model_calls import Document, Policy, ToolAnswer, Watch
 from holdall.extract.question import Plan, Question
 from holdall.llm.catalogue import price_of
 from holdall.llm.protocol import Model, pace_of
@@ -32,15 +32,15 @@ from holdall.wire.tool import Ask
 
 # Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so far.
 #
-# What it is shown is not shown to the model that asked the question: the ledger counts it as searched.
+# The ledger counts what it is shown as searched: the model that asked the question has not seen it.
 
 
-_FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data
+_FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what is around the data
 
 
 @record(frozen=False)
-class Looking:
-    """The tools over one output, as they are called."""
+class OutputTools:
+    """Carries out calls of the tools over one output."""
 
     core: Core
     fetch: Fetch
@@ -49,18 +49,18 @@ class Looking:
     most_tokens: int
     seen: Coverage = field(default_factory=Coverage)
 
-    async def look(self, call: ToolCall) -> Looked:
-        """Whatever is wrong with a call is an answer that says so."""
+    async def look(self, call: ToolCall) -> ToolAnswer:
+        """A bad call gets an answer that says what is wrong."""
         tool = READ if call.name == READ.name else GREP
         arguments: object = call.arguments
         if not isinstance(arguments, Mapping):
-            return Looked(NOT_AN_OBJECT, is_error=True)
+            return ToolAnswer(NOT_AN_OBJECT, is_error=True)
         given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
         if problem := schema_problem(tool.schema, given):
-            return Looked(problem, is_error=True)
+            return ToolAnswer(problem, is_error=True)
         asked = {name: value for name, value in given.items() if name != "filename" and value is not None}
         if given["filename"] not in (self.handle, self.facts.handle):
-            return Looked(no_such_file(str(given["filename"]), self.handle), is_error=True)
+            return ToolAnswer(no_such_file(str(given["filename"]), self.handle), is_error=True)
         verb = "read" if tool is READ else "grep"
         bounds = Bounds(
             max(256, self.core.settings.answer_max_bytes - _FRAME_BYTES),
@@ -70,27 +70,24 @@ class Looking:
         try:
             found = await self.fetch.fetch(Ask(verb, self.facts.handle, asked), bounds)
         except HoldallError as error:
-            return Looked(str(error), is_error=True)
-        return self._worded(found, asked) if isinstance(found, Passage | Found) else Looked("", is_error=True)
+            return ToolAnswer(str(error), is_error=True)
+        return self._worded(found, asked) if isinstance(found, Passage | Found) else ToolAnswer("", is_error=True)
 
-    def _worded(self, found: Passage | Found, asked: dict[str, Any]) -> Looked:
+    def _worded(self, found: Passage | Found, asked: dict[str, Any]) -> ToolAnswer:
         spans = shown_by(found)
         for span in spans:
             self.seen.shown.add(span)
         frame = Frame(self.handle, tag_for(repr(found), new_tag), go_on)
         seen = Seen(self.seen.share(self.facts.measure.bytes))
         if isinstance(found, Passage):
-            return Looked(passage_answer(found, frame, seen), spans)
+            return ToolAnswer(passage_answer(found, frame, seen), spans)
         asked.pop("start", None)
-        return Looked(found_answer(found, frame, seen, asked=asked), spans)
-
-
-# Questions about an output, put to a model: what it found, proved against the stored bytes, and what that took.
+        return ToolAnswer(found_answer(found, frame, seen, asked=asked), spans)
 
 
 Result = TypeVar("Result")
 _PREVIEW = 200  # characters
-_MOST_QUOTES = 100
+_MAX_QUOTES = 100
 _MODES = ("auto", "full-chunked", "read-grep", "truncate")
 
 
@@ -109,10 +106,10 @@ class Questions:
         ceiling: Ceiling | None = None,
         watch: Watch | None = None,
     ) -> Extraction:
-        """Ask a model about an output. Its quotes are looked for in the stored bytes, and marked where they are not.
+        """Ask a model about an output. Each quote is searched in the stored bytes and marked if it is not there.
 
-        Raises TooCostly, before the first call, where the ceiling (the settings' by default) would be passed. `watch`
-        is told how far it is.
+        Raises TooCostly before the first call if the ceiling (by default that of the settings) would be exceeded.
+        `watch` gets the progress.
         """
         return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch))
 
@@ -142,14 +139,14 @@ class Questions:
             calls=spent.calls, cached_calls=spent.cached_calls, retries=spent.retries,
             input_tokens=spent.usage.input_tokens, output_tokens=spent.usage.output_tokens, cost=spent.usage.cost,
             model=found.model, why=found.warning, op=op, question=question[:_PREVIEW],
-            quotes=[_quote(one) for one in found.snippets[:_MOST_QUOTES]],
+            quotes=[_quote(one) for one in found.snippets[:_MAX_QUOTES]],
         )  # fmt: skip
         return found
 
     async def forecast(
         self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
     ) -> Plan:
-        """How a question would be answered and what that would take, without a call."""
+        """The strategy and the cost of a question, without calling a model."""
 
         async def plan() -> Plan:
             return await (await self._question(handle, question, mode, model, None))[1].plan()
@@ -172,7 +169,7 @@ class Questions:
         price = price_of(asked)
         shown = self._core.handle_of(facts)
         source = Source(facts.origin.tool, facts.origin.arguments, shown, facts.measure)
-        looking = Looking(self._core, self._fetch, facts, shown, max(256, asked.window // 8))
+        looking = OutputTools(self._core, self._fetch, facts, shown, max(256, asked.window // 8))
 
         async def on(look: Callable[[OutputReader], Result]) -> Result:
             return await self._core.on(facts.handle, look)
@@ -223,6 +220,6 @@ class Questions:
 
 
 def _quote(snippet: Snippet) -> list[object]:
-    """Where it stands and how sure that is; the words only where they are the model's own, and few of them."""
+    """The place of a quote and how it was checked; the words only if they are the model's own and short."""
     where: list[object] = [snippet.span.start, snippet.span.end, snippet.check]
     return where if snippet.check != "none" else [*where, snippet.text[:_PREVIEW]]

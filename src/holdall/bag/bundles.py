@@ -1,9 +1,9 @@
-"""A session as one file, and back: for archives, for another machine, for whoever is to look at what happened.
+"""A session as one file, and back: for archives, for another machine, for review.
 
     await export_session("s1", "s1.holdall")
     await import_bundle("s1.holdall", home="/another/data/folder")
 
-These open no session: nothing is made in the store that was not in the bundle.
+No session is opened, and nothing is added to the store that is not in the bundle.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from holdall.store.protocol import OutputStore, Progress, Quota, SessionInfo
 from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
 from holdall.values.bundles import Bundle, Exported, Imported
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.settings import Settings
 
@@ -49,8 +49,8 @@ async def export_session(
 ) -> Exported:
     """Write a session and every session below it to `target`, a path or something to write to.
 
-    With `redact`, what looks like a secret is masked, and the bundle says where. `listed` is told what it holds before
-    the first byte; `progress` the bytes of outputs so far. Both are called from another thread. A file is there whole
+    With `redact`, what looks like a secret is masked, and the bundle says where. `listed` gets the contents before the
+    first byte; `progress` gets the bytes of outputs so far. Both are called from another thread. A file is there whole
     or not at all, and an existing one is only replaced with `force`.
     """
     settings = settings or Settings()
@@ -59,7 +59,7 @@ async def export_session(
     def work(tick: Progress) -> Exported:
         rules = usual_rules() if redact else None
         if not is_store(where):
-            raise WrongUse(f"there is nothing to export: {where} is not there.")
+            raise UsageError(f"there is nothing to export: {where} is not there.")
         with _opened(where, settings) as store:
             found = _session(store, session)
 
@@ -78,7 +78,7 @@ async def export_session(
                         raise
         raise AssertionError("the last try returns or raises")
 
-    return await _in_a_thread(work, progress)
+    return await _run_in_thread(work, progress)
 
 
 async def import_bundle(
@@ -90,7 +90,8 @@ async def import_bundle(
     listed: Listed | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """Restore a bundle: every handle in it resolves to the same bytes. It is refused whole where it is not in order.
+    """Restore a bundle: every handle in it resolves to the same bytes. A bundle that is not valid is refused as a
+    whole.
 
     `name` is for its first session, where the one that it has is taken; those below it are named after it.
     """
@@ -103,25 +104,25 @@ async def import_bundle(
             with _opened(where, settings) as store:
                 return read_bundle(store, read, name=name, quota=quota, listed=listed, progress=tick)
 
-    return await _in_a_thread(work, progress)
+    return await _run_in_thread(work, progress)
 
 
 async def contents_of(source: str | BinaryIO) -> Bundle:
-    """What a bundle says that it holds. Only its beginning is read: whether it is true, only an import can tell."""
+    """What a bundle says that it holds. Only the beginning is read; an import verifies it."""
 
     def work(_: Progress) -> Bundle:
         with _reading(source) as read:
             return BundleReader(read).contents()
 
-    return await _in_a_thread(work, None)
+    return await _run_in_thread(work, None)
 
 
 class _Stopped(Exception):
-    """Whoever waited for the work waits no longer."""
+    """Raised in the thread when nobody waits for its work any longer."""
 
 
-async def _in_a_thread(work: Callable[[Progress], Done], progress: Progress | None) -> Done:
-    """A thread cannot be ended from outside: it looks whether anybody still waits, and tidies up behind itself."""
+async def _run_in_thread(work: Callable[[Progress], Done], progress: Progress | None) -> Done:
+    """A thread cannot be ended from outside: it checks whether anybody still waits, and cleans up."""
     stopped = threading.Event()
 
     def tick(done: int) -> None:
@@ -162,7 +163,7 @@ def _session(store: OutputStore, wanted: str) -> SessionInfo:
     near = difflib.get_close_matches(wanted[:200], names, n=1)
     told = ", ".join(one_line(name, 60) for name in names[:_LISTED]) or "none"
     hint = f" Did you mean {one_line(near[0], 60)}?" if near else ""
-    raise WrongUse(
+    raise UsageError(
         f'there is no session "{one_line(wanted, 100)}". The newest are: {told}. (`holdall ls --sessions` lists all.)'
         f"{hint}"
     )

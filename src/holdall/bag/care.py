@@ -1,4 +1,4 @@
-"""Looking after the store that a bag lives in: all of its sessions, not only the bag's own."""
+"""Maintenance of the store behind a bag: all of its sessions, not only the bag's own."""
 
 import asyncio
 import contextlib
@@ -37,9 +37,9 @@ class Care:
     @classmethod
     @contextlib.contextmanager
     def of(cls, home: str, settings: Settings, *, session: str | None = None) -> Generator["Care"]:
-        """Of the store in `home`, without a bag: nothing is made or removed that was not asked for.
+        """For the store in `home`, without a bag: nothing is created or removed unasked.
 
-        `session` is one that is there, for what is asked of only one.
+        `session` is an existing one, for operations on a single session.
         """
         with open_existing_store(home, settings) as store:
             if store is None:
@@ -67,7 +67,8 @@ class Care:
     async def remove_session(self) -> tuple[Sequence[SessionInfo], Removal]:
         """Remove all that the session holds, and the sessions of its sub-agents; which these were.
 
-        Of each its name stays, and a tombstone of every output. Raises SessionHeld while an agent runs in one of them.
+        Of each its name stays, and a tombstone of every output. Raises SessionLocked while an agent runs in one of
+        them.
         """
         return await asyncio.to_thread(self._remove_session)
 

@@ -1,5 +1,5 @@
-"""What every part of the bag stands on: one session of one store, with its dialect, limits, readers, model and journal;
-and how it is opened.
+"""What all parts of the bag share: one session of one store, with its dialect, limits, readers, model and journal; and
+how it is opened.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
-# A model that was given by name is made when it is first asked, and closed with the session; one that was handed in
-# belongs to whoever made it.
+# A model that was given by name is made when it is first asked, and closed with the session; a model that was passed in
+# belongs to the caller.
 
 
-class Nobody:
-    """In place of a model for what needs none."""
+class NoModelNeeded:
+    """A placeholder for strategies that need no model."""
 
     name, window, max_output, calls_tools, keeps_schema = "", 32_768, 1_024, False, False
 
@@ -62,7 +62,7 @@ class Models:
         return bool(self.chosen)
 
     def offer(self, model: Model) -> None:
-        """Use this one where none was named: a client's own, which is known only while it is connected."""
+        """Use this model if none was named: that of a client, known only while it is connected."""
         if not self.chosen or self.chosen is self._offered:
             self.chosen = self._offered = model
 
@@ -71,16 +71,16 @@ class Models:
             self.chosen = self._offered = None
 
     def named(self, given: Model | str | None = None, *, tool: str = "", asked: bool = True) -> Model:
-        """`given`, else the chosen one. Raises NoModel where there is none, unless it would not be asked anyway."""
+        """`given`, else the chosen one. Raises NoModel if there is none, unless it would not be asked anyway."""
         wanted = given or self.chosen
         if not wanted and not asked:
-            return Nobody()
+            return NoModelNeeded()
         if not wanted:
             raise NoModel(tool)
         if not isinstance(wanted, str):
             return wanted
         if wanted not in self._made:
-            from holdall.llm.naming import model_named  # noqa: PLC0415 - most sessions name no model
+            from holdall.llm.model_names import model_named  # noqa: PLC0415 - most sessions name no model
 
             self._made[wanted] = model_named(wanted)
         return self._made[wanted]
@@ -125,8 +125,6 @@ class Shared:
             self.store.close()
 
 
-# What every part of the bag stands on: one session of one store, with its dialect, limits, readers and journal.
-#
 # This is where threads meet the event loop: below it everything is synchronous.
 
 
@@ -160,7 +158,7 @@ class Core:
         self.shared = parts.shared or Shared(parts.store)
         self._is_alone = parts.shared is None
         self.models = Models(parts.settings, parts.model, self.shared.models)
-        self.is_left = False  # nobody may use it any more; its calls go on
+        self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
@@ -184,7 +182,7 @@ class Core:
         self.shared.readers.drop(self.session, handle)
 
     def check_open(self) -> None:
-        """Raises SessionClosed after the end: else it would be the fault of some file that is closed."""
+        """Raises SessionClosed after the end, in place of an error about some closed file."""
         if self.is_closed:
             raise SessionClosed
 
@@ -194,7 +192,7 @@ class Core:
         return await (work if portal is None else portal.run(work))
 
     def loop_of_calls(self) -> asyncio.AbstractEventLoop | None:
-        """The loop that a call from here is to run on; None where that is the one of its job."""
+        """The loop that a call from here is to run on; None if that is the one of its job."""
         shared = self.shared
         return asyncio.get_running_loop() if shared.portal is not None and not shared.own_loop else None
 
@@ -298,9 +296,9 @@ def journal_of(
 
 @contextlib.contextmanager
 def open_existing_store(home: str, settings: Settings) -> Generator[OutputStore | None]:
-    """The store in `home`, with no session opened and nothing tidied up; None where nothing was ever kept in it.
+    """The store in `home`, with no session opened and nothing tidied up; None if nothing was ever kept in it.
 
-    So whoever only asks what there is makes neither a session nor a folder, and a dry run finds all that would go.
+    So reading creates neither a session nor a folder, and a dry run finds everything that would be removed.
     """
     if not has_sessions(home):
         yield None
@@ -312,6 +310,6 @@ def open_existing_store(home: str, settings: Settings) -> Generator[OutputStore 
         store.close()
 
 
-def nothing_kept() -> OutputStore:
+def empty_view_store() -> OutputStore:
     """A store to look at in place of one in which nothing is kept yet; it leaves nothing on disk."""
     return empty_store()

@@ -1,7 +1,7 @@
 """The verbs as methods: any part of a kept output, by line, byte, character, regex, SQL or path.
 
-Bounded answers are for a model: they are events, and the ledger counts what they show. An unbounded one is for a
-program or a person, who may read what they like without the model having seen it.
+Bounded answers are for a model: they are events, and the ledger counts what they show. Unbounded answers are for
+programs and people, and are not counted as seen by the model.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from holdall.store.protocol import OutputReader, Watch
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import OutputDamaged, StoreFault, WrongUse
+from holdall.values.errors import OutputDamaged, StoreFault, UsageError
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, locate, passage
@@ -38,7 +38,7 @@ class Fetch:
     ) -> Passage:
         """A range: `lines` from 1, both ends included; `bytes` and `chars` from 0, the end not; none, the beginning.
 
-        `bounded`, here and in the others: an answer is no longer than the settings allow, and says how to go on.
+        `bounded`, here and in the others: an answer is no longer than the settings allow, and says how to continue.
         """
         return cast("Passage", await self._verb("read", handle, bounded, lines=lines, bytes=bytes, chars=chars))
 
@@ -98,7 +98,7 @@ class Fetch:
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
 
     async def fetch(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
-        """Carry out one verb within these bounds. It leaves no trace: the caller that shows the answer records it.
+        """Carry out one verb within these bounds. It writes no event: the caller that shows the answer does.
 
         `facts` are those of `ask.handle` where the caller has just looked them up.
         """
@@ -155,7 +155,7 @@ class Fetch:
             try:
                 return with_surrogates(data, reader.facts.measure.surrogates)
             except UnicodeDecodeError as problem:
-                raise WrongUse(f"output {reader.facts.handle} is no text; `stream` gives its bytes.") from problem
+                raise UsageError(f"output {reader.facts.handle} is no text; `stream` gives its bytes.") from problem
             except ValueError as problem:
                 raise OutputDamaged(reader.facts.handle, str(problem)) from problem
 
@@ -180,7 +180,7 @@ class Fetch:
             watch.close()
 
     async def watch(self, handle: str) -> Watch:
-        """Tells when the output is written to or has ended, by whichever process. Close it."""
+        """Wakes when the output is written to or has ended, by any process. Close it."""
         core = self._core
         core.check_open()
         return await asyncio.to_thread(lambda: core.store.watch(core.store.resolve(core.session, handle)))
@@ -198,7 +198,7 @@ class Fetch:
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
         verb = VERBS.get(ask.verb)
         if verb is None:
-            raise WrongUse(f"{ask.verb} is not a verb that fetches.")
+            raise UsageError(f"{ask.verb} is not a verb that fetches.")
         within = replace(bounds, settings=self._core.settings, worker=lambda: self._core.shared.sql)
         return functools.partial(_function(verb.work), bounds=within, **ask.options)
 

@@ -4,7 +4,7 @@
         taken = await bag.take(result, tool="fetch", call_id="c1")
         messages.append(tool_message(taken.content))
 
-The edges come in here and nowhere else: above it nothing touches a store, a verb or a file.
+Everything above uses this class: no adapter, command or page touches a store, a verb or a file.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from holdall.bag.core import Core, Parts, opened
 from holdall.bag.fetch import Fetch
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch
-from holdall.bag.take import keep, prepare, quickly, settle, show_kept, view_of, work_of
+from holdall.bag.take import keep, prepare, settle, show_kept, take_small_text, view_of, work_of
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
@@ -36,7 +36,7 @@ from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
-from holdall.verbs.glimpse import whole_text
+from holdall.verbs.preview import whole_text
 from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect
 from holdall.wire.results import results_in, take_apart
@@ -69,7 +69,7 @@ def _part(
 class Holdall:
     """One session of one store. Made by `open`; safe to use from many tasks at once.
 
-    It is put together from parts that do not know it: each has one subject and a module of its own.
+    It is composed of parts, each with one subject and its own module.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -100,7 +100,7 @@ class Holdall:
         clock: Callable[[], float] = time.time,
         parent: str = "",
     ) -> Self:
-        """A session by name, made where there is none; without a name, a new one. Use it as `async with`.
+        """A session by name, made if there is none; without a name, a new one. Use it as `async with`.
 
         `dialect` is one of your own; those that ship are named in the settings. Without a `store` outputs are kept in
         the folder `home`. `model` answers questions about outputs: one of your own, or its name (`provider:name`,
@@ -137,7 +137,7 @@ class Holdall:
         Text, bytes, JSON values, content blocks and results of MCP and the model APIs, exceptions, files and iterators.
         """
         origin = self._origin(tool, server, arguments, call_id)
-        if tokens_left is None and (quick := quickly(self.core, output, origin)) is not None:
+        if tokens_left is None and (quick := take_small_text(self.core, output, origin)) is not None:
             return quick
         return await settle(
             self.core, await prepare(self.core, output, origin), room=tokens_left, notice_room=tokens_left
@@ -159,10 +159,10 @@ class Holdall:
         """Call it with `arguments` as keywords and take what it gives, or what it raises.
 
         A plain function runs in a thread, a `Command` as a process. A call that takes longer than `slow_after_seconds`
-        goes on in the background: the result is `Running`. A parameter named `writer` gets one, and what is written to
-        it can be read while the call runs. References among the arguments are replaced where that is on, and checked
-        against `schema`, the tool's own. With `background` it is not raced: it goes on there at once. While `waits`
-        says that it waits for a person, it does not go to the background.
+        continues in the background: the result is `Running`. A parameter named `writer` gets one, and what is written
+        to it can be read while the call runs. References among the arguments are replaced where that is on, and checked
+        against `schema`, the tool's own. With `background` it is not raced: it continues there at once. While `waits`
+        returns True (it waits for a person), it does not go to the background.
         """
         self.core.check_open()
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
@@ -172,7 +172,7 @@ class Holdall:
         if isinstance(ended, Running):
             return ended
         if isinstance(ended, str):
-            quick = quickly(self.core, ended, origin) if tokens_left is None else None
+            quick = take_small_text(self.core, ended, origin) if tokens_left is None else None
             if quick is not None:
                 return quick
             ended = await prepare(self.core, ended, origin)
@@ -194,9 +194,9 @@ class Holdall:
             ended = await bag.race(handler(request), tool="fetch", call_id="c1")
             taken = ended if isinstance(ended, Running) else await bag.take(ended.value, tool="fetch", call_id="c1")
 
-        For what stands around the tools of a framework: its interrupts, approvals and errors pass. `call` is awaited,
-        or called without arguments (a plain function in a thread); `arguments` are only noted. A call that is too slow
-        goes on in the background under a handle, as with `run`; `background` and `waits` are as there.
+        For what is around the tools of a framework: its interrupts, approvals and errors pass. `call` is awaited, or
+        called without arguments (a plain function in a thread); `arguments` are only noted. A call that is too slow
+        continues in the background under a handle, as with `run`; `background` and `waits` are as there.
         """
         self.core.check_open()
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
@@ -214,7 +214,9 @@ class Holdall:
         return clamp_result(partial, limits, tag=new_tag())
 
     async def guard(self, messages: Sequence[Message]) -> list[Message]:
-        """A transcript before it is kept: every tool result in it that does not fit is taken, all else is the same."""
+        """Check a transcript before it is saved: tool results that do not fit are taken, all other messages stay the
+        same.
+        """
         guarded = list(messages)
         for at, message in enumerate(messages):
             for result in results_in(message):
@@ -247,7 +249,7 @@ class Holdall:
     ) -> OutputWriter:
         """A running output: its handle exists now, and what is written to it can be read by anybody.
 
-        `process` is the one to be asked (by SIGTERM) where somebody wants it to end.
+        `process` is the process that gets SIGTERM to end it.
         """
         self._check_usable()
         origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
@@ -343,17 +345,17 @@ class Holdall:
         ceiling: Ceiling | None = None,
         watch: "Watch | None" = None,
     ) -> Extraction:
-        """Ask a model about an output. Its quotes are looked for in the stored bytes, and marked where they are not.
+        """Ask a model about an output. Each quote is searched in the stored bytes and marked if it is not there.
 
-        Raises TooCostly, before the first call, where the ceiling (the settings' by default) would be passed. `watch`
-        is told how far it is.
+        Raises TooCostly before the first call if the ceiling (by default that of the settings) would be exceeded.
+        `watch` gets the progress.
         """
         return await self._questions.extract(handle, question, mode=mode, model=model, ceiling=ceiling, watch=watch)
 
     async def forecast(
         self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
     ) -> "Plan":
-        """How a question would be answered and what that would take, without a call."""
+        """The strategy and the cost of a question, without calling a model."""
         return await self._questions.forecast(handle, question, mode=mode, model=model)
 
     @functools.cached_property
@@ -394,8 +396,8 @@ class Holdall:
     async def detach(self) -> None:
         """Leave the session without ending it. The bag cannot be used any more; open the session again by its name.
 
-        What differs from `close`: outputs that are kept for the session only stay, and calls in the background go on,
-        without a limit but their own. What is open is closed when the last of them has ended.
+        What differs from `close`: outputs that are kept for the session only stay, and calls in the background
+        continue, without a limit but their own. What is open is closed when the last of them has ended.
         """
         await self._background.detach()
 
@@ -437,13 +439,13 @@ class Holdall:
     limits_for = _part("core", Core.limits_for)
 
 
-# A session opened by somebody who only looks at it: nothing that is done with such a bag leaves a trace in the store.
+# A session opened read-only, for the viewer.
 #
 # The bag is an ordinary one, so every verb works. What would change the session is refused by its store.
 
 
-def open_to_look(session: str, *, home: str | None = None, settings: Settings | None = None) -> Holdall:
-    """The session with this id (a UUID). Raises NothingFound where there is none. Close it."""
+def open_read_only(session: str, *, home: str | None = None, settings: Settings | None = None) -> Holdall:
+    """The session with this id (a UUID). Raises NothingFound if there is none. Close it."""
     if not is_uuid(session):
         raise NothingFound("there is no such session.")
     settings = settings or Settings()

@@ -1,4 +1,4 @@
-"""The session's log as the bag uses it: every event is written down, folded, and told to those who watch."""
+"""The session's log as the bag uses it: every event is written, folded, and passed to the watchers."""
 
 import asyncio
 import importlib
@@ -20,19 +20,17 @@ from holdall.values.patterns import lazy_pattern
 if TYPE_CHECKING:
     from holdall.background import Portal
 
-# The session's log as the bag uses it: every event is written down, folded, and told to whoever watches.
-#
-# An event that the disk refuses is folded all the same, and written with the next one: nothing that a caller does fails
-# because of its log. What can wait (that an output was shown whole, a turn, a call) is written with the next event that
-# cannot, or within a second: a killed process loses at most that, and nothing about an output that is kept.
+# An event that the disk refuses is still folded, and written with the next one: no call fails because of the log. What
+# can wait (that an output was shown whole, a turn, a call) is written with the next event that cannot, or within a
+# second: a killed process loses at most that, and nothing about an output that is kept.
 
 
 Watcher = Callable[[Event], None]
 Idle = Callable[[], bool]
-_MOST_WAITING = 256
+_MAX_WAITING = 256
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
-_CAN_WAIT = ("inline", "turn", "called")
-_SOON = 1.0  # seconds after which what waits is written by itself
+_DEFERRABLE = ("inline", "turn", "called")
+_FLUSH_SECONDS = 1.0  # seconds after which waiting events are written
 _ENCODE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 _PLAIN = lazy_pattern(r"[A-Za-z0-9_.:-]*").fullmatch  # nothing in it must be escaped in JSON
 _Whole = tuple[float, str, str, int]  # when, tool, call id, chars: an output that was shown whole
@@ -62,7 +60,7 @@ class Journal:
         self._due_in: asyncio.AbstractEventLoop | Portal | None = None  # the loop that will write what waits
         self._ledger = Ledger()
         self._counters = Counters()
-        self.watchers: dict[Watcher, Idle] = {}  # told of every event, unless they say that nobody listens to them
+        self.watchers: dict[Watcher, Idle] = {}  # called with every event, unless they say that nobody listens
 
     def now(self) -> float:
         return self._clock()
@@ -81,8 +79,8 @@ class Journal:
         with self._lock:
             self._fold(event)
             self._waiting.append(event)
-            hurries = kind not in _CAN_WAIT and (kind != "asked" or event.at - self._wrote_at >= _SOON)
-            if hurries or len(self._waiting) >= _MOST_WAITING or not self._will_be_written():
+            is_urgent = kind not in _DEFERRABLE and (kind != "asked" or event.at - self._wrote_at >= _FLUSH_SECONDS)
+            if is_urgent or len(self._waiting) >= _MAX_WAITING or not self._schedule_flush():
                 self._write()
                 self._wrote_at = event.at
         for watcher in self.watchers:
@@ -98,10 +96,10 @@ class Journal:
         with self._lock:
             self._counters.inline += 1
             self._waiting.append((self._clock(), tool, call_id, chars))
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) >= _MAX_WAITING:
                 self._write()
             elif self._due_in is None:
-                self._will_be_written()
+                self._schedule_flush()
 
     def coverage(self, handle: str) -> Coverage:
         """What is known of one output now, from every process that works in this session."""
@@ -131,10 +129,10 @@ class Journal:
         with self._lock:
             self._write()
 
-    def _will_be_written(self) -> bool:
-        """Soon, by the portal or the loop that runs in this thread; False where there is none."""
+    def _schedule_flush(self) -> bool:
+        """Soon, by the portal or the loop that runs in this thread; False if there is none."""
         if self._portal is not None:
-            if self._due_in is None and self._portal.later(_SOON, self._due):
+            if self._due_in is None and self._portal.later(_FLUSH_SECONDS, self._due):
                 self._due_in = self._portal
             return self._due_in is not None
         try:
@@ -143,7 +141,7 @@ class Journal:
             return False
         if self._due_in is not loop:
             self._due_in = loop
-            loop.call_later(_SOON, self._due)
+            loop.call_later(_FLUSH_SECONDS, self._due)
         return True
 
     def _due(self) -> None:
@@ -157,7 +155,7 @@ class Journal:
             self._store.append_events(self._session, b"".join([_line(one, self._by) for one in self._waiting]))
             self._waiting.clear()
         except (StoreFault, OSError) as problem:
-            _LOG.warning("an event waits to be written: %s", problem)
+            _LOG.warning("an event could not be written yet: %s", problem)
 
     def _catch_up(self) -> None:
         """Fold what others wrote. Our own events are folded already."""
@@ -228,22 +226,22 @@ def _object_in(line: bytes) -> Any:
         return None
 
 
-# Who is told of every event: the log of the process, and OpenTelemetry where it is installed.
+# Watchers of events: logging, and OpenTelemetry if it is installed.
 
 
 _LOG = logging.getLogger("holdall")
 
 
 def watchers() -> dict[Watcher, Idle]:
-    return {log_event: lambda: not _LOG.isEnabledFor(logging.INFO), _tell_opentelemetry: _no_opentelemetry}
+    return {log_event: lambda: not _LOG.isEnabledFor(logging.INFO), _emit_opentelemetry: _no_opentelemetry}
 
 
 def _no_opentelemetry() -> bool:
-    """Only a program that uses it has imported it: importing it for nobody would cost every start."""
+    """Used only if the program has imported OpenTelemetry: importing it here would slow every start."""
     return "opentelemetry.trace" not in sys.modules
 
 
-def _tell_opentelemetry(event: Event) -> None:
+def _emit_opentelemetry(event: Event) -> None:
     if not _no_opentelemetry():
         importlib.import_module("holdall.bag.telemetry").watch(event)
 

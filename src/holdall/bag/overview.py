@@ -1,4 +1,4 @@
-"""Every session of a store at a glance: newest first, with what it kept and what it took. For whoever only looks.
+"""Every session of a store at a glance: newest first, with its outputs and its cost. Read-only.
 
 A summary is made of a session's log and records once, and again when these have changed. Nothing here opens a session
 that has not changed since, so a page of a list costs the same whatever the sessions hold.
@@ -15,14 +15,14 @@ from typing import Any
 from holdall.bag.journal import believed, events_in
 from holdall.policy.folds import Counters
 from holdall.store.opening import open_store
-from holdall.store.protocol import OutputStore, Remembered, SessionInfo, Stamp
+from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.values.errors import StoreFault, StoreGone
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 
-_MOST_TOOLS = 6  # named in a summary
-_MOST_DEEP = 8  # agents of agents; a session that claims to be its own ancestor ends there too
+_MAX_TOOLS = 6  # named in a summary
+_MAX_DEPTH = 8  # agents of agents; a session that claims to be its own ancestor ends there too
 _FEW = 4  # sessions that are looked at before others get their turn
 
 
@@ -44,7 +44,7 @@ class Summary:
     agents: int = 0
     tools: tuple[str, ...] = ()
     last: float = 0.0  # when something happened last
-    status: str = ""  # of its report; empty where there is none
+    status: str = ""  # of its report; empty if there is none
     running: int = 0  # outputs that are being written
     is_open: bool = False  # an agent ran, and has not reported since
     is_led: bool = False  # an agent runs
@@ -88,18 +88,18 @@ class Overview:
     def totals(self, *, seconds: float = 0.4) -> tuple[Summary, int]:
         """All sessions added up, as far as that goes in this time, and how many are not among them yet.
 
-        A few at a time: whoever wants a page meanwhile does not wait for all of them.
+        A few at a time, so that requests for a page need not wait for all of them.
         """
-        deadline, looked_at = time.monotonic() + seconds, set[str]()
+        deadline, inspected = time.monotonic() + seconds, set[str]()
         while True:
             with self._lock:
                 every = self._identified()
                 stamps = self._store.session_stamps(one.id for one in every)
-                stale = [one for one in every if one.id not in looked_at and self._is_stale(one, stamps)]
+                stale = [one for one in every if one.id not in inspected and self._is_stale(one, stamps)]
                 if not stale or time.monotonic() > deadline:
                     return _sum(every), sum(not one.is_known for one in every)
                 self._fresh(stale[:_FEW], deadline)
-                looked_at |= {one.id for one in stale[:_FEW]}
+                inspected |= {one.id for one in stale[:_FEW]}
 
     def one(self, session: str) -> Summary | None:
         with self._lock:
@@ -125,7 +125,9 @@ class Overview:
 
     @property
     def _store(self) -> OutputStore:
-        """Open. Anew where the store was removed or replaced since: whoever looks for days sees what is there now."""
+        """Open it, again if the store was removed or replaced since: a viewer that runs for days shows the current
+        store.
+        """
         if self._opened is not None:
             try:
                 self._opened.session_stamps([])
@@ -161,7 +163,7 @@ class Overview:
         for info in store.sessions():
             known.setdefault(info.id, ("", Summary(info.id, info.name, info.created, info.parent)))
         self._unreadable = {id: stamp.text for id, stamp in unknown.items() if id not in known}
-        store.save_summaries([Remembered(id, "", asdict(known[id][1])) for id in unknown if id in known])
+        store.save_summaries([SavedSummary(id, "", asdict(known[id][1])) for id in unknown if id in known])
 
     def _fresh(self, sessions: Sequence[Summary], deadline: float) -> list[Summary]:
         """The same, those that have changed looked at again, until the deadline."""
@@ -169,7 +171,7 @@ class Overview:
         known, stamps = self._rows(), store.session_stamps(one.id for one in sessions)
         found = [one for one in sessions if one.id in stamps]
         stale = [at for at, one in enumerate(found) if self._is_stale(one, stamps)]
-        self._look_again(found, stale, stamps, deadline)
+        self._refresh(found, stale, stamps, deadline)
         for at, one in enumerate(found):
             if one.is_open and known[one.id][0] == stamps[one.id].text:
                 found[at] = replace(one, is_led=store.is_leased(one.id))
@@ -179,9 +181,9 @@ class Overview:
         """One that is gone is not: there is nothing to look at."""
         return one.id in stamps and (self._rows()[one.id][0] != stamps[one.id].text or one.is_running)
 
-    def _look_again(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
+    def _refresh(self, found: list[Summary], stale: Sequence[int], stamps: Mapping[str, Stamp], by: float) -> None:
         known, store = self._rows(), self._store
-        saved: list[Remembered] = []
+        saved: list[SavedSummary] = []
         for at in stale:
             if time.monotonic() > by:
                 break
@@ -191,7 +193,7 @@ class Overview:
                 made = found[at] = replace(_summary(store, info), is_led=store.is_leased(one.id))
                 known[one.id] = (stamp.text if stamp.is_settled else "", made)
                 if stamp.is_settled:
-                    saved.append(Remembered(one.id, stamp.text, asdict(made)))
+                    saved.append(SavedSummary(one.id, stamp.text, asdict(made)))
         if saved:
             store.save_summaries(saved)
 
@@ -218,11 +220,11 @@ def _sum(sessions: Iterable[Summary]) -> Summary:
 
 
 def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
-    """Newest first; those that an agent started stand after its own, oldest first."""
+    """Newest first; those that an agent started are after its own, oldest first."""
 
     def place(one: Summary) -> tuple[float, str, bool, float, str]:
         first, depth = one, 0
-        while first.parent in sessions and depth < _MOST_DEEP:
+        while first.parent in sessions and depth < _MAX_DEPTH:
             first, depth = sessions[first.parent], depth + 1
         return -first.created, first.id, depth > 0, one.created, one.id
 
@@ -262,4 +264,4 @@ def _end_of(events: Sequence[Event]) -> tuple[str, bool]:
 
 def _tools(outputs: Sequence[Facts]) -> tuple[str, ...]:
     named = dict.fromkeys(facts.origin.tool[:100] for facts in outputs if facts.origin.tool)
-    return tuple(named)[:_MOST_TOOLS]
+    return tuple(named)[:_MAX_TOOLS]

@@ -1,4 +1,4 @@
-"""What an agent's runtime keeps in its session beside outputs: the transcript, the operation tree, a lease.
+"""What an agent's runtime stores in its session besides outputs: the transcript, the operation tree, a lease.
 
 It never reads or shows an output.
 """
@@ -33,7 +33,7 @@ class Noticed:
 
     @staticmethod
     def in_line(line: bytes) -> "Noticed | None":
-        """None where the line is not as it was written: a power cut may take a part of a note that is not synced."""
+        """None if the line is not as it was written: a power cut may take a part of a note that is not synced."""
         with contextlib.suppress(KeyError, TypeError, ValueError):
             flat: dict[str, Any] = json.loads(unsealed(line))
             return Noticed(float(flat["at"]), str(flat["dialect"]), str(flat["text"]), int(flat["after"]))
@@ -51,7 +51,7 @@ class Records:
         self._core = core
 
     def lease(self, holder: str) -> AbstractContextManager[None]:
-        """Hold the session's transcript while the block runs. Raises SessionHeld where another agent does."""
+        """Hold the session's transcript while the block runs. Raises SessionLocked if another agent does."""
         return self._core.store.lease(self._core.session, holder)
 
     def append_transcript(self, lines: bytes) -> None:
@@ -63,7 +63,7 @@ class Records:
         return believed(self._core.store.transcript(self._core.session), "transcript")
 
     def noticed(self, handle: str) -> Noticed | None:
-        """What a model got in place of this output; None where it got all of it, or nobody noted it down."""
+        """What a model got in place of this output; None if it got all of it, or nobody noted it down."""
         facts = self._core.store.resolve(self._core.session, handle)
         if not facts.measure.sha256:
             return None
@@ -79,7 +79,7 @@ class Records:
         return [bad.told(log) for log, lines in found for bad in lines.bad]
 
     def history(self) -> list[Event]:
-        """Every event of the session so far, by whichever process."""
+        """Every event of the session so far, by any process."""
         return self._core.journal.history()
 
     def seen(self) -> dict[str, float]:

@@ -1,5 +1,5 @@
-"""Other people's tools: called in whatever form they have, dispatched as jobs, raced against the clock, and taken when
-they end. What they write on the way is kept; arguments that name a kept output are replaced by it.
+"""Calls of tools, in any form: dispatched as jobs, raced against the clock, and taken when they end. What they write on
+the way is kept; arguments that name a kept output are replaced by it.
 """
 
 import asyncio
@@ -20,31 +20,31 @@ from dataclasses import field, replace
 from types import FunctionType
 from typing import Any, cast
 
-from holdall.background import Job, Jobs, Overdue, on_loop
+from holdall.background import CallTimeout, Job, Jobs, on_loop
 from holdall.bag import streams
 from holdall.bag.core import Core
 from holdall.bag.streams import value_size
-from holdall.bag.take import Prepared, flattened, prepare, stored, text_beside
+from holdall.bag.take import Prepared, flattened, prepare, stored, value_as_text
 from holdall.policy.lifecycle import Step, after
 from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import Source, surrogate_notes
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
-from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault, WrongUse
+from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault, UsageError
 from holdall.values.outputs import Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.clamp import traceback_of
 from holdall.wire.dialect import View
-from holdall.wire.notes import SAID_SO, unreadable
+from holdall.wire.notes import TOOL_SAID_FAILED, unreadable
 from holdall.wire.reference import Named, references_in, replaced
 from holdall.wire.results import is_known_block, take_apart
 
 # What a call has produced so far: in memory while that is little, in the store once it is much or the call is slow.
 #
 # Memory stays flat however much a tool prints. A sink may be written to from any thread; where the store refuses, the
-# beginning stays in memory, the fault is remembered, and whoever settles the call says what is missing.
+# beginning stays in memory, the fault is remembered, and the notice says what is missing.
 
 
 Part = object  # text, bytes, a content block, or any value that can be told as JSON
@@ -108,14 +108,14 @@ class Sink:
             listener()
 
     def begin(self) -> str:
-        """Give it a handle now; empty where the store refuses, and `fault` says why."""
+        """Give it a handle now; empty if the store refuses, and `fault` says why."""
         with self._lock:
             if self._begun is None and self.fault is None and self.stores:
                 self._begin()
         return self.handle
 
     def finish(self, state: State, *, last: Part = None, error: str = "", exit_code: int | None = None) -> Facts | None:
-        """End what is in the store, after one last part; None where nothing is there. A second time does nothing."""
+        """End what is in the store, after one last part; None if nothing is there. Calling it twice is harmless."""
         with self._lock:
             if self._writer is None or self._finished:
                 return None
@@ -201,10 +201,10 @@ def after_written(written: object, returned: object) -> object:
     if isinstance(written, list):
         return [
             *_blocks(cast("object", written)),
-            *_blocks(returned if isinstance(returned, bytes) else text_beside(returned)),
+            *_blocks(returned if isinstance(returned, bytes) else value_as_text(returned)),
         ]
     if isinstance(written, str) and not isinstance(returned, bytes):
-        return parts.with_text(written + (parts.text or "")) if parts is not None else written + text_beside(returned)
+        return parts.with_text(written + (parts.text or "")) if parts is not None else written + value_as_text(returned)
     return _bytes(written) + _bytes(returned)
 
 
@@ -219,14 +219,14 @@ def _blocks(value: object) -> list[object]:
 
 
 def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else text_beside(value).encode("utf-8", "replace")
+    return value if isinstance(value, bytes) else value_as_text(value).encode("utf-8", "replace")
 
 
 # Whether arguments fit the schema of somebody else's tool. Needs the extra `references`.
 
 
 def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
-    """What is wrong, in one sentence; empty where nothing is. Never skipped: where it cannot be checked, it raises."""
+    """What is wrong, in one sentence; empty if nothing is. Never skipped: where it cannot be checked, it raises."""
     if importlib.util.find_spec("jsonschema") is None:
         raise MissingExtra("jsonschema", "references", "checking arguments that are passed by reference")
     found: str = importlib.import_module("holdall.bag.jsonschemas").complaint(schema, arguments)
@@ -235,13 +235,13 @@ def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
 
 # References among the arguments of other tools, replaced at dispatch: the model passes a handle, the tool gets data.
 #
-# Off unless the settings or the tool's policy turn it on. What is passed is in the ledger; whoever approves calls can
-# see handle, size and hash first.
+# Off unless the settings or the tool's policy turn it on. What is passed is in the ledger; an approval step can see
+# handle, size and hash first.
 
 
 @record
-class Passed:
-    """What a reference brings in, for whoever approves the call: never the content itself."""
+class PassedOutput:
+    """What a reference brings in, for the approval of a call; never the content itself."""
 
     where: str
     handle: str
@@ -257,8 +257,8 @@ def is_on(core: Core, tool: str) -> bool:
     return core.settings.by_reference if own is None else own
 
 
-async def preview(core: Core, arguments: object, tool: str) -> tuple[Passed, ...]:
-    """What the references among `arguments` would bring in; nothing where the tool may have none."""
+async def preview(core: Core, arguments: object, tool: str) -> tuple[PassedOutput, ...]:
+    """What the references among `arguments` would bring in; nothing if the tool may have none."""
     if not is_on(core, tool):
         return ()
     return tuple([await _look(core, named) for named in references_in(arguments)])
@@ -279,13 +279,13 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
     return new
 
 
-async def _look(core: Core, named: Named) -> Passed:
+async def _look(core: Core, named: Named) -> PassedOutput:
     most = core.settings.reference_max_bytes
 
-    def work(reader: OutputReader) -> Passed:
+    def work(reader: OutputReader) -> PassedOutput:
         facts = reader.facts
         value, span = _value(reader, named, most)
-        return Passed(
+        return PassedOutput(
             named.where, facts.handle, facts.origin.tool, span.end - span.start, span, facts.measure.sha256, value
         )
 
@@ -294,7 +294,7 @@ async def _look(core: Core, named: Named) -> Passed:
 
 def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
     if named.pointer is not None:
-        return _pointed(reader, named, named.pointer, most)
+        return _at_pointer(reader, named, named.pointer, most)
     found = _range(reader, named)
     if found.past_end:
         raise BadReference(f"the argument {named.where!r} names lines that are not there: {named.handle} has "
@@ -312,7 +312,7 @@ def _range(reader: OutputReader, named: Named) -> Passage:
     return passage(reader, target.span, b"", past_end=target.past_end)
 
 
-def _pointed(reader: OutputReader, named: Named, pointer: str, most: int) -> tuple[Any, Span]:
+def _at_pointer(reader: OutputReader, named: Named, pointer: str, most: int) -> tuple[Any, Span]:
     from holdall.verbs.query import query_path  # noqa: PLC0415 - few calls name a part of an output
 
     nodes = query_path(reader, path=pointer, limit=1, skip=0, max_bytes=None) if pointer else None
@@ -343,8 +343,8 @@ def _check_size(named: Named, size: int, most: int) -> None:
 
 # A command as a tool: its output is kept as it comes, and its end is its exit code.
 #
-# Both streams go through one pipe, so that they stay in the order in which they were written. It runs in a group of its
-# own: whoever ends it ends all that it started.
+# Both streams go through one pipe, so that they stay in the order in which they were written. It runs in its own
+# process group, so that ending it ends everything it started.
 
 
 _PIECE = 1024 * 1024
@@ -411,18 +411,18 @@ def ending(code: int) -> str:
 
 # How a tool is called: a coroutine function, a plain function in a thread, a generator, a command, an awaitable.
 #
-# What it produces on its way goes into its sink; what it returns is its outcome, and what it raises goes on to whoever
-# dispatched it.
+# What it produces on its way goes into its sink; what it returns is its outcome, and what it raises goes on to anyone
+# who dispatched it.
 
 
 _WRITER = "writer"  # a parameter of this name gets one
 
 
-class Poured:
+class Streamed:
     """The outcome of a call whose output is what it has written."""
 
 
-POURED = Poured()
+STREAMED = Streamed()
 
 
 async def called(call: object, arguments: object, sink: Sink) -> object:
@@ -431,11 +431,11 @@ async def called(call: object, arguments: object, sink: Sink) -> object:
         # The common case by the shortest way.
         given = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
         value = await cast("Awaitable[object]", call(**given))
-        return value if type(value) is str else await _poured(value, sink)
+        return value if type(value) is str else await _streamed(value, sink)
     if isinstance(call, Command):
         return await _in_thread_until_stopped(call, sink)
     if inspect.isawaitable(call):
-        return await _poured(await cast("Awaitable[object]", call), sink)
+        return await _streamed(await cast("Awaitable[object]", call), sink)
     if not callable(call):
         raise TypeError(f"a {type(call).__name__} cannot be called")
     function: Callable[..., object] = call
@@ -443,17 +443,17 @@ async def called(call: object, arguments: object, sink: Sink) -> object:
     if _wants_writer(function) and _WRITER not in keywords:
         keywords[_WRITER] = Writer(sink)
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        return await _poured(await cast("Awaitable[object]", function(**keywords)), sink)
+        return await _streamed(await cast("Awaitable[object]", function(**keywords)), sink)
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        return await _poured(function(**keywords), sink)
+        return await _streamed(function(**keywords), sink)
     found = await in_thread(function, keywords)
-    return await _poured(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
+    return await _streamed(await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found, sink)
 
 
 async def returned(call: object) -> object:
     """What it returns, as it is: nothing is poured anywhere. A plain function runs in a thread."""
     if isinstance(call, Command):
-        raise WrongUse("the output of a command is what it writes, not what it returns: use `run`.")
+        raise UsageError("the output of a command is what it writes, not what it returns: use `run`.")
     if inspect.isawaitable(call):
         return await cast("Awaitable[object]", call)
     if not callable(call):
@@ -474,22 +474,22 @@ def _wants_writer(function: Callable[..., object]) -> bool:
         return False
 
 
-async def _poured(value: object, sink: Sink) -> object:
+async def _streamed(value: object, sink: Sink) -> object:
     """A stream goes into the sink; any other value is the outcome, after what was written before it."""
     if value is None and not sink.is_empty:
-        return POURED
+        return STREAMED
     if not streams.is_stream(value):
         return value
     later = streams.asynchronous(value)
     if later is not None:
-        await _pour_later(later, sink)
+        await _stream_later(later, sink)
     else:
         parts = streams.parts_of(value)
-        await in_thread(_pour_now, {"parts": parts, "sink": sink})
-    return POURED
+        await in_thread(_stream_now, {"parts": parts, "sink": sink})
+    return STREAMED
 
 
-async def _pour_later(parts: AsyncIterable[object], sink: Sink) -> None:
+async def _stream_later(parts: AsyncIterable[object], sink: Sink) -> None:
     async for part in parts:
         if sink.handle:
             await asyncio.to_thread(sink.write, part)  # it goes to the disk
@@ -497,7 +497,7 @@ async def _pour_later(parts: AsyncIterable[object], sink: Sink) -> None:
             sink.write(part)
 
 
-def _pour_now(parts: Iterable[object], sink: Sink) -> None:
+def _stream_now(parts: Iterable[object], sink: Sink) -> None:
     source: Iterator[object] = iter(parts)
     for part in source:
         sink.write(part)
@@ -512,13 +512,13 @@ async def _in_thread_until_stopped(command: Command, sink: Sink) -> object:
         with contextlib.suppress(Exception, asyncio.CancelledError):
             await running  # what it still writes while it ends is part of its output
         raise
-    return POURED
+    return STREAMED
 
 
 async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]) -> object:
     """A thread of its own: in a shared pool a few slow tools would keep the store from working.
 
-    It cannot be stopped from outside. Where the waiting is cancelled it goes on alone, and what it gives is dropped.
+    It cannot be stopped from outside: if the wait is cancelled, it continues and its result is dropped.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[object] = loop.create_future()
@@ -556,13 +556,11 @@ class RaisedInThread(RuntimeError):
         self.__cause__ = error
 
 
-# Other people's tools: dispatched as jobs, raced against the clock, and taken when they end.
-#
-# The call wins: its size decides, as ever. The clock wins: it gets a handle and goes on in the background; what it has
-# written so far can be read under that handle, and at its end the same handle holds the whole.
+# The call wins: its size decides, as ever. The clock wins: it gets a handle and continues in the background; what it
+# has written so far can be read under that handle, and at its end the same handle holds the whole.
 
 
-_MOST_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
+_MAX_HELD = 1024 * 1024  # of what a call writes, where the limits do not bound its bytes
 
 
 @record(frozen=False, eq=False)
@@ -578,7 +576,7 @@ class Dispatched:
     last: str | bytes | None = None  # what it gave, where that is more than its text
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
-    waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins anew
+    waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins again
 
 
 class Dispatch:
@@ -606,7 +604,7 @@ class Dispatch:
         terminal = isinstance(call, Command)
         origin = replace(origin, terminal=True) if terminal else origin
         stores = self._core.policy_of(origin.tool).store != "never" and self._core.dialect.stores
-        sink = Sink(self._core, origin, self._core.limits_for(origin.tool).bytes or _MOST_HELD, stores=stores)
+        sink = Sink(self._core, origin, self._core.limits_for(origin.tool).bytes or _MAX_HELD, stores=stores)
 
         async def resolved() -> object:
             arguments = await resolve(self._core, origin.arguments, origin.tool, schema)
@@ -617,7 +615,7 @@ class Dispatch:
 
         async def unpoured() -> object:
             value = await returned(call)
-            return value if one.job.owner is None else await _poured(value, sink)
+            return value if one.job.owner is None else await _streamed(value, sink)
 
         work = unpoured if bare else resolved if is_on(self._core, origin.tool) else plain
         if isinstance(call, asyncio.Future):  # a task: it runs where it was made
@@ -665,20 +663,20 @@ class Dispatch:
         raise outcome.__cause__ or outcome if isinstance(outcome, RaisedInThread) else outcome
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
-        """What it gave, measured; or the notice that it goes on. A plain text is given as it is."""
+        """What it gave, measured; or the notice that it continues. A plain text is given as it is."""
         running = await self._goes_on(one)
         if running is not None:
             return running
         return one.job.outcome if type(one.job.outcome) is str and one.sink.is_empty else await self._prepared(one)
 
     async def _goes_on(self, one: Dispatched) -> Running | None:
-        """The notice that it goes on; None where it has ended."""
+        """The notice that it continues; None if it has ended."""
         patience = self._patience(one)
         try:
             while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
-                pass  # whoever it waits for would be asked by a call that is gone
+                pass  # a call that is gone would be asking the person
         except asyncio.CancelledError:
-            if not one.sink.is_empty and one.sink.begin():  # at once: who is cancelled does not wait for a thread
+            if not one.sink.is_empty and one.sink.begin():  # at once: a cancelled caller does not wait for a thread
                 self._finished(one, "cancelled")
             raise
         if ended:
@@ -697,14 +695,14 @@ class Dispatch:
         view = View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles)
         return Running(self._core.dialect.running(view), one.handle)
 
-    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[Passed, ...]:
-        """For whoever approves a call: handle, size and hash of what its references would bring in."""
+    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[PassedOutput, ...]:
+        """For the approval of a call: handle, size and hash of what its references would bring in."""
         return await preview(self._core, arguments, tool)
 
     # Inside
 
     def _patience(self, one: Dispatched) -> float | None:
-        """Seconds before a call goes to the background; None where it never does."""
+        """Seconds before a call goes to the background; None if it never does."""
         if not one.sink.stores:
             return None  # of what may not be kept, nobody could fetch anything later
         if one.background:
@@ -718,14 +716,14 @@ class Dispatch:
         if isinstance(outcome, asyncio.CancelledError) and one.job.ending is not None:
             raise outcome  # else nobody has cancelled it: the tool itself raised that, and it is an error like others
         if sink.handle:
-            await self._told(one)
+            await self._ended_text(one)
             state = after("running", "raised" if one.error else _step_of(outcome))
             facts = await asyncio.to_thread(self._finished, one, state)
             if facts is not None:
                 return stored(self._core, facts, replace(one.origin, is_error=one.origin.is_error or bool(one.error)))
         if sink.fault is not None and not sink.is_empty:
             return replace(await prepare(self._core, sink.joined(), one.origin), fault=sink.fault, total=sink.total)
-        if isinstance(outcome, Poured):
+        if isinstance(outcome, Streamed):
             return await prepare(self._core, sink.joined(), one.origin)
         if isinstance(outcome, CommandFailed) or (isinstance(outcome, Exception) and not sink.is_empty):
             # What it wrote before it failed is its output; how it failed is told after it.
@@ -742,8 +740,8 @@ class Dispatch:
         if not one.handle:
             return
         with contextlib.suppress(Exception):  # it returned a stream in the moment in which it went to the background
-            one.job.outcome = await _poured(one.job.outcome, one.sink)
-        await self._told(one)
+            one.job.outcome = await _streamed(one.job.outcome, one.sink)
+        await self._ended_text(one)
         step = "raised" if one.error and step == "finished" else step
         facts = await asyncio.to_thread(self._finished, one, after("running", step))
         one.last = None
@@ -756,8 +754,8 @@ class Dispatch:
             seconds=self.jobs.age(one.job), bytes=measure.bytes, tokens=measure.tokens, why=one.facts.error,
         )  # fmt: skip
 
-    async def _told(self, one: Dispatched) -> None:
-        """What it returned as the text that ends its output, with what is no text set aside, and whether it failed."""
+    async def _ended_text(self, one: Dispatched) -> None:
+        """What it returned as the text that ends its output, with what is not text set aside, and whether it failed."""
         outcome = one.job.outcome
         if isinstance(outcome, str | BaseException):
             return
@@ -765,8 +763,8 @@ class Dispatch:
             parts = take_apart(outcome)
             if parts is not None:
                 one.last = await flattened(self._core, parts, one.origin)
-                one.error = SAID_SO if parts.is_error else ""
-        except Exception as problem:  # an object of the tool's own may do anything; its call must end all the same
+                one.error = TOOL_SAID_FAILED if parts.is_error else ""
+        except Exception as problem:  # the tool's object may raise anything; its call must still end
             one.last = unreadable(one.job.outcome, problem)
 
     def _finished(self, one: Dispatched, state: State) -> Facts | None:
@@ -774,14 +772,14 @@ class Dispatch:
         code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
         error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
         last: object = None
-        if not isinstance(outcome, Poured | BaseException) and outcome is not None:
+        if not isinstance(outcome, Streamed | BaseException) and outcome is not None:
             whole = outcome if isinstance(outcome, bytes) else None  # as it came
-            last = one.last if one.last is not None else whole if whole is not None else text_beside(outcome)
+            last = one.last if one.last is not None else whole if whole is not None else value_as_text(outcome)
         return one.sink.finish(state, last=last, error=error, exit_code=code if state in ("ready", "failed") else None)
 
 
 def _step_of(outcome: object) -> Step:
-    if isinstance(outcome, Overdue):
+    if isinstance(outcome, CallTimeout):
         return "overdue"
     return "raised" if isinstance(outcome, BaseException) else "finished"
 
@@ -790,7 +788,7 @@ def _reason(outcome: BaseException) -> str:
     """Why a call did not end as it should, in one line."""
     if isinstance(outcome, asyncio.CancelledError):
         return "cancelled"
-    if isinstance(outcome, Overdue | CommandFailed | HoldallError):
+    if isinstance(outcome, CallTimeout | CommandFailed | HoldallError):
         return str(outcome)
     lines = traceback_of(outcome).strip().splitlines()
     return lines[-1][:500] if lines else type(outcome).__name__

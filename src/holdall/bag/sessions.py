@@ -4,8 +4,8 @@
         async with sessions.of("conversation 17") as bag:
             taken = await bag.take(result, tool="fetch")
 
-The loop belongs to the pool and runs in a thread: a slow call that was started in one request goes on after it, whether
-or not the loop of that request still exists. This module has no wording and decides nothing about outputs.
+The loop belongs to the pool and runs in a thread: a slow call that was started in one request continues after it,
+whether or not the loop of that request still exists. This module has no wording and decides nothing about outputs.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from holdall.llm.protocol import Model
 from holdall.policy.retention import retention_of
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, tokenizer_named
-from holdall.values.errors import SessionClosed, WrongUse
+from holdall.values.errors import SessionClosed, UsageError
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
@@ -129,10 +129,10 @@ class Sessions:
         await self.close()
 
     def of(self, name: str, *, parent: str = "") -> "Use":
-        """The session of that name, made where there is none, for as long as the block lasts (`async with` or `with`).
+        """The session of that name, made if there is none, for as long as the block lasts (`async with` or `with`).
 
-        Whoever asks for the same name meanwhile gets the same object. Leaving the block ends nothing: calls in the
-        background go on. `parent` is the name of the session that a new one is a part of.
+        Anyone who asks for the same name meanwhile gets the same object. Leaving the block ends nothing: calls in the
+        background continue. `parent` is the name of the session that a new one is a part of.
         """
         return Use(self, name, parent)
 
@@ -168,7 +168,7 @@ class Sessions:
     def close_now(self, *, ends: bool) -> None:
         """`close` or `detach` for code without a loop. Whoever is second waits for the first."""
         if self.portal.is_here:
-            raise WrongUse("a pool cannot be closed by a call that runs on its loop.")
+            raise UsageError("a pool cannot be closed by a call that runs on its loop.")
         with self._lock:
             first = self._closing is None
             closing = self._closing = self._closing or concurrent.futures.Future()
@@ -201,7 +201,7 @@ class Sessions:
             bag = entry.bag
             if bag is not None and bag.core.ending is not None and not bag.core.ending.done():
                 if self.portal.is_here:
-                    raise WrongUse(f"session {entry.name!r} is being ended on this loop: use `async with`.")
+                    raise UsageError(f"session {entry.name!r} is being ended on this loop: use `async with`.")
                 bag.core.ending.result()
             if bag is None or bag.core.is_left or bag.core.is_closed:
                 bag = entry.bag = self._opened(entry.name, parent)
@@ -341,7 +341,7 @@ class Use:
 
     def _claimed(self) -> Holdall | None:
         if self._entry is not None:
-            raise WrongUse("each use has a block of its own: call `of` again.")
+            raise UsageError("each use has a block of its own: call `of` again.")
         self._entry, bag = self._pool.claim(self._name)
         return bag
 

@@ -1,6 +1,6 @@
 """A stream that a tool returned, read as far as could still fit: then it is either whole, or on its way to the store.
 
-Nothing is read twice and nothing is dropped: what was read to find out comes first in what goes on.
+Nothing is read twice and nothing is dropped: the part read so far comes first.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class Whole:
 
 
 @record
-class Rest:
+class Remainder:
     """Too long to be held: the parts that were read and then the stream itself; `head` is the text of those parts."""
 
     parts: object  # an iterator, synchronous or not
@@ -76,31 +76,31 @@ class _Held:
         return Whole(_text(parts))
 
 
-async def gathered(stream: AsyncIterator[object], most: int) -> Whole | Rest:
+async def read_ahead(stream: AsyncIterator[object], most: int) -> Whole | Remainder:
     """All of it where it is at most about `most` bytes."""
     held = _Held(most)
     try:
         async for part in stream:
             if not held.add(part):
-                return Rest(_chained(held.parts, stream), _text(held.parts))
+                return Remainder(_chained(held.parts, stream), _text(held.parts))
     except Exception as problem:
-        return Rest(_failing(held.parts, problem), _text(held.parts))
+        return Remainder(_failing(held.parts, problem), _text(held.parts))
     return held.whole()
 
 
-def gathered_sync(stream: Iterator[object], most: int) -> Whole | Rest:
+def read_ahead_sync(stream: Iterator[object], most: int) -> Whole | Remainder:
     held = _Held(most)
     try:
         for part in stream:
             if not held.add(part):
-                return Rest(itertools.chain(held.parts, stream), _text(held.parts))
+                return Remainder(itertools.chain(held.parts, stream), _text(held.parts))
     except Exception as problem:
-        return Rest(_failing_sync(held.parts, problem), _text(held.parts))
+        return Remainder(_failing_sync(held.parts, problem), _text(held.parts))
     return held.whole()
 
 
-async def drained(parts: object) -> int:
-    """Read a stream to its end and throw it away; how many bytes there were. Where it breaks, as far as it came."""
+async def discard(parts: object) -> int:
+    """Read a stream to its end and discard it. Returns the number of bytes, up to the error if it fails."""
     total = 0
     later = asynchronous(parts)
     with contextlib.suppress(Exception):
@@ -121,7 +121,7 @@ async def _chained(parts: list[object], stream: AsyncIterator[object]) -> AsyncI
 
 
 async def _failing(parts: list[object], problem: Exception) -> AsyncIterator[object]:
-    """What came before it broke, then the break itself: the store keeps the one and the facts tell the other."""
+    """The parts before the error, then the error: the store keeps the parts, the facts name the error."""
     for part in parts:
         yield part
     raise problem

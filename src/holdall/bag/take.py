@@ -14,36 +14,36 @@ from typing import cast
 from holdall.bag import streams
 from holdall.bag.core import Core
 from holdall.bag.records import Noticed, noticed_key
-from holdall.bag.streams import drained
+from holdall.bag.streams import discard
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader, Progress
 from holdall.store.sources import Pump, Source, json_text
-from holdall.text.json import same
+from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import encode
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.verbs.glimpse import glimpse, whole_text, with_paragraphs
+from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
 from holdall.wire.answers import StillRunning, line_of
 from holdall.wire.clamp import MAX_BYTES, clamp_error, clamp_text, fitted, traceback_of, with_structured_content
 from holdall.wire.dialect import Cut, View
 from holdall.wire.dialects.cutting import clamped
 from holdall.wire.notes import (
-    aside_note,
     blob_note,
     fields_named,
+    part_kept_note,
     part_note,
-    structured_gone,
+    structured_not_kept,
     structured_note,
     unreadable,
 )
 from holdall.wire.results import (
     Note,
     Parts,
-    fields_beside,
+    extra_fields,
     json_of,
     payload_of,
     structured_of,
@@ -86,7 +86,7 @@ async def keep(
     try:
         facts = await asyncio.shield(work)
     except asyncio.CancelledError:
-        # What has come is kept before the cancellation goes on: it may be all there will ever be.
+        # Keep what has arrived before the cancellation continues: there may never be more.
         if pump is not None:
             pump.stop()
         await asyncio.wait([work])
@@ -98,7 +98,7 @@ async def keep(
 # What notices are built from: of one output, read once while it is open; of the session, what can be fetched.
 
 
-_MOST_LISTED = 20
+_MAX_LISTED = 20
 
 
 async def view_of(core: Core, handle: str, room: int | None = None) -> View:
@@ -106,8 +106,8 @@ async def view_of(core: Core, handle: str, room: int | None = None) -> View:
     return await core.on(handle, partial(_look, core, room))
 
 
-def view_at_once(core: Core, facts: Facts, room: int | None) -> View | None:
-    """The same in this thread, of what was kept a moment ago; None where that failed: whoever asks again hears why."""
+def view_now(core: Core, facts: Facts, room: int | None) -> View | None:
+    """The same in this thread, of what was kept a moment ago; None if that failed; the next attempt reports why."""
     try:
         return core.at(facts.handle, partial(_look, core, room), facts)
     except (StoreFault, OSError):
@@ -116,7 +116,7 @@ def view_at_once(core: Core, facts: Facts, room: int | None) -> View | None:
 
 def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     most = core.settings.notice_max_tokens
-    view = glimpse(
+    view = notice_view(
         reader,
         new_tag,
         outlined=core.dialect.outlined,
@@ -128,14 +128,14 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
 
 
-def work_of(core: Core, running: Sequence[StillRunning], went_on: Collection[str], *, listed: bool) -> Work:
+def work_of(core: Core, running: Sequence[StillRunning], in_background: Collection[str], *, listed: bool) -> Work:
     """What went to the background is ready to be retrieved once it has ended; in some dialects all that is kept is.
 
     `listed` lists what is kept, too.
     """
-    newest = list(core.kept.values())[-_MOST_LISTED:]
+    newest = list(core.kept.values())[-_MAX_LISTED:]
     ended = [one for one in newest if one.state not in ("running", "queued")]
-    told = ended if core.dialect.all_kept_is_ready else [one for one in ended if one.handle in went_on]
+    told = ended if core.dialect.all_kept_is_ready else [one for one in ended if one.handle in in_background]
     return Work(
         running=[RunningTool(one.tool, one.handle, one.seconds) for one in running if not one.queued],
         queued=[RunningTool(one.tool, one.handle, one.seconds) for one in running if one.queued],
@@ -156,14 +156,12 @@ def _ready(core: Core, facts: Facts) -> ReadyTool:
     return ReadyTool(facts.origin.tool, core.handle_of(facts), facts.measure.tokens, exceeds, retrievals)
 
 
-# The one place that decides what a model gets of an output, for every kind of tool.
-#
 # In two steps, because the room of a turn is shared only when all of its calls have ended: `prepare` measures, `settle`
-# decides, stores and words. Neither raises for the store's sake, and nothing is lost silently.
+# decides, stores and words. Neither raises because of the store, and nothing is lost silently.
 
 
 _NO_LIMITS = Limits()
-_MOST_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
+_MAX_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
 _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (bool, int, float, type(None))
 
@@ -176,7 +174,7 @@ class Prepared:
     origin: Origin
     limits: Limits
     decision: Decision
-    text: str | None  # what a model would read of it; None for bytes that are no text, or go to the store unread
+    text: str | None  # what a model would read of it; None for bytes that are not text, or go to the store unread
     source: object
     parts: Parts | None = None
     notes: tuple[str, ...] = ()
@@ -196,11 +194,11 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
         origin = replace(origin, is_error=True, traceback=traceback_of(output))
         value = clamp_error(output, _NO_LIMITS)
     elif _is_stream(value):
-        gathered = await _gathered(value, limits)
-        if isinstance(gathered, streams.Rest):
-            head = gathered.head
-            return Prepared(head, origin, limits, Keep("bytes"), head, gathered.parts, is_part=True, started=started)
-        value = gathered.value
+        read_ahead = await _gathered(value, limits)
+        if isinstance(read_ahead, streams.Remainder):
+            head = read_ahead.head
+            return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
+        value = read_ahead.value
     return _measured(core, value, origin, limits, started)
 
 
@@ -209,7 +207,7 @@ def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
     return Prepared("", origin, core.limits_for(origin.tool), Keep("bytes"), "", b"", stored=facts)
 
 
-def text_beside(output: object) -> str:
+def value_as_text(output: object) -> str:
     """What a model would read of a value that stands beside other text."""
     parts = _apart(output)
     if parts is not None:
@@ -262,13 +260,13 @@ def _is_stream(value: object) -> bool:
         return False
 
 
-async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Rest:
-    most = limits.bytes or _MOST_HELD
+async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.Remainder:
+    most = limits.bytes or _MAX_HELD
     later = streams.asynchronous(output)
     if later is not None:
-        return await streams.gathered(aiter(later), most)
+        return await streams.read_ahead(aiter(later), most)
     parts = streams.parts_of(output)
-    return await asyncio.to_thread(streams.gathered_sync, parts, most)
+    return await asyncio.to_thread(streams.read_ahead_sync, parts, most)
 
 
 def _measured(core: Core, output: object, origin: Origin, limits: Limits, started: float) -> Prepared:
@@ -294,14 +292,14 @@ def _measured(core: Core, output: object, origin: Origin, limits: Limits, starte
 
 def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> Prepared:
     whole = data if type(data) is bytes else b"".join(Source(data))
-    if core.dialect.shorten is None and limits.bytes is not None and len(whole) > max(limits.bytes, _MOST_HELD):
+    if core.dialect.shorten is None and limits.bytes is not None and len(whole) > max(limits.bytes, _MAX_HELD):
         # A notice shows nothing of it but what is read back from the store: it is never made a text, which may be four
         # times as large.
         return Prepared(data, origin, limits, Keep("bytes"), None, whole)
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
-        # A byte that is no text costs about a token: it is judged by its size alone.
+        # A byte that is not text costs about a token: it is judged by its size alone.
         over = [most for most in (limits.bytes, limits.tokens) if most is not None and len(whole) > most]
         return Prepared(data, origin, limits, Keep("bytes") if over else Fits(), None, whole)
     decision = decide(text, limits=limits, tokenizer=core.tokenizer)
@@ -316,7 +314,7 @@ def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> 
 
 @record
 class _Carried:
-    """What a block carries that is no text, as it is stored where it is too large."""
+    """What a block carries that is not text, as it is stored where it is too large."""
 
     what: str
     data: bytes
@@ -324,10 +322,10 @@ class _Carried:
     is_blob: bool = False
 
 
-async def set_aside(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
+async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
     """The parts with notes in place of what is too large, and what was stored.
 
-    The notes are no text yet, so that they outlast whatever becomes of the text: see `set_structure_aside`.
+    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_large_structure`.
     """
     kept: list[Facts] = []
     new: dict[int, tuple[object, ...]] = {}
@@ -358,7 +356,7 @@ async def set_aside(core: Core, parts: Parts, origin: Origin, limits: Limits) ->
     return (parts.with_blocks(new) if new else parts), tuple(kept)
 
 
-async def set_structure_aside(
+async def keep_large_structure(
     core: Core, parts: Parts, origin: Origin, limits: Limits, twin: Facts | None
 ) -> tuple[Parts, tuple[Facts, ...]]:
     """The same for structured content. Where the kept text is the same JSON, it is stored once.
@@ -383,7 +381,7 @@ async def set_structure_aside(
     if twin is not None and await asyncio.to_thread(_is_same, parts.text, structured):
         return replace(parts, whole=with_structured_content(parts.whole, structured_note(twin))), ()
     facts, why = await _stored(core, text, origin, (part_note("structured content"),))
-    note = structured_note(facts) if facts else structured_gone(len(text), why)
+    note = structured_note(facts) if facts else structured_not_kept(len(text), why)
     return replace(parts, whole=with_structured_content(parts.whole, note)), (facts,) if facts else ()
 
 
@@ -392,7 +390,7 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
 
     async def noted(media: str, data: bytes) -> str:
         facts, why = await _stored(core, data, origin, (part_note(media),))
-        return aside_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        return part_kept_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
 
     said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
     limits = core.limits_for(origin.tool)
@@ -425,7 +423,7 @@ async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]
 
 def _carried(core: Core, block: object, limits: Limits) -> _Carried:
     most = _most(core, limits)
-    beside = fields_beside(block)
+    beside = extra_fields(block)
     if text_of(block) is not None:
         data = b"" if beside is None else _json(beside)
         return _Carried(fields_named(), data, len(data) > most)
@@ -453,7 +451,7 @@ def _most(core: Core, limits: Limits) -> int:
 
 
 def _json(block: object) -> bytes:
-    # In JSON a lone surrogate can only stand in a string, and there its escape says the same.
+    # In JSON a lone surrogate can only are in a string, and there its escape says the equal.
     return value_text(block)[0].encode("utf-8", "backslashreplace")
 
 
@@ -461,20 +459,20 @@ def _is_same(text: str | None, structured: object) -> bool:
     if text is None:
         return False
     if isinstance(structured, LargeJson):
-        return same.is_same(text, structured.data)
+        return equal.is_same(text, structured.data)
     try:
         return json.loads(text) == structured
     except (ValueError, RecursionError):
         return False
 
 
-# A kept output as the model would get it, for whoever keeps first and shows then: the command line.
+# A kept output as the model would get it, for callers that keep first and show later: the command line.
 #
 # It is an event like a taken output: what is shown of it is in the ledger, what is not counts as kept out.
 
 
-_MOST_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
-_LEAST_BYTES = 256  # are shown, however few tokens there is room for
+_MAX_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
+_MIN_BYTES = 256  # are shown, however few tokens there is room for
 
 
 async def show_kept(core: Core, facts: Facts) -> Kept:
@@ -509,8 +507,8 @@ async def _shortened(core: Core, facts: Facts, limits: Limits) -> tuple[str, tup
     if not facts.measure.utf8:
         return blob_note("binary data", size, handle=handle), ()
     most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
-    shorten = core.dialect.shorten if core.dialect.shorten is not None and size <= _MOST_WHOLE else clamped
-    read = size if size <= _MOST_WHOLE else most + 4  # the char that is cut in two is behind what is shown
+    shorten = core.dialect.shorten if core.dialect.shorten is not None and size <= _MAX_WHOLE else clamped
+    read = size if size <= _MAX_WHOLE else most + 4  # the char that is cut in two is behind what is shown
     data = await core.on(facts.handle, lambda reader: reader.read(0, read))
     text, tag = data.decode("utf-8", "replace"), new_tag()
 
@@ -523,7 +521,7 @@ async def _shortened(core: Core, facts: Facts, limits: Limits) -> tuple[str, tup
 
 
 def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
-    """The bytes of `text` that stand at the beginning of what is shown of it."""
+    """The bytes of `text` that are at the beginning of what is shown of it."""
     least = min(len(text), len(content))
     shared = next((at for at, (one, other) in enumerate(zip(text, content, strict=False)) if one != other), least)
     return (Span(0, len(encode(text[:shared])[0])),) if shared else ()
@@ -556,7 +554,7 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     prepared = _with_short_traceback(prepared)
     aside: tuple[Facts, ...] = ()
     if prepared.parts is not None:
-        parts, aside = await set_aside(core, prepared.parts, prepared.origin, prepared.limits)
+        parts, aside = await keep_large_parts(core, prepared.parts, prepared.origin, prepared.limits)
         if parts is not prepared.parts:
             prepared = replace(prepared, parts=parts, output=parts.whole)
     decision = _with_room(core, prepared, room)
@@ -567,15 +565,15 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     policy = core.policy_of(prepared.origin.tool)
     if policy.store == "never" or not core.dialect.stores:
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
-        total = await drained(prepared.source) if prepared.is_part else None
+        total = await discard(prepared.source) if prepared.is_part else None
         return await _unkept(core, prepared, fault, decision, room, total)
     if prepared.stored is not None and core.dialect.shorten is not None:
-        prepared = await _with_beginning(core, prepared, prepared.stored)
+        prepared = await _with_head(core, prepared, prepared.stored)
     views: list[View | None] = []
 
     def look(facts: Facts) -> None:
         if core.dialect.shorten is None:
-            views.append(view_at_once(core, facts, notice_room))
+            views.append(view_now(core, facts, notice_room))
 
     try:
         if prepared.fault is not None:
@@ -588,8 +586,8 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     return await _noticed(core, prepared, facts, aside, decision, view)
 
 
-def quickly(core: Core, output: object, origin: Origin) -> Inline | None:
-    """The common case by the shortest way: a small text of a tool that is like all others. None for anything else."""
+def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None:
+    """Fast path: a small text of a tool without its own policy. None for anything else."""
     if type(output) is not str or origin.tool in core.settings.tools:
         return None
     if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
@@ -607,7 +605,7 @@ def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
 async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Taken:
     origin = prepared.origin
     if prepared.parts is not None:
-        parts, more = await set_structure_aside(core, prepared.parts, origin, prepared.limits, None)
+        parts, more = await keep_large_structure(core, prepared.parts, origin, prepared.limits, None)
         if parts is not prepared.parts:
             prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
     if core.policy_of(origin.tool).store == "always":
@@ -640,14 +638,14 @@ async def _noticed(
         else:
             shorten = core.dialect.shorten or clamped
             content = shorten(_cut(core, prepared, decision, None, handle=handle))
-        text = text_beside(content)
+        text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
         text, shown = core.dialect.written(view)
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
-        parts, more = await set_structure_aside(core, parts, prepared.origin, prepared.limits, facts)
+        parts, more = await keep_large_structure(core, parts, prepared.origin, prepared.limits, facts)
         content, aside = parts.whole, (*aside, *more)
     spans = [span.as_list() for span in shown]
     _record_kept(
@@ -672,7 +670,7 @@ async def _unkept(
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
-        parts, aside = await set_structure_aside(core, parts, origin, prepared.limits, None)
+        parts, aside = await keep_large_structure(core, parts, origin, prepared.limits, None)
         content = parts.whole
         for facts in aside:
             _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
@@ -684,7 +682,7 @@ async def _unkept(
 
 
 def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, handle: str = "", why: str = "") -> Cut:
-    """What may be shown of it: in bytes and lines, even where its tokens or the room of its turn are what is over."""
+    """How much of it may be shown, in bytes and lines, even if the limit that it exceeds is in tokens."""
     limits, text = prepared.limits, prepared.text or ""
     result = prepared.output if take_apart(prepared.output) is not None else text
     most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
@@ -702,7 +700,7 @@ def _is_incomplete(prepared: Prepared) -> bool:
     return prepared.is_part or prepared.fault is not None
 
 
-async def _with_beginning(core: Core, prepared: Prepared, facts: Facts) -> Prepared:
+async def _with_head(core: Core, prepared: Prepared, facts: Facts) -> Prepared:
     """With as much of what is in the store already as a dialect shows that shows the beginning."""
     most = min(prepared.limits.bytes or MAX_BYTES, facts.measure.bytes)
     head = await core.on(facts.handle, lambda reader: reader.read(0, most))
@@ -711,9 +709,9 @@ async def _with_beginning(core: Core, prepared: Prepared, facts: Facts) -> Prepa
 
 
 def _within_tokens(core: Core, most: int, tokens: int | None, cut: Callable[[int], str]) -> tuple[int, str]:
-    """How many bytes may be shown so that they have at most so many tokens, and what `cut` makes of them."""
+    """How many bytes may be shown so that they have at most this many tokens, and what `cut` makes of them."""
     return fitted(
-        most, least=_LEAST_BYTES, make=cut,
+        most, least=_MIN_BYTES, make=cut,
         over=lambda text: 0.0 if tokens is None else core.count(text) / max(1, tokens),
     )  # fmt: skip
 

@@ -96,5 +96,5 @@ def _count(event: Event) -> None:
 
 @functools.cache
 def _counter(name: str, unit: str) -> metrics.Counter:
-    """One instrument a name: before an SDK is set it is a stand-in that follows once one is."""
+    """One instrument per name: before an SDK is set it is a proxy."""
     return metrics.get_meter("holdall").create_counter(name, unit=unit)

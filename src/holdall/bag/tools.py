@@ -1,6 +1,6 @@
 """A call of one of our own tools: checked, carried out, worded, and within the bounds of an answer, always.
 
-A call never raises for what the model wrote: whatever is wrong with it is an answer that says so. It never goes to the
+A call never raises because of what the model wrote: it gets an answer that says what is wrong. It never goes to the
 background, and its answer never needs a handle of its own.
 """
 
@@ -18,7 +18,7 @@ from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span
-from holdall.verbs.glimpse import whole_text
+from holdall.verbs.preview import whole_text
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import (
     NOT_AN_OBJECT,
@@ -40,9 +40,9 @@ from holdall.wire.tool import Ask, Tool
 if TYPE_CHECKING:
     from holdall.bag.ask import Questions
 
-_FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what stands around the data, at most; a longer one costs another try
-_LEAST_TOKENS = 64
-_MOST_LISTED = 100
+_FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what is around the data, at most; a longer one costs another try
+_MIN_TOKENS = 64
+_MAX_LISTED = 100
 
 
 class ToolCalls:
@@ -98,7 +98,7 @@ class ToolCalls:
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
         extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
-        most_tokens = max(_LEAST_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
+        most_tokens = max(_MIN_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
 
         def fits(text: str) -> bool:
             size = len(text.encode("utf-8", "replace"))
@@ -120,7 +120,7 @@ class ToolCalls:
     ) -> tuple[str, Fetched]:
         """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""
         most_bytes = self._core.settings.answer_max_bytes
-        most_tokens = max(_LEAST_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
+        most_tokens = max(_MIN_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
         size, tokens = max(256, most_bytes - _FRAME_BYTES), max(32, most_tokens - _FRAME_TOKENS)
         # The frame does not get smaller with what is in it.
         items, before, shrink = 0, 1.0, Shrink(1.0, least=0.0, margin=0.9)
@@ -167,7 +167,7 @@ class ToolCalls:
         most = min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60)
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
         return fitted(
-            min(_MOST_LISTED, len(shares)), least=1,
+            min(_MAX_LISTED, len(shares)), least=1,
             make=lambda number: listing(shares, handle_of=self._core.handle_of, most=number),
             over=lambda text: self._core.count(text) / most,
         )[1]  # fmt: skip

@@ -18,11 +18,11 @@ from holdall.bag.take import Prepared, prepare, settle, tokens_of
 from holdall.bag.tools import ToolCalls
 from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.values.outputs import Origin, Running, Taken
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
-_LEAST_ANSWER = 256
+_MIN_ANSWER = 256
 
 _T = TypeVar("_T")
 
@@ -39,7 +39,7 @@ class Pending:
     def result(self) -> Taken | Answer:
         """What `take`, `run` or `call` would have returned."""
         if self._result is None:
-            raise WrongUse(f"the result of {self.name!r} is there when the turn has closed: leave its block first.")
+            raise UsageError(f"the result of {self.name!r} is there when the turn has closed: leave its block first.")
         return self._result
 
     @property
@@ -80,7 +80,7 @@ class Turn:
         schema: Mapping[str, Any] | None = None,
         background: bool = False,
     ) -> Pending:
-        """Start it now; it goes on beside the others, and with `background` beyond the turn."""
+        """Start it now; it continues beside the others, and with `background` beyond the turn."""
         origin = Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
         core, dispatch = self._core, self._dispatch
         if core.shared.portal is not None:
@@ -149,13 +149,13 @@ class Turn:
         return await self._tools.call(name, arguments, tokens_left=room)
 
     def _want(self, one: Prepared | Answer | Running) -> Want:
-        """What a call asks of the room: all of it, or what would stand in its place."""
+        """The tokens that a call wants: for its whole result, or for the notice in its place."""
         if isinstance(one, Running):
             size = self._core.count(one.content)
             return Want(size, size)
         if isinstance(one, Answer):
             size = self._core.count(one.text)
-            return Want(size, min(size, _LEAST_ANSWER), divisible=True)
+            return Want(size, min(size, _MIN_ANSWER), divisible=True)
         least = self._core.settings.notice_max_tokens if self._core.dialect.outlined else _SHORT_NOTICE
         if isinstance(one.decision, Fits):
             return Want(tokens_of(self._core, one), least)

@@ -1,6 +1,6 @@
-"""What goes on in the background, as whoever drives the agent sees it: wait, stop, abort, and events as they happen.
+"""Background calls as the agent's driver sees them: wait, stop, abort, and events as they happen.
 
-Every wait is for something that somebody sets: the end of a call, a write, an event. Nothing polls.
+Every wait is for a signal: the end of a call, a write, an event. Nothing polls.
 """
 
 import asyncio
@@ -13,13 +13,13 @@ from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
 from holdall.bag.run import Dispatch, Dispatched
 from holdall.values.answers import Answer
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.values.events import Event
 from holdall.wire.answers import StillRunning, Waited
 from holdall.wire.tool import Ask
 
 if TYPE_CHECKING:
-    from holdall.verbs.grep import Lookout
+    from holdall.verbs.grep import PatternWatch
 
 
 class Background:
@@ -31,7 +31,7 @@ class Background:
         self.is_stopping = False
         self._streams: dict[asyncio.Queue[Event | None], asyncio.AbstractEventLoop] = {}
         self._leaving: asyncio.Task[None] | None = None
-        self._core.journal.watchers[self._tell] = lambda: not self._streams
+        self._core.journal.watchers[self._notify] = lambda: not self._streams
 
     async def wait(
         self,
@@ -51,7 +51,7 @@ class Background:
         most = self._core.settings.wait_max_seconds
         seconds = most if timeout is None else max(0.0, min(timeout, most))
         if pattern and not handle:
-            raise WrongUse("a pattern is waited for in one output: give its handle.")
+            raise UsageError("a pattern is waited for in one output: give its handle.")
         if handle and (await self._one(handle)) is None:
             return await self._wait_for_others(handle, pattern, seconds)
         chosen = [await self._one(handle)] if handle else list(self.calls.values())
@@ -59,9 +59,9 @@ class Background:
         matched = ""
         if pattern and handle:
             matched = await self._until_written(handle, running, pattern, seconds)
-        elif running and (all or handle or not self._untold(chosen)):
-            await self.jobs.wait([one.job for one in running], seconds=seconds, all_of_them=all)
-        ended = self._untold(chosen)
+        elif running and (all or handle or not self._unreported(chosen)):
+            await self.jobs.wait([one.job for one in running], seconds=seconds, wait_for_all=all)
+        ended = self._unreported(chosen)
         for one in ended:
             one.told = True
         facts = tuple(one.facts for one in ended if one.facts is not None)
@@ -82,7 +82,7 @@ class Background:
             self._streams.pop(queue, None)
 
     async def stop(self) -> None:
-        """No tool of ours is offered any more; what runs may end. Whoever drives the agent makes no new calls."""
+        """Holdall's tools are no longer offered; running calls may finish. The driver must start no new ones."""
         self.is_stopping = True
 
     async def abort(self) -> None:
@@ -111,7 +111,7 @@ class Background:
         core.ending = concurrent.futures.Future()
         try:
             self.is_stopping = True
-            await self.jobs.wait(self.jobs.unfinished, seconds=core.settings.grace_seconds, all_of_them=True)
+            await self.jobs.wait(self.jobs.unfinished, seconds=core.settings.grace_seconds, wait_for_all=True)
             if self.jobs.unfinished:
                 await self._abort()
             await self.jobs.settled()
@@ -137,7 +137,7 @@ class Background:
         cancelled: asyncio.CancelledError | None = None
         while not self.jobs.is_idle:
             try:
-                await self.jobs.wait(self.jobs.unfinished, seconds=None, all_of_them=True)
+                await self.jobs.wait(self.jobs.unfinished, seconds=None, wait_for_all=True)
                 await self.jobs.settled()
             except asyncio.CancelledError as problem:  # the loop ends, and the calls with it: what they wrote is kept
                 cancelled = problem
@@ -149,7 +149,7 @@ class Background:
     async def _abort(self) -> None:
         jobs = self.jobs.unfinished
         self.jobs.cancel(jobs)
-        await self.jobs.wait(jobs, seconds=None, all_of_them=True)
+        await self.jobs.wait(jobs, seconds=None, wait_for_all=True)
 
     async def answer(self, ask: Ask) -> Answer:
         """What a model reads that asked to wait."""
@@ -165,7 +165,7 @@ class Background:
         """None for an output that no call of ours writes."""
         return self.calls.get((await self._fetch.show(handle)).handle)
 
-    def _untold(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
+    def _unreported(self, chosen: list[Dispatched | None] | list[Dispatched]) -> list[Dispatched]:
         return [one for one in chosen if one is not None and one.job.has_ended and not one.told]
 
     def _running(self, one: Dispatched) -> StillRunning:
@@ -173,19 +173,19 @@ class Background:
 
     async def _wait_for_others(self, handle: str, pattern: str, seconds: float) -> Waited:
         """The same for an output that another process writes: the system tells when there is something new."""
-        lookout = _lookout(pattern) if pattern else None
+        pattern_watch = _watch_for(pattern) if pattern else None
         watch = await self._fetch.watch(handle)
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     facts = await self._fetch.show(handle)
-                    if lookout is not None and await self._core.on(handle, lookout.found):
+                    if pattern_watch is not None and await self._core.on(handle, pattern_watch.found):
                         return Waited(matched=facts.handle)
                     if facts.state != "running":
                         return Waited((facts,))
                     await watch.changed()
-                    if lookout is not None:
-                        await asyncio.sleep(lookout.rest)
+                    if pattern_watch is not None:
+                        await asyncio.sleep(pattern_watch.rest)
         except TimeoutError:
             facts = await self._fetch.show(handle)
             age = max(0.0, self._core.journal.now() - facts.created)
@@ -194,10 +194,10 @@ class Background:
             watch.close()
 
     async def _until_written(self, handle: str, running: list[Dispatched], pattern: str, seconds: float) -> str:
-        """The handle once its output holds the pattern; empty where it ended, or the time did, without it."""
+        """The handle once its output holds the pattern; empty if it ended, or the time did, without it."""
         loop = asyncio.get_running_loop()
         written = asyncio.Event()
-        lookout = _lookout(pattern)
+        pattern_watch = _watch_for(pattern)
 
         def heard() -> None:
             loop.call_soon_threadsafe(written.set)
@@ -209,14 +209,14 @@ class Background:
                 while True:
                     written.clear()
                     ended = all(one.job.has_ended for one in running)
-                    if await self._core.on(handle, lookout.found):
+                    if await self._core.on(handle, pattern_watch.found):
                         return handle
                     if ended:
                         return ""
                     told = asyncio.ensure_future(written.wait())
                     await asyncio.wait([told, *(one.job.ended for one in running)], return_when=asyncio.FIRST_COMPLETED)
                     told.cancel()
-                    await asyncio.wait([one.job.ended for one in running], timeout=lookout.rest)
+                    await asyncio.wait([one.job.ended for one in running], timeout=pattern_watch.rest)
         except TimeoutError:
             return ""
         finally:
@@ -224,15 +224,15 @@ class Background:
                 one.sink.listeners = tuple(other for other in one.sink.listeners if other is not heard)
 
     def _end_streams(self) -> None:
-        self._tell(None)
+        self._notify(None)
 
-    def _tell(self, event: Event | None) -> None:
+    def _notify(self, event: Event | None) -> None:
         for queue, loop in tuple(self._streams.items()):
             with contextlib.suppress(RuntimeError):  # its loop is closed: nobody listens any more
                 loop.call_soon_threadsafe(queue.put_nowait, event)
 
 
-def _lookout(pattern: str) -> "Lookout":
-    from holdall.verbs.grep import Lookout  # noqa: PLC0415 - few waits have a pattern
+def _watch_for(pattern: str) -> "PatternWatch":
+    from holdall.verbs.grep import PatternWatch  # noqa: PLC0415 - few waits have a pattern
 
-    return Lookout(pattern)
+    return PatternWatch(pattern)

@@ -21,10 +21,10 @@ import typer
 from holdall.cli import show as screen
 from holdall.cli.ask import money
 from holdall.cli.options import FAULT, FOUND_NOTHING, Known, Options, command, print_error, session_named, sessions_at
-from holdall.cli.streams import NotPrinted, not_printed
+from holdall.cli.streams import StdoutError, stdout_error
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, size
-from holdall.values.errors import NothingFound, StoreFault, WrongUse
+from holdall.values.errors import NothingFound, StoreFault, UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-# `show --tree`: what an agent did in a session, from the session's log. Sub-agents' own trees stand inside of it.
+# `show --tree`: what an agent did in a session, from the session's log. Sub-agents' own trees are inside of it.
 
 
-_WIDEST = 200  # where nobody says how wide it may be
-_MOST_DEEP = 8
+_MAX_WIDTH = 200  # if the width is unknown
+_MAX_DEPTH = 8
 
 Node = Mapping[str, Any]
 
@@ -67,7 +67,7 @@ async def show_tree(options: Options, wanted: str | None) -> int:
     if options.as_json:
         screen.as_json(tree | {"session": chosen.id, "session_name": chosen.name})
         return 0
-    width = shutil.get_terminal_size((_WIDEST, 0)).columns if screen.is_terminal(sys.stdout) else _WIDEST
+    width = shutil.get_terminal_size((_MAX_WIDTH, 0)).columns if screen.is_terminal(sys.stdout) else _MAX_WIDTH
     for line in drawn_tree(tree):
         print(line if len(line) <= width else line[: width - 1] + "…")
     return 0
@@ -98,7 +98,7 @@ async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], dep
         tree = cast("dict[str, Any]", json.loads(saved))
     for agent in _agents(tree):
         child = known.get(str(agent.get("session")))
-        if child is not None and depth < _MOST_DEEP:
+        if child is not None and depth < _MAX_DEPTH:
             agent["children"] = (await _tree(options, child, known, depth + 1)).get("children", [])
     return tree
 
@@ -112,7 +112,7 @@ def _agents(node: Node) -> Iterator[dict[str, Any]]:
 
 
 def drawn_tree(tree: Node) -> Iterator[str]:
-    """A line for each operation, none of them with a line break or an escape of somebody else's in it."""
+    """One line per operation, without line breaks or escapes from outside."""
     yield _root(tree)
     yield from _below(tree, "")
 
@@ -196,7 +196,7 @@ def _why(node: Node) -> str:
 # How far an agent is, drawn on standard error where a person looks: its turn, its cost, what runs, what it says.
 
 
-_MOST_TOOLS = 6
+_MAX_TOOLS = 6
 _PER_SECOND = 8
 
 
@@ -207,7 +207,7 @@ class Board:
         from holdall.values.chat import Usage
 
         self._session = session
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         self._spent = Usage()
 
     def heard(self, event: Event) -> None:
@@ -226,7 +226,7 @@ class Board:
             f"turn {session.turn} of {session.agent.max_turns}",
             f"{grouped(spent.tokens)} tokens",
             *([] if spent.cost is None else [money(spent.cost)]),
-            f"{time.monotonic() - self._began:.0f} s",
+            f"{time.monotonic() - self._started_at:.0f} s",
         ]
         if session.final:
             parts.insert(2, f"the last one: {one_line(session.final, 60)}")
@@ -234,8 +234,8 @@ class Board:
         if session.status:
             told.append(f"  {one_line(session.status, 200)}")
         if running := running_in(session):
-            names = [f"{one_line(name, 40)} {seconds:.1f} s" for name, seconds in running[:_MOST_TOOLS]]
-            more = [f"{len(running) - _MOST_TOOLS} more"] if len(running) > _MOST_TOOLS else []
+            names = [f"{one_line(name, 40)} {seconds:.1f} s" for name, seconds in running[:_MAX_TOOLS]]
+            more = [f"{len(running) - _MAX_TOOLS} more"] if len(running) > _MAX_TOOLS else []
             told.append(f"  running: {' · '.join([*names, *more])}")
         return told
 
@@ -256,7 +256,7 @@ def running_in(session: AgentSession, inside: str = "") -> list[tuple[str, float
 
 @contextlib.contextmanager
 def drawn_progress(session: AgentSession) -> Generator[None]:
-    """The board while the block runs; nothing where standard error is no terminal."""
+    """The board while the block runs; nothing where standard error is not a terminal."""
     if not screen.is_terminal(sys.stderr):
         yield
         return
@@ -278,12 +278,12 @@ def drawn_progress(session: AgentSession) -> Generator[None]:
 
 
 _STDOUT, _STDERR = 1, 2
-_MOST_OUTPUTS = 8
+_MAX_OUTPUTS = 8
 
 
 @contextlib.contextmanager
 def reserved() -> Generator[BinaryIO]:
-    """Standard output, for us alone: tools are other people's code, and a print in one must not be in a report."""
+    """Reserve standard output: a print in a tool must not end up in the report."""
     sys.stdout.flush()
     with os.fdopen(os.dup(_STDOUT), "wb") as ours:
         os.dup2(_STDERR, _STDOUT)
@@ -295,11 +295,11 @@ def reserved() -> Generator[BinaryIO]:
 
 
 class Lines:
-    """One JSON object a line, each at once, from whichever thread. `gone` is called once nobody reads any more."""
+    """One JSON object a line, each at once, from any thread. `gone` is called once nobody reads any more."""
 
     def __init__(self, out: BinaryIO, gone: Callable[[], object] = lambda: None) -> None:
         self.is_read = True
-        self.refused: NotPrinted | None = None  # why it is not, where somebody would have read it
+        self.refused: StdoutError | None = None  # why it is not, where somebody would have read it
         self.gone = gone
         self._out = out
         self._lock = threading.Lock()
@@ -317,7 +317,7 @@ class Lines:
                 self._out.flush()
             except OSError as problem:
                 self.is_read = False
-                self.refused = None if isinstance(problem, BrokenPipeError) else not_printed(problem)
+                self.refused = None if isinstance(problem, BrokenPipeError) else stdout_error(problem)
                 _drop(self._out)
                 self.gone()
 
@@ -332,11 +332,11 @@ def report_text(report: Report, out: BinaryIO) -> None:
         _drop(out)
         if isinstance(problem, BrokenPipeError):
             raise
-        raise not_printed(problem) from problem
+        raise stdout_error(problem) from problem
 
 
 def _drop(out: BinaryIO) -> None:
-    """What is left in the buffer has nowhere to go."""
+    """Discard what is left in the buffer."""
     with contextlib.suppress(OSError), open(os.devnull, "wb") as null:
         os.dup2(null.fileno(), out.fileno())
 
@@ -352,7 +352,7 @@ def about(report: Report, bag: Holdall, seconds: float) -> None:
     if seen := _seen(report, bag):
         screen.about(seen)
     if running := bag.still_running():
-        told = ", ".join(f"{one_line(one.tool, 40)} {one.handle}" for one in running[:_MOST_OUTPUTS])
+        told = ", ".join(f"{one_line(one.tool, 40)} {one.handle}" for one in running[:_MAX_OUTPUTS])
         grace = f"{bag.settings.grace_seconds:g} s"
         screen.about(f"still running: {told}. What has not ended in {grace} is cancelled; what it wrote is kept.")
     name = one_line(bag.session.name, 100)
@@ -375,10 +375,10 @@ def took(report: Report, bag: Holdall, seconds: float) -> str:
 
 
 def _seen(report: Report, bag: Holdall) -> str:
-    """`seen: 0.4 % of k3f9 (fetch_logs, 10.5 MB) · …`; empty where nothing was kept."""
+    """`seen: 0.4 % of k3f9 (fetch_logs, 10.5 MB) · …`; empty if nothing was kept."""
     told: list[str] = []
     ended = [facts for facts in map(bag.kept.get, report.coverage) if facts is not None and facts.state != "running"]
-    for facts in ended[:_MOST_OUTPUTS]:
+    for facts in ended[:_MAX_OUTPUTS]:
         what = f"{one_line(facts.origin.tool, 40) or 'an output'}, {size(facts.measure.bytes)}"
         told.append(f"{screen.percent(report.coverage[facts.handle])} of {facts.handle} ({what})")
     if (more := len(ended) - len(told)) > 0:
@@ -391,13 +391,13 @@ def _seen(report: Report, bag: Holdall) -> str:
 # The report goes to standard output and nothing else does; Ctrl-C once asks for a report, twice ends it.
 
 
-NO_GOOD_REPORT = 1
-_BY_SIGNAL = 128
+BAD_REPORT_EXIT_CODE = 1
+_SIGNAL_EXIT_CODES = 128
 _STDIN = "-"
 _STOPPING = "stopping: the agent may report in one more turn. Ctrl-C again ends it at once."
 
 
-class RunAsk(NamedTuple):
+class RunOptions(NamedTuple):
     file: str
     prompt: str | None
     model: str | None
@@ -466,11 +466,11 @@ async def run(
     from holdall.agent.build import build_agent
     from holdall.agent.files import load_agent
     from holdall.agent.loop import run_session
-    from holdall.agent.toolbox import Family
+    from holdall.agent.toolbox import AgentQuota
 
-    ask = RunAsk(agent, prompt, model, background, max_turns, resume)
+    ask = RunOptions(agent, prompt, model, background, max_turns, resume)
     if resume is not None and options.session is not None:
-        raise WrongUse("--resume names the session that goes on: leave --session out.")
+        raise UsageError("--resume names the session that goes on: leave --session out.")
     file = load_agent(ask.file)
     found = _configuration(options, file, ask.flags())
     prompt = _prompt(ask)
@@ -482,7 +482,7 @@ async def run(
         )  # fmt: skip
         async with building as built_agent, built_agent.open_bag(name, "", built_agent.model) as bag:
             _check_conversation(bag, ask, prompt)
-            family = Family(found.settings.max_agents, found.settings.max_agent_depth)
+            family = AgentQuota(found.settings.max_agents, found.settings.max_agent_depth)
             running = AgentSession(built_agent, bag, drive=run_session, family=family)
             return await _Run(running, out, options).until_reported(prompt, ask)
 
@@ -500,7 +500,7 @@ class _Run:
         self._ended_by = 0  # the signal that ended it
         self._stopping: asyncio.Task[None] | None = None
 
-    async def until_reported(self, prompt: str, ask: RunAsk) -> int:
+    async def until_reported(self, prompt: str, ask: RunOptions) -> int:
         began, again = time.monotonic(), ask.again(self._options, self._bag.session.name)
         if self._as_json:
             self._bag.journal.watchers[self._lines.heard] = lambda: False
@@ -511,12 +511,12 @@ class _Run:
                 report = await self._driven(prompt, resume=ask.resume is not None)
         except StoreFault as problem:
             print_error(problem, as_json=self._as_json)
-            self._say_how_to_go_on(again)
+            self._print_resume_command(again)
             return FAULT
         self._check_read()
         if report is None:
-            self._say_how_to_go_on(again)
-            return _BY_SIGNAL + self._ended_by
+            self._print_resume_command(again)
+            return _SIGNAL_EXIT_CODES + self._ended_by
         if self._as_json:
             del self._bag.journal.watchers[self._lines.heard]  # nothing comes after the report
             self._lines.write(report.to_json() | {"session_name": self._bag.session.name})
@@ -524,14 +524,14 @@ class _Run:
         else:
             report_text(report, self._out)
             about(report, self._bag, time.monotonic() - began)
-        return NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0
+        return BAD_REPORT_EXIT_CODE if report.synthetic or report.status == "failure" else 0
 
     def _check_read(self) -> None:
         if not self._lines.is_read:
             raise self._lines.refused or BrokenPipeError
 
     async def _driven(self, prompt: str, *, resume: bool) -> Report | None:
-        """None where a person ended it."""
+        """None if a person ended it."""
         import asyncio
 
         from holdall.agent.loop import run_session
@@ -564,7 +564,7 @@ class _Run:
             loop.remove_signal_handler(signal.SIGINT)
             loop.remove_signal_handler(signal.SIGTERM)
 
-    def _say_how_to_go_on(self, again: str) -> None:
+    def _print_resume_command(self, again: str) -> None:
         if not self._as_json:
             screen.about(f"Nothing is lost. Go on with: {again}")
         else:
@@ -586,12 +586,12 @@ def _configuration(options: Options, file: AgentFile, flags: Sequence[str]) -> C
     return replace(found, settings=replace(found.settings, by_reference=True))
 
 
-def _prompt(ask: RunAsk) -> str:
+def _prompt(ask: RunOptions) -> str:
     """As it was given, or from standard input. What goes on needs none."""
     piped = ask.prompt == _STDIN or (ask.prompt is None and ask.resume is None and not sys.stdin.isatty())
     prompt = _read_stdin() if piped else ask.prompt or ""
     if not prompt.strip() and (ask.resume is None or ask.prompt is not None):
-        raise WrongUse(
+        raise UsageError(
             'the prompt is missing: write it after the file, as in `holdall run agent.md "…"`, or pipe it in.'
         )
     return prompt.rstrip("\n")
@@ -608,7 +608,7 @@ def _read_stdin() -> str:
         signal.signal(signal.SIGINT, before)
 
 
-def _session(ask: RunAsk, file: AgentFile, found: Configuration) -> str:
+def _session(ask: RunOptions, file: AgentFile, found: Configuration) -> str:
     if ask.resume is not None:
         return session_named(found, ask.resume).name
     import secrets
@@ -617,21 +617,21 @@ def _session(ask: RunAsk, file: AgentFile, found: Configuration) -> str:
     return found.session if named else f"{file.name}-{secrets.token_hex(3)}"
 
 
-def _check_conversation(bag: Holdall, ask: RunAsk, prompt: str) -> None:
-    """A session holds one conversation: it is begun once, and then goes on."""
+def _check_conversation(bag: Holdall, ask: RunOptions, prompt: str) -> None:
+    """A session holds one conversation: it is begun once, and then continues."""
     from holdall.agent.transcript import messages_in
-    from holdall.values.chat import Said
+    from holdall.values.chat import Assistant
 
     before, name = messages_in(bag.transcript()), one_line(bag.session.name, 100)
     for bad in bag.bad_lines():
         screen.about(bad)
     if ask.resume is None and before:
-        raise WrongUse(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')
+        raise UsageError(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')
     if ask.resume is not None and not before:
-        raise WrongUse(f'no agent has run in session "{name}", so there is nothing to resume.')
-    last = next((one for one in reversed(before) if isinstance(one, Said)), None)
+        raise UsageError(f'no agent has run in session "{name}", so there is nothing to resume.')
+    last = next((one for one in reversed(before) if isinstance(one, Assistant)), None)
     if last is not None and not prompt and any(call.name == "final_report" for call in last.calls):
-        raise WrongUse(f'the agent of session "{name}" has reported. Say what it should do now, after the file.')
+        raise UsageError(f'the agent of session "{name}" has reported. Say what it should do now, after the file.')
 
 
 class _Handler(logging.Handler):

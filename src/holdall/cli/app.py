@@ -1,4 +1,4 @@
-"""The program: which module has which command, and what may stand before its name.
+"""The program: which module has which command, and what may be before its name.
 
 A command is declared and done in one module, which is imported when that command is called.
 """
@@ -92,7 +92,7 @@ class Program(typer.Typer):
                 sys.stdout.flush()
         except BrokenPipeError:
             streams.drop_output()
-        except streams.NotPrinted as problem:
+        except streams.StdoutError as problem:
             streams.drop_output()
             print_error(problem, as_json=False)
             sys.exit(FAULT)

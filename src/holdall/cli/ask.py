@@ -23,7 +23,7 @@ from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command
 from holdall.cli.show import is_terminal
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
-from holdall.values.errors import HoldallError, NoModel, TooCostly, WrongUse
+from holdall.values.errors import HoldallError, NoModel, TooCostly, UsageError
 from holdall.values.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ app = typer.Typer(rich_markup_mode=None)
 # shown with `\>`: what a model writes cannot pass for what was proved.
 
 
-_LIKE_A_QUOTE = lazy_pattern(r"^([^\S\n]*)>", re.MULTILINE)
+_QUOTE_LIKE_LINE = lazy_pattern(r"^([^\S\n]*)>", re.MULTILINE)
 _CHECKS: dict[Check, str] = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
@@ -112,7 +112,7 @@ def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
     """On standard output; `lines` are those of the quotes."""
     whole = found.answer.rstrip("\n")
     if found.strategy != "truncate":
-        whole = _LIKE_A_QUOTE.sub(r"\1\\>", whole)
+        whole = _QUOTE_LIKE_LINE.sub(r"\1\\>", whole)
     if screen.is_terminal(sys.stdout):
         whole = for_people(whole)
     parts = [found.warning, whole, *(_quote(one, at) for one, at in zip(found.snippets, lines, strict=True))]
@@ -173,7 +173,7 @@ def _warnings(found: Extraction) -> list[str]:
 # How far a question is: counted from the events of its calls, and drawn as a bar where a person looks.
 
 
-class Underway:
+class QuestionProgress:
     """`redraw` is called whenever something has changed."""
 
     def __init__(self) -> None:
@@ -211,8 +211,8 @@ class Underway:
 
 
 @contextlib.contextmanager
-def drawn(work: Underway) -> Generator[None]:
-    """A bar on standard error while the block runs; nothing where that is no terminal."""
+def drawn(work: QuestionProgress) -> Generator[None]:
+    """A bar on standard error while the block runs; nothing if that is not a terminal."""
     if not is_terminal(sys.stderr):
         yield
         return
@@ -235,11 +235,11 @@ _NO_MODEL = (
     "names, or HOLDALL_EXTRACTION_MODEL in the environment."
 )
 
-_LESS = "narrow it down first (holdall grep, holdall query)"
+_ASK_LESS_HINT = "narrow it down first (holdall grep, holdall query)"
 _STDIN, _STDERR = 0, 2
 
 
-class ExtractAsk(NamedTuple):
+class ExtractOptions(NamedTuple):
     question: str
     mode: str
     model: str | None
@@ -299,15 +299,15 @@ async def extract(
     Example:  holdall extract k3f9 "which account was attacked most?" --model gguf:qwen.gguf --max-calls 50
     """
     if max_cost is not None and not math.isfinite(max_cost):
-        raise WrongUse(f"--max-cost is {max_cost:g}; it must be a number of dollars.")
-    ask = ExtractAsk(question, mode, model, max_cost, max_calls, yes)
+        raise UsageError(f"--max-cost is {max_cost:g}; it must be a number of dollars.")
+    ask = ExtractOptions(question, mode, model, max_cost, max_calls, yes)
     async with options.read_bag() as bag:
         with _logged():
             found = await _ask(options, bag, handle, ask)
     return _code(found)
 
 
-async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractAsk) -> Extraction:
+async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractOptions) -> Extraction:
     from holdall.policy.route import Ceiling
 
     mode = cast("Mode", ask.mode)  # the bag refuses what is none
@@ -320,8 +320,8 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractAsk) -> 
     over = _over(bag, ask, plan.forecast, told)
     if not over and not options.as_json:
         screen.about(told)
-    if over and not await _says_yes(f"{told}. The settings allow {over} for a question. Go on? [y/N] "):
-        raise TooCostly(f"nothing was asked. For an answer that takes less, {_LESS}.")
+    if over and not await _confirmed(f"{told}. The settings allow {over} for a question. Go on? [y/N] "):
+        raise TooCostly(f"nothing was asked. For an answer that takes less, {_ASK_LESS_HINT}.")
     agreed = ask.yes or over
     ceiling = Ceiling(calls=ask.max_calls, cost=ask.max_cost) if agreed else ask.allowed(bag.settings)
     found = await _watched(bag, handle, ask, ceiling)
@@ -335,16 +335,16 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractAsk) -> 
 
 
 def _code(found: Extraction) -> int:
-    """What stands in place of an answer is no answer, and "nothing there" is true only of what was read."""
+    """What stands in place of an answer is not an answer, and "nothing there" is true only of what was read."""
     if found.reason == "fallback" or (not found.found and found.failed):
         return FAULT
     return 0 if found.found else FOUND_NOTHING
 
 
-async def _watched(bag: Holdall, handle: str, ask: ExtractAsk, ceiling: Ceiling) -> Extraction:
+async def _watched(bag: Holdall, handle: str, ask: ExtractOptions, ceiling: Ceiling) -> Extraction:
     import asyncio
 
-    work = Underway()
+    work = QuestionProgress()
     bag.journal.watchers[work.heard] = lambda: True
     try:
         with drawn(work):
@@ -358,7 +358,7 @@ async def _watched(bag: Holdall, handle: str, ask: ExtractAsk, ceiling: Ceiling)
         raise
 
 
-def _over(bag: Holdall, ask: ExtractAsk, forecast: Forecast, told: str) -> str:
+def _over(bag: Holdall, ask: ExtractOptions, forecast: Forecast, told: str) -> str:
     """The bound of the settings that would be passed, where somebody can be asked about it; empty where all hold.
 
     Raises TooCostly where nobody can, and where a bound of the command line would be passed.
@@ -369,18 +369,21 @@ def _over(bag: Holdall, ask: ExtractAsk, forecast: Forecast, told: str) -> str:
         name = one_line(ask.model or bag.settings.extraction_model, 200)
         raise TooCostly(f"the price of {name} is not known, so --max-cost cannot be kept. Use --max-calls instead.")
     if Ceiling(calls=ask.max_calls).over(forecast):
-        raise TooCostly(f"{told}. --max-calls is {ask.max_calls:,}. Nothing was asked. Allow more, or {_LESS}.")
+        raise TooCostly(
+            f"{told}. --max-calls is {ask.max_calls:,}. Nothing was asked. Allow more, or {_ASK_LESS_HINT}."
+        )
     if Ceiling(cost=ask.max_cost).over(forecast):
-        raise TooCostly(f"{told}. --max-cost is ${ask.max_cost:g}. Nothing was asked. Allow more, or {_LESS}.")
+        raise TooCostly(f"{told}. --max-cost is ${ask.max_cost:g}. Nothing was asked. Allow more, or {_ASK_LESS_HINT}.")
     over = "" if ask.yes else ask.allowed(bag.settings).over(forecast)
     if over and not (os.isatty(_STDIN) and os.isatty(_STDERR)):
         raise TooCostly(
-            f"{told}. The settings allow {over} for a question. Nothing was asked. Go on with --yes, or {_LESS}."
+            f"{told}. The settings allow {over} for a question. Nothing was asked. Go on with --yes, or "
+            f"{_ASK_LESS_HINT}."
         )
     return over
 
 
-async def _says_yes(question: str) -> bool:
+async def _confirmed(question: str) -> bool:
     """Read by the loop, not with input(): that would block it, and the first Ctrl-C with it."""
     import asyncio
 
@@ -404,7 +407,7 @@ async def _says_yes(question: str) -> bool:
 
 
 async def _lines(bag: Holdall, handle: str, span: Span) -> Span | None:
-    """The lines of a quote; None where there are none, or where they cannot be told: the answer is paid for."""
+    """The lines of a quote; None if there are none, or where they cannot be told: the answer is paid for."""
     if span.start == span.end:
         return None
     try:

@@ -12,7 +12,7 @@ import typer
 from holdall.cli import show as screen
 from holdall.cli.options import WRONG_USE, Options, command, print_error
 from holdall.text.escape import one_line
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 
 if TYPE_CHECKING:
     from holdall.config import Configuration
@@ -66,7 +66,7 @@ async def show(options: Options) -> int:
 
     try:
         found = options.configuration()
-    except WrongUse as problem:
+    except UsageError as problem:
         # The error about a name that does not exist sends people here for those that do.
         print_error(problem, as_json=options.as_json)
         if not options.as_json:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from holdall.agent.agent_session import AgentSession
     from holdall.agent.toolbox import Agent, Report
     from holdall.bag import Holdall
-    from holdall.cli.demo_world import Tools, Truth
+    from holdall.cli.demo_shop import Tools, Truth
     from holdall.llm.protocol import Model
     from holdall.values.answers import Passage
-    from holdall.values.chat import Message, Returned, ToolCall
+    from holdall.values.chat import Message, ToolCall, ToolResult
     from holdall.values.events import Event
     from holdall.values.outputs import Facts
 
@@ -123,7 +123,7 @@ async def read_back(bag: Holdall, output: Output, tick: Callable[[int], None]) -
 
 
 _WIDTH = 116
-_MOST_LINES = 14
+_MAX_LINES = 14
 
 
 class Story:
@@ -132,7 +132,7 @@ class Story:
     def __init__(self, session: AgentSession, say: Callable[[str], None], indent: str = "") -> None:
         self.session = session
         self.children: list[Story] = []
-        self._say = say
+        self._print = say
         self._indent = indent
         self._told = 0
         self._turn = 0
@@ -141,15 +141,15 @@ class Story:
     def heard(self, event: Event) -> None:
         match event.kind:
             case "turn":
-                self._tell_new()
+                self._print_new()
                 self._turn = int(event.data["number"])
             case "spawned":
                 known = {story.session.bag.session.name for story in self.children}
                 for name, child in self.session.children.items():
                     if name not in known:
-                        self.children.append(Story(child, self._say, self._indent + "    "))
+                        self.children.append(Story(child, self._print, self._indent + "    "))
             case "reported":
-                self._tell_new()
+                self._print_new()
             case _:
                 pass
 
@@ -157,24 +157,24 @@ class Story:
         """This one and all that were started from it."""
         return [self, *(story for child in self.children for story in child.everybody())]
 
-    def _tell_new(self) -> None:
+    def _print_new(self) -> None:
         """The turn that is over, all at once: agents run side by side, and their lines must not be mixed."""
-        from holdall.values.chat import Returned
+        from holdall.values.chat import ToolResult
 
         messages = self.session.transcript[self._told :]
         self._told += len(messages)
         if not self._turn:
             return
-        answers = {message.call_id: message for message in messages if isinstance(message, Returned)}
+        answers = {message.call_id: message for message in messages if isinstance(message, ToolResult)}
         title = show.paint(f"{self.session.agent.name}, turn {self._turn}", "bold")
         lines = [title, *(f"  {line}" for message in messages for line in _lines(message, answers))]
-        self._say("\n" + "\n".join(f"{self._indent}{line}" for line in lines))
+        self._print("\n" + "\n".join(f"{self._indent}{line}" for line in lines))
 
 
-def _lines(message: Message, answers: dict[str, Returned]) -> list[str]:
-    from holdall.values.chat import Said
+def _lines(message: Message, answers: dict[str, ToolResult]) -> list[str]:
+    from holdall.values.chat import Assistant
 
-    if not isinstance(message, Said):
+    if not isinstance(message, Assistant):
         return []
     told = [f"says: {_cut(message.text)}"] if message.text.strip() else []
     for call in message.calls:
@@ -182,7 +182,7 @@ def _lines(message: Message, answers: dict[str, Returned]) -> list[str]:
     return told
 
 
-def _call(call: ToolCall, answer: Returned | None) -> list[str]:
+def _call(call: ToolCall, answer: ToolResult | None) -> list[str]:
     arguments: object = call.arguments
     named = cast("Mapping[str, Any]", arguments if isinstance(arguments, Mapping) else {})
     if call.name == "task_status":
@@ -191,8 +191,8 @@ def _call(call: ToolCall, answer: Returned | None) -> list[str]:
         return ["→ final_report(…)"]
     given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named.items())
     lines = (answer.text if answer is not None else "").split("\n")
-    shown = [f"    {show.paint(_cut(line), 'dim')}" for line in lines[:_MOST_LINES]]
-    more = [show.paint(f"    … {len(lines) - _MOST_LINES} more lines", "dim")] if len(lines) > _MOST_LINES else []
+    shown = [f"    {show.paint(_cut(line), 'dim')}" for line in lines[:_MAX_LINES]]
+    more = [show.paint(f"    … {len(lines) - _MAX_LINES} more lines", "dim")] if len(lines) > _MAX_LINES else []
     return [f"→ {_cut(f'{call.name}({given})')}", *shown, *more]
 
 
@@ -214,7 +214,7 @@ _ACCOUNTANT = (
     "You answer questions about the orders of a shop. Export them, then ask the export by SQL: it is a JSON object "
     'whose key `orders` is the table (at="$.orders"). Amounts are in cents; report euros with two decimals.'
 )
-_NO_GOOD_REPORT = 1
+_BAD_REPORT_EXIT_CODE = 1
 
 
 @command(app)
@@ -260,7 +260,7 @@ async def demo(
             show.about("nothing of it stays; with --keep its session does, for: holdall view")
     if not tour.all_reachable:
         return FAULT
-    return _NO_GOOD_REPORT if report.synthetic or report.status == "failure" else 0
+    return _BAD_REPORT_EXIT_CODE if report.synthetic or report.status == "failure" else 0
 
 
 @record(frozen=False)
@@ -287,12 +287,12 @@ class Tour:
     @contextlib.asynccontextmanager
     async def shop(self) -> AsyncGenerator[Agent]:
         """The agent, with its tools and the site that one of them crawls."""
-        from holdall.cli import demo_world
+        from holdall.cli import demo_shop
 
-        shop = demo_world.made(self.folder)
-        models = [self._model(demo_world.finder), self._model(demo_world.accountant)]
-        async with demo_world.served(shop.pages) as site:
-            tools = demo_world.Tools(shop, site)
+        shop = demo_shop.made(self.folder)
+        models = [self._model(demo_shop.finder), self._model(demo_shop.accountant)]
+        async with demo_shop.served(shop.pages) as site:
+            tools = demo_shop.Tools(shop, site)
             self._tools, self._truth = tools, shop.truth
             accountant = self._agent("accountant", _ACCOUNTANT, models[1], [tools.export_orders])
             try:
@@ -352,10 +352,10 @@ class Tour:
                 f"  {context.agent:<12} without Holdall ~{roughly(context.without)} tokens{much} · with it "
                 f"{grouped(context.tokens)}"
             )
-        self._say_reachable()
-        self._say_cost(report, seconds)
+        self._print_reachable()
+        self._print_cost(report, seconds)
 
-    def _say_reachable(self) -> None:
+    def _print_reachable(self) -> None:
         pages, total = sum(one.pages for one in self._outputs), sum(one.bytes for one in self._outputs)
         there = sum(one.bytes for one in self._outputs if self._is_same(one))
         verdict = "as the tools returned it" if self.all_reachable else "NOT as the tools returned it"
@@ -364,13 +364,13 @@ class Tour:
             f"of {grouped(total)} bytes read back in {plural(pages, 'bounded answer')}, {verdict} (sha256)"
         )
 
-    def _say_cost(self, report: Report, seconds: float) -> None:
-        from holdall.cli import demo_world
+    def _print_cost(self, report: Report, seconds: float) -> None:
+        from holdall.cli import demo_shop
 
         right = self._truth.found_in(report.text) if self._truth is not None else {}
         wrong = [name for name, is_right in right.items() if not is_right]
         verdict = "right" if not wrong else f"not all right: {', '.join(wrong)}"
-        price = f" (at ${demo_world.PRICE.input:g} and ${demo_world.PRICE.output:g} for a million tokens)"
+        price = f" (at ${demo_shop.PRICE.input:g} and ${demo_shop.PRICE.output:g} for a million tokens)"
         self.say(
             f"\n{show.paint('It took', 'bold')}\n  {plural(report.turns, 'turn')}, "
             f"{plural(report.calls, 'model call')}, {grouped(report.usage.tokens)} tokens, {money(report.usage.cost)}"
@@ -401,7 +401,7 @@ class Tour:
         return one.reachable and (returned is None or returned == one.sha256)
 
     def _model(self, scripted: Callable[[], Model]) -> Model:
-        from holdall.llm.naming import model_named
+        from holdall.llm.model_names import model_named
 
         return scripted() if self.model is None else model_named(self.model)
 

@@ -17,7 +17,7 @@ from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Handle, Options, command, complete_handle
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, grouped, plural, size
-from holdall.values.errors import AnchorNotFound, WrongUse
+from holdall.values.errors import AnchorNotFound, UsageError
 from holdall.wire.verbs import DEFAULT_WINDOW, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _row(facts: Facts, coverage: Coverage, now: float) -> list[str]:
 
 
 def _seen(facts: Facts, coverage: Coverage) -> float | None:
-    """The share that a model was shown; None where there is nothing, or not yet all, to be a share of."""
+    """The share that a model was shown; None if there is nothing, or not yet all, to be a share of."""
     if facts.state in ("expired", "running"):
         return None
     return round(coverage.share(facts.measure.bytes), 6) if coverage.shown.starts else 0.0
@@ -130,7 +130,7 @@ async def show(
 
         return await show_tree(options, handle)
     if handle is None:
-        raise WrongUse("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
+        raise UsageError("show needs the handle of an output (`holdall ls` lists them), or --tree for an agent's run.")
     async with options.read_bag() as bag:
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
@@ -209,7 +209,7 @@ async def tail(
             _print(options, TAIL, await bag.tail(handle, lines, bounded=False))
             return 0
         if options.as_json:
-            raise WrongUse("tail -f goes on until the output ends; it has no --json.")
+            raise UsageError("tail -f goes on until the output ends; it has no --json.")
         async for chunk in bag.follow(handle, lines):
             screen.content(chunk)
         facts = await bag.show(handle)
@@ -223,7 +223,7 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
     from holdall.wire.tool import Ask
 
     if why := _mistake(verb.name, given):
-        raise WrongUse(why)
+        raise UsageError(why)
     async with options.read_bag() as bag:
         try:
             found = await bag.fetch(Ask(verb.name, handle, given), bag.bounds(bounded=False))

@@ -1,4 +1,4 @@
-"""`put`, `exec`, `wait` and `stop`: keep what comes in, show what a model would see, go on after the shell."""
+"""`put`, `exec`, `wait` and `stop`: keep what comes in, show what a model would see, continue after the shell."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import typer
 
 from holdall.cli import show
 from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command, print_error
-from holdall.cli.streams import NotPrinted, StandardInput, drop_output
+from holdall.cli.streams import StandardInput, StdoutError, drop_output
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, plural
-from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.errors import StoreFault, UsageError
 from holdall.wire.verbs import WAIT
 
 if TYPE_CHECKING:
@@ -46,17 +46,17 @@ async def put(options: Options, tool: Tool = "", call_id: CallId = "") -> int:
     Example:  curl -s https://example.com/big.json | holdall put --tool fetch
     """
     if sys.stdin.isatty():
-        raise WrongUse("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
+        raise UsageError("put keeps standard input: pipe something into it, as in `some-command | holdall put`.")
     stdin = StandardInput("put")
-    async with stdin.ending_with_signals(), options.open_bag() as bag:
-        _refuse_what_is_never_stored(bag, tool)
+    async with stdin.interrupted_by_signals(), options.open_bag() as bag:
+        _check_may_be_stored(bag, tool)
         with show.progress("keeping") as tick:
             facts = await bag.keep(stdin, tool=tool, call_id=call_id, progress=tick)
         stdin.release()
         if stdin.ended_by and not facts.is_whole and not options.as_json:
             show.about(f"interrupted · what had come is kept as {facts.handle} ({facts.state}) · {size_of(facts)}")
         else:
-            await _tell(options, bag, facts)
+            await _print_kept(options, bag, facts)
         if stdin.ended_by and not facts.is_whole:
             return _BY_SIGNAL + stdin.ended_by
         return FAULT if facts.state == "failed" else 0
@@ -101,7 +101,7 @@ async def _execute(
 
     name = tool or os.path.basename(command[0])
     async with options.open_bag() as bag:
-        _refuse_what_is_never_stored(bag, name)
+        _check_may_be_stored(bag, name)
         try:
             process = await asyncio.to_thread(_start, command, report is not None)
         except (OSError, ValueError) as problem:
@@ -121,7 +121,7 @@ async def _execute(
         if show.is_terminal(sys.stderr):
             show.about(f"{writer.handle} running: holdall tail -f {writer.handle}")
         with _ignoring_interrupts():
-            fault, unprinted = await asyncio.to_thread(_copy, process, writer.write, live)
+            fault, stdout_failure = await asyncio.to_thread(_copy, process, writer.write, live)
             code = await asyncio.to_thread(process.wait)
         facts = await asyncio.to_thread(_finish, writer.handle, writer.finish, code, fault, stopped.is_set())
         if report is not None:
@@ -129,9 +129,9 @@ async def _execute(
         if live:
             show.about(f"{_ended(code)} · kept as {facts.handle} · {size_of(facts)}")
         else:
-            await _tell(options, bag, facts)
-        if unprinted is not None:
-            raise _kept_all_the_same(unprinted, facts)
+            await _print_kept(options, bag, facts)
+        if stdout_failure is not None:
+            raise _with_handle(stdout_failure, facts)
         if fault is not None:
             print_error(fault, as_json=options.as_json)
             return FAULT
@@ -146,7 +146,7 @@ def _start(command: list[str], alone: bool) -> subprocess.Popen[bytes]:
 
 
 def _stopping(process: subprocess.Popen[bytes], *, alone: bool) -> threading.Event:
-    """Whoever asks us to end (SIGTERM) means the command: it is asked too, ended where it does not, and then kept."""
+    """SIGTERM is meant for the command: it gets SIGTERM too, then SIGKILL, and its output is kept."""
     import asyncio
 
     asked = threading.Event()
@@ -169,16 +169,16 @@ def size_of(facts: Facts) -> str:
     return f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
 
 
-async def _tell(options: Options, bag: Holdall, facts: Facts) -> None:
+async def _print_kept(options: Options, bag: Holdall, facts: Facts) -> None:
     """What a model would see, on standard output; the handle for a person on standard error."""
     try:
         await _show(options, bag, facts)
-    except NotPrinted as problem:
-        raise _kept_all_the_same(problem, facts) from problem
+    except StdoutError as problem:
+        raise _with_handle(problem, facts) from problem
 
 
-def _kept_all_the_same(problem: NotPrinted, facts: Facts) -> NotPrinted:
-    return NotPrinted(f"{problem} The output is kept as {facts.handle}.")
+def _with_handle(problem: StdoutError, facts: Facts) -> StdoutError:
+    return StdoutError(f"{problem} The output is kept as {facts.handle}.")
 
 
 async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
@@ -201,37 +201,37 @@ async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
     data = content.encode("utf-8", "replace")
     show.content(data)
     show.end_line(data)
-    if fits or bag.dialect.shorten is not None:  # then its handle may stand nowhere in it
+    if fits or bag.dialect.shorten is not None:  # then its handle may be nowhere in it
         show.about(kept)
     elif facts.error:
         show.about(f"{facts.handle} {facts.state}: {facts.error}")
 
 
-def _refuse_what_is_never_stored(bag: Holdall, tool: str) -> None:
-    """These two keep everything that they are given: for a tool whose outputs are secrets they are the wrong way."""
+def _check_may_be_stored(bag: Holdall, tool: str) -> None:
+    """`put` and `exec` keep everything: refuse a tool whose outputs must not be stored."""
     if bag.policy_of(tool).store == "never":
-        raise WrongUse(
+        raise UsageError(
             f'outputs of {one_line(tool, 60)} are never stored (tools.{one_line(tool, 60)}.store = "never"), and '
             "put and exec store all that they are given. Nothing was read or run."
         )
 
 
 def _widen(descriptor: int) -> None:
-    """A pipe of a megabyte instead of 64 KiB: fewer turns between whoever writes and us."""
+    """A pipe of a megabyte instead of 64 KiB: fewer switches between writer and reader."""
     with contextlib.suppress(OSError, AttributeError):
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)  # Linux only
 
 
 def _copy(
     process: subprocess.Popen[bytes], keep: Any, live: bool
-) -> tuple[StoreFault | OSError | None, NotPrinted | None]:
+) -> tuple[StoreFault | OSError | None, StdoutError | None]:
     """All that the command writes, kept and, on a terminal, shown. Neither a store nor a stream that refuses stops it.
 
     Gives what the store said, and what standard output said.
     """
     pipe = process.stdout
     fault: StoreFault | OSError | None = None
-    unprinted: NotPrinted | None = None
+    stdout_failure: StdoutError | None = None
     if pipe is None:
         return None, None
     _widen(pipe.fileno())
@@ -242,15 +242,15 @@ def _copy(
             except (StoreFault, OSError) as problem:
                 fault = problem
         if live or fault is not None:
-            # What cannot be kept is at least not lost: it goes on to whoever reads us.
+            # What cannot be kept is still passed on to our standard output.
             try:
                 show.content(chunk)
             except BrokenPipeError:
                 pass
-            except NotPrinted as problem:
-                unprinted = problem
+            except StdoutError as problem:
+                stdout_failure = problem
                 drop_output()
-    return fault, unprinted
+    return fault, stdout_failure
 
 
 def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stopped: bool) -> Facts:
@@ -263,7 +263,8 @@ def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stoppe
     try:
         facts: Facts = finish(state, error=error, exit_code=code if code >= 0 else _BY_SIGNAL - code)
     except (StoreFault, OSError) as problem:
-        # Its record says that it runs, and nobody holds it any more once we have ended: whoever looks finds that out.
+        # Its record says that it runs, and nobody holds it any more once we have ended: anyone who looks finds that
+        # out.
         kept = f"What had been written until then is kept as {handle}, which counts as interrupted."
         raise StoreFault(f"{problem} {kept}") from problem
     return facts
@@ -272,7 +273,7 @@ def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stoppe
 def _cannot_start(options: Options, command: str, problem: Exception) -> int:
     missing = isinstance(problem, FileNotFoundError) and shutil.which(command) is None
     reason = "there is no such command" if missing else (getattr(problem, "strerror", None) or str(problem))
-    print_error(WrongUse(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=options.as_json)
+    print_error(UsageError(f"cannot run {command[:200]!r}: {reason}. Nothing was kept."), as_json=options.as_json)
     return _NOT_FOUND if missing else _NOT_EXECUTABLE
 
 
@@ -287,7 +288,7 @@ def _ended(code: int) -> str:
 
 @contextlib.contextmanager
 def _ignoring_interrupts() -> Any:
-    """Ctrl-C reaches the command by itself; we stay to keep what it wrote."""
+    """Ctrl-C also reaches the command; this process stays to keep its output."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -295,7 +296,7 @@ def _ignoring_interrupts() -> Any:
         signal.signal(signal.SIGINT, before)
 
 
-# Commands that go on after their shell: `exec --background`, `wait`, `stop`.
+# Commands that continue after their shell: `exec --background`, `wait`, `stop`.
 #
 # A background command has a keeper, a process of ours that outlives the shell: it reads the command's output, keeps it,
 # and holds the lock that tells everybody that it runs. Nothing has to be started for it, and nothing stays behind it.
@@ -335,7 +336,7 @@ async def _start_keeper(options: Options, command: list[str], tool: str, call_id
 
 
 def _report(handle: str, report_to: int) -> None:
-    """In the keeper: only what it complains about before it has a handle is read by anybody."""
+    """In the keeper process: its standard error is read only until it has a handle."""
     os.write(report_to, handle.encode("ascii"))
     os.close(report_to)
     # The facts of the output tell what goes wrong from here on.
@@ -350,7 +351,7 @@ async def wait(options: Options, handle: str | None, pattern: str | None, timeou
     async with options.read_bag() as bag:
         running = [one for one in await bag.outputs() if one.state == "running"]
         if handle is None and pattern is not None:
-            raise WrongUse("a pattern is waited for in one output: give its handle.")
+            raise UsageError("a pattern is waited for in one output: give its handle.")
         if handle is None and not running:
             if options.as_json:
                 show.as_json({"ended": [], "matched": [], "timed_out": False})
@@ -383,9 +384,9 @@ async def stop(options: Options, handle: Handle) -> int:
     async with options.read_bag() as bag:
         facts = await bag.show(handle)
         if facts.state != "running":
-            raise WrongUse(f"output {facts.handle} is not running: it is {facts.state}.")
+            raise UsageError(f"output {facts.handle} is not running: it is {facts.state}.")
         if not facts.origin.process:
-            raise WrongUse(f"output {facts.handle} is a call of an agent that runs: only that agent can end it.")
+            raise UsageError(f"output {facts.handle} is a call of an agent that runs: only that agent can end it.")
         # Who holds the lock of a running output is the process that its record names: no other can have its number.
         os.kill(facts.origin.process, signal.SIGTERM)
         waited = await bag.wait(facts.handle, timeout=_STOP_SECONDS)

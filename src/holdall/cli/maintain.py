@@ -17,7 +17,7 @@ from holdall.cli.options import FAULT, Options, command, complete_handle, sessio
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
-from holdall.values.errors import HoldallError, StoreFault, WrongUse
+from holdall.values.errors import HoldallError, StoreFault, UsageError
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -94,7 +94,7 @@ async def rm(
               holdall rm --session build
     """
     if not handles and not options.session:
-        raise WrongUse("rm needs the handles of outputs (`holdall ls` lists them), or --session NAME for all of one.")
+        raise UsageError("rm needs the handles of outputs (`holdall ls` lists them), or --session NAME for all of one.")
     from holdall.bag import Care
 
     found = options.configuration()

@@ -18,7 +18,7 @@ import typer
 
 from holdall.cli import streams
 from holdall.text.escape import for_people, one_line
-from holdall.values.errors import HoldallError, NothingFound, StoreFault, WrongUse
+from holdall.values.errors import HoldallError, NothingFound, StoreFault, UsageError, json_name
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
 from holdall.wire.verbs import Verb
@@ -73,7 +73,7 @@ class Options:
         return found
 
     def open_bag(self) -> "Holdall":
-        """The session that the options, the environment and the configuration file name; made where there is none."""
+        """The session that the options, the environment and the configuration file name; made if there is none."""
         from holdall.bag import Holdall
 
         found = self.configuration()
@@ -85,7 +85,7 @@ class Options:
         A session that the command line names must exist; the default one is empty until it does.
         """
         from holdall.bag import Holdall
-        from holdall.bag.core import nothing_kept
+        from holdall.bag.core import empty_view_store
 
         found = self.configuration()
         if found.sources["session"] == "--session":
@@ -93,7 +93,7 @@ class Options:
         else:
             known = find_session(found, found.session)
         if known is None:
-            return Holdall.open(session=found.session, settings=found.settings, store=nothing_kept())
+            return Holdall.open(session=found.session, settings=found.settings, store=empty_view_store())
         return Holdall.open(home=found.home, session=known.folder, settings=found.settings)
 
 
@@ -184,7 +184,7 @@ def _exit_code(work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
         sys.stdout.flush()
     except HoldallError as problem:
         print_error(problem, as_json=as_json)
-        if isinstance(problem, streams.NotPrinted):
+        if isinstance(problem, streams.StdoutError):
             streams.drop_output()
         is_fault = isinstance(problem, StoreFault)
         return FAULT if is_fault else FOUND_NOTHING if isinstance(problem, NothingFound) else WRONG_USE
@@ -203,7 +203,7 @@ def print_error(problem: Exception, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        print(json.dumps({"error": type(problem).__name__, "message": str(problem)}), file=sys.stderr)
+        print(json.dumps({"error": json_name(problem), "message": str(problem)}), file=sys.stderr)
     else:
         print(f"holdall: {for_people(str(problem))}", file=sys.stderr)
 
@@ -241,7 +241,7 @@ def find_session(found: "Configuration", wanted: str) -> Known | None:
 
 
 def session_named(found: "Configuration", wanted: str) -> Known:
-    """Raises WrongUse, which names those that it could be."""
+    """Raises UsageError, which names those that it could be."""
     known = find_session(found, wanted)
     if known is not None:
         return known
@@ -249,7 +249,7 @@ def session_named(found: "Configuration", wanted: str) -> Known:
     near = difflib.get_close_matches(wanted[:200], names, n=1)
     listed = ", ".join(one_line(name, 60) for name in names[:_LISTED]) or "none"
     hint = f" Did you mean {one_line(near[0], 60)}?" if near else ""
-    raise WrongUse(
+    raise UsageError(
         f'there is no session "{one_line(wanted, 100)}". The newest are: {listed}. (`holdall ls --sessions` lists all.)'
         f"{hint}"
     )

@@ -16,12 +16,12 @@ import typer
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Options, command
 from holdall.text.escape import for_people, one_line
-from holdall.values.errors import WrongUse, short
+from holdall.values.errors import UsageError, short
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.mcp.client.spec import Configured
-    from holdall.mcp.gateway.front import House
+    from holdall.mcp.gateway.front import GatewayState
     from holdall.mcp.install.installer import Done
 
 app = typer.Typer(rich_markup_mode=None)
@@ -69,7 +69,7 @@ def _edit(options: Options, client: str | None, file: str | None, *, dry_run: bo
     from holdall.mcp.install.installer import files_of, install, uninstall
 
     if (client is None) == (file is None):
-        raise WrongUse("name a client (claude-code, vscode, cursor) or a --file, one of the two.")
+        raise UsageError("name a client (claude-code, vscode, cursor) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
     folder = os.path.join(options.configuration().home, _FOLDER)
     program, *leading = _program()
@@ -83,7 +83,7 @@ def _edit(options: Options, client: str | None, file: str | None, *, dry_run: bo
         screen.as_json({"files": [_flat(one) for one in done], "dry_run": dry_run})
     else:
         for one in done:
-            _tell(one, dry_run=dry_run, back=back)
+            _print_edit(one, dry_run=dry_run, back=back)
     return 0 if any(one.edited.changed for one in done) else FOUND_NOTHING
 
 
@@ -98,7 +98,7 @@ def _program() -> list[str]:
     return [sys.executable, *MODULE]
 
 
-def _tell(done: Done, *, dry_run: bool, back: bool) -> None:
+def _print_edit(done: Done, *, dry_run: bool, back: bool) -> None:
     would = "would be " if dry_run else ""
     what = "taken out of the gateway" if back else "put behind the gateway"
     names = ", ".join(_shown(name) for name in done.edited.changed) or "nothing"
@@ -128,15 +128,15 @@ def _flat(done: Done) -> dict[str, object]:
     }
 
 
-# `gateway`: MCP in front of MCP, for whichever client starts it. Standard output belongs to the protocol.
+# `gateway`: MCP in front of MCP, for any client starts it. Standard output belongs to the protocol.
 
 
 TOKEN_VARIABLE = "HOLDALL_GATEWAY_TOKEN"  # noqa: S105 - its name
-_LEAST_TOKEN = 16
+_MIN_TOKEN = 16
 _LARGEST_FILE = 1024 * 1024
 
 
-class GatewayAsk(NamedTuple):
+class GatewayOptions(NamedTuple):
     command: tuple[str, ...]
     config: str | None
     session: str | None
@@ -145,17 +145,17 @@ class GatewayAsk(NamedTuple):
     tools: str | None
 
     def flags(self) -> list[str]:
-        """Its options that are settings. Raises WrongUse."""
+        """Its options that are settings. Raises UsageError."""
         from holdall.values.settings import by_name, kind_of
 
         allowed: tuple[str, ...] = kind_of(by_name()["tools_listed"])
         if self.tools is not None and self.tools not in allowed:
-            raise WrongUse(f"--tools is {short(self.tools)}; it takes {' or '.join(allowed)}.")
+            raise UsageError(f"--tools is {short(self.tools)}; it takes {' or '.join(allowed)}.")
         told = ["by_reference=true"] if self.by_reference else []
         return told if self.tools is None else [*told, f"tools_listed={self.tools}"]
 
 
-class HttpAsk(NamedTuple):
+class HttpOptions(NamedTuple):
     address: str
     tokens: str | None
     hosts: list[str]
@@ -214,19 +214,19 @@ async def gateway(
     Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
               holdall gateway --config mcp.json --session work
     """
-    ask = GatewayAsk(tuple(command or ()), config, session, prefix, by_reference, tools)
+    ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools)
     if http is not None:
-        return await _over_http(options, ask, HttpAsk(http, tokens, allow_host or [], allow_origin or []))
+        return await _over_http(options, ask, HttpOptions(http, tokens, allow_host or [], allow_origin or []))
     if tokens or allow_host or allow_origin:
-        raise WrongUse("--tokens, --allow-host and --allow-origin are for --http.")
-    from holdall.mcp.gateway.serving import serve_stdio
+        raise UsageError("--tokens, --allow-host and --allow-origin are for --http.")
+    from holdall.mcp.gateway.stdio_server import serve_stdio
 
     house, open_bag = _ready(options, ask)
     await serve_stdio(house, open_bag(""))
     return 0
 
 
-async def _over_http(options: Options, ask: GatewayAsk, http: HttpAsk) -> int:
+async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -> int:
     from holdall.mcp.gateway.http_app import Address, address_of, serve_http
 
     host, port = address_of(http.address)
@@ -242,12 +242,12 @@ async def _over_http(options: Options, ask: GatewayAsk, http: HttpAsk) -> int:
     return 0
 
 
-def _ready(options: Options, ask: GatewayAsk) -> tuple[House, Callable[[str], Holdall]]:
-    """What to stand in front of, and how the session of a principal is opened."""
+def _ready(options: Options, ask: GatewayOptions) -> tuple[GatewayState, Callable[[str], Holdall]]:
+    """What to be in front of, and how the session of a principal is opened."""
     from holdall.bag import Holdall
     from holdall.config import SESSION_VARIABLE
-    from holdall.mcp.gateway.front import House
-    from holdall.mcp.gateway.serving import settings_for
+    from holdall.mcp.gateway.front import GatewayState
+    from holdall.mcp.gateway.stdio_server import settings_for
 
     servers = _servers(ask)
     _log()
@@ -261,7 +261,7 @@ def _ready(options: Options, ask: GatewayAsk) -> tuple[House, Callable[[str], Ho
         own = f"{name or 'gateway'}-{principal}" if principal else name
         return Holdall.open(home=found.home, session=own or None, settings=settings)
 
-    return House(servers.servers, ask.prefix), open_bag
+    return GatewayState(servers.servers, ask.prefix), open_bag
 
 
 def _tokens(path: str | None) -> tuple[dict[str, str], str]:
@@ -269,8 +269,8 @@ def _tokens(path: str | None) -> tuple[dict[str, str], str]:
     if path is not None:
         return tokens_in(path), ""
     given = os.environ.pop(TOKEN_VARIABLE, "")  # the servers that we start are not to have it
-    if given and len(given) < _LEAST_TOKEN:
-        raise WrongUse(f"{TOKEN_VARIABLE} is too short: a token has at least {_LEAST_TOKEN} characters.")
+    if given and len(given) < _MIN_TOKEN:
+        raise UsageError(f"{TOKEN_VARIABLE} is too short: a token has at least {_MIN_TOKEN} characters.")
     import secrets
 
     token = given or secrets.token_urlsafe(32)
@@ -282,19 +282,19 @@ def tokens_in(path: str) -> dict[str, str]:
     try:
         with open(path, encoding="utf-8") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise WrongUse(f"others can read {path}, and it holds tokens. Close it with: chmod 600 {path}")
+                raise UsageError(f"others can read {path}, and it holds tokens. Close it with: chmod 600 {path}")
             lines = [line.split() for line in file.read(_LARGEST_FILE).splitlines()]
     except (OSError, UnicodeDecodeError) as problem:
-        raise WrongUse(f"the file {path} cannot be read: {problem}.") from problem
+        raise UsageError(f"the file {path} cannot be read: {problem}.") from problem
     found: dict[str, str] = {}
     for number, words in enumerate(lines, 1):
         if not words or words[0].startswith("#"):
             continue
         if (problem := _problem(words, found)) is not None:  # no token is ever shown
-            raise WrongUse(f"line {number} of {path} {problem}.")
+            raise UsageError(f"line {number} of {path} {problem}.")
         found[words[0]] = words[1]
     if not found:
-        raise WrongUse(f"{path} holds no token.")
+        raise UsageError(f"{path} holds no token.")
     return found
 
 
@@ -303,24 +303,26 @@ def _problem(words: list[str], found: Mapping[str, str]) -> str | None:
     if len(words) != 2:
         return "must be NAME TOKEN"
     name, token = words
-    if len(token) < _LEAST_TOKEN:
-        return f"has a token that is too short: a token has at least {_LEAST_TOKEN} characters"
+    if len(token) < _MIN_TOKEN:
+        return f"has a token that is too short: a token has at least {_MIN_TOKEN} characters"
     if name in found:
         return f"has the name {short(name)} for a second time: each name stands once"
     owner = next((other for other, its in found.items() if its == token), None)
     return None if owner is None else f"has the token of {short(owner)}: each has a token of its own"
 
 
-def _servers(ask: GatewayAsk) -> Configured:
+def _servers(ask: GatewayOptions) -> Configured:
     from holdall.mcp.client.spec import Configured, from_command, load
 
     if bool(ask.command) == (ask.config is not None):
-        raise WrongUse("name the servers: either --config FILE, or a command as in: holdall gateway -- npx -y PACKAGE")
+        raise UsageError(
+            "name the servers: either --config FILE, or a command as in: holdall gateway -- npx -y PACKAGE"
+        )
     if ask.config is None:
         return Configured((from_command(ask.command),))
     found = load(ask.config)
     if not found.servers:
-        raise WrongUse(f"{ask.config} names no server that is switched on.")
+        raise UsageError(f"{ask.config} names no server that is switched on.")
     return found
 
 

@@ -199,7 +199,7 @@ _AFTER_SECONDS = 0.5  # most work is done before a bar would help
 
 @contextlib.contextmanager
 def progress(doing: str, total: int | None = None) -> Generator[Callable[[int], None] | None]:
-    """Gives a function to call with the bytes done so far, or None where nobody looks."""
+    """Gives a function to call with the bytes done so far, or None if nobody looks."""
     if not is_terminal(sys.stderr):
         yield None
         return

@@ -10,21 +10,21 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from holdall.values.errors import StoreFault, WrongUse
+from holdall.values.errors import StoreFault, UsageError
 
 if TYPE_CHECKING:
     import asyncio
 
 # One that is closed is opened on nothing, before anything else opens a file: else the next file would be standard
-# output. Standard output that refuses is told as such, by one error; errors on standard error are ignored.
+# output. An error on standard output is reported once; errors on standard error are ignored.
 
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 _closed: set[int] = set()  # those that the shell gave us closed
 
 
-class NotPrinted(StoreFault):
-    """Standard output refused: a full disk, a terminal that is gone. That nobody reads any more is no error."""
+class StdoutError(StoreFault):
+    """Standard output refused: a full disk, a terminal that is gone. That nobody reads any more is not an error."""
 
 
 def prepare() -> None:
@@ -45,7 +45,7 @@ def is_closed(number: int) -> bool:
 
 
 def drop_output() -> None:
-    """What is left for standard output has nowhere to go."""
+    """Discard what is left for standard output."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -53,19 +53,19 @@ def drop_output() -> None:
         sys.stdout.flush()
 
 
-def not_printed(problem: OSError) -> NotPrinted:
+def stdout_error(problem: OSError) -> StdoutError:
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
-    return NotPrinted(f"standard output cannot be written: {reason}.")
+    return StdoutError(f"standard output cannot be written: {reason}.")
 
 
 class _Output(io.FileIO):
-    """Its errors are told from all others: `print` is called everywhere."""
+    """Errors of standard output get their own class, because `print` is called everywhere."""
 
     def write(self, data: Any, /) -> int:
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
-            while rest:  # without a buffer above, nobody else goes on where a pipe took a part
+            while rest:  # without a buffer above, nobody else continues where a pipe took a part
                 written: int | None = super().write(rest)
                 if written is None:
                     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -73,7 +73,7 @@ class _Output(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as problem:
-            raise not_printed(problem) from problem
+            raise stdout_error(problem) from problem
         return size
 
 
@@ -118,11 +118,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class StandardInput:
-    """Straight from its descriptor; read by one thread, ended by another. Raises WrongUse where it is closed."""
+    """Straight from its descriptor; read by one thread, ended by another. Raises UsageError if it is closed."""
 
     def __init__(self, what: str) -> None:
         if is_closed(STDIN):
-            raise WrongUse(f"{what} reads standard input, and that is closed: pipe something into it.")
+            raise UsageError(f"{what} reads standard input, and that is closed: pipe something into it.")
         self._wakes, self._waker = os.pipe()
         self._stopped = False
         self._left = _LAST_BYTES
@@ -152,7 +152,7 @@ class StandardInput:
 
     def _some(self, size: int) -> bytes:
         while True:
-            # Once stopped nothing is waited for: only what stands in the pipe already is taken.
+            # Once stopped nothing is waited for: only what is in the pipe already is taken.
             ready, _, _ = select.select([STDIN, self._wakes], [], [], 0 if self._stopped else None)
             if self._stopped and (STDIN not in ready or self._left <= 0):
                 return b""
@@ -169,7 +169,7 @@ class StandardInput:
         os.write(self._waker, b".")
 
     @contextlib.asynccontextmanager
-    async def ending_with_signals(self) -> AsyncGenerator[None]:
+    async def interrupted_by_signals(self) -> AsyncGenerator[None]:
         """Until the block ends, or `release`, whoever asks us to end ends only this input.
 
         What is ignored stays ignored.

@@ -15,15 +15,15 @@ from holdall.cli.options import Options, command
 from holdall.cli.streams import StandardInput
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 
 if TYPE_CHECKING:
     from holdall.values.bundles import Bundle, BundledSession, Exported, Imported, Mask
 
 app = typer.Typer(rich_markup_mode=None)
 _STREAM = "-"
-_MOST_PLACES = 20
-_MOST_SESSIONS = 20
+_MAX_PLACES = 20
+_MAX_SESSIONS = 20
 _READ = 256 * 1024
 
 
@@ -50,9 +50,9 @@ async def export(
 
     to_stream = output == _STREAM
     if to_stream and show.is_terminal(sys.stdout):
-        raise WrongUse("a bundle is not for a terminal: name a file with -o FILE, or send it through a pipe.")
+        raise UsageError("a bundle is not for a terminal: name a file with -o FILE, or send it through a pipe.")
     if not to_stream and output.endswith("/"):
-        raise WrongUse(f"{one_line(output, 200)} is a folder; name the file that the bundle is to be written to.")
+        raise UsageError(f"{one_line(output, 200)} is a folder; name the file that the bundle is to be written to.")
     found = options.configuration()
     target: str | BinaryIO = sys.stdout.buffer if to_stream else output
     with _told("exporting", options.as_json) as (listed, tick):
@@ -67,7 +67,7 @@ async def export(
         _print(_exported(done, where), to_stream)
         return 0
     if redact:
-        _tell_masks(done)
+        _print_masks(done)
     show.about(f"written to {one_line(where, 200)}: {size(done.written)}")
     return 0
 
@@ -91,7 +91,7 @@ async def import_(
     from holdall.bag.bundles import import_bundle
 
     if file == _STREAM and show.is_terminal(sys.stdin):
-        raise WrongUse("nothing is piped in: name the file of the bundle, or send it through a pipe.")
+        raise UsageError("nothing is piped in: name the file of the bundle, or send it through a pipe.")
     found = options.configuration()
     async with _source(file) as source:
         with _told("importing", options.as_json) as (listed, tick):
@@ -115,7 +115,7 @@ async def _source(file: str) -> AsyncGenerator[str | BinaryIO]:
         yield file
         return
     stdin = StandardInput("import -")
-    async with stdin.ending_with_signals():
+    async with stdin.interrupted_by_signals():
         yield cast("BinaryIO", _Reading(stdin))
 
 
@@ -148,10 +148,10 @@ def _told(doing: str, quiet: bool) -> Generator[tuple[Callable[[Bundle], None], 
 
 
 def _lines(bundle: Bundle) -> Generator[str]:
-    for one in bundle.sessions[:_MOST_SESSIONS]:
+    for one in bundle.sessions[:_MAX_SESSIONS]:
         yield _line(one)
-    if len(bundle.sessions) > _MOST_SESSIONS:
-        yield f"and {plural(len(bundle.sessions) - _MOST_SESSIONS, 'more session')}"
+    if len(bundle.sessions) > _MAX_SESSIONS:
+        yield f"and {plural(len(bundle.sessions) - _MAX_SESSIONS, 'more session')}"
     if len(bundle.sessions) > 1:
         yield f"in all {plural(bundle.outputs, 'output')}, {size(bundle.bytes)}"
     if bundle.redacted:
@@ -167,15 +167,15 @@ def _line(one: BundledSession) -> str:
     return f"session {one_line(one.name, 100)}: {' · '.join(parts)}"
 
 
-def _tell_masks(done: Exported) -> None:
+def _print_masks(done: Exported) -> None:
     if not done.masks:
         show.about("nothing looked like a secret. That no rule found one does not mean that there is none.")
         return
-    for mask in done.places[:_MOST_PLACES]:
+    for mask in done.places[:_MAX_PLACES]:
         show.about(f"masked  {_place(mask)}  {mask.kind}")
     total = sum(done.masks.values())
-    if total > _MOST_PLACES:
-        show.about(f"and {plural(total - _MOST_PLACES, 'more place')}; masks.ndjson in the bundle lists all of them")
+    if total > _MAX_PLACES:
+        show.about(f"and {plural(total - _MAX_PLACES, 'more place')}; masks.ndjson in the bundle lists all of them")
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(done.masks.items()))
     show.about(f"{plural(total, 'place')} masked: {kinds}")
 

@@ -14,19 +14,19 @@ from typing import overload
 from holdall.text.borders import Read, border_before
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 from holdall.values.outputs import Kind, Measure
 from holdall.values.record import record
 from holdall.values.spans import Span
 
 _NEAR = 0.05  # a border this near, as a share of the chunk, is worth a chunk that is so much shorter or longer
 _NEAR_BYTES = 64 * 1024
-_MOST_OVERLAP = 50.0  # percent: with more, neighbours could not be told apart
+_MAX_OVERLAP = 50.0  # percent: with more, neighbours could not be distinguished
 _LEAST = 96  # bytes; below this a chunk is all border
 _SAMPLES, _SAMPLE = (12, 32), 256  # few, and more where they leave doubt; of so many characters
 _SAMPLED_FROM = 3 * max(_SAMPLES) * _SAMPLE  # so that they cost a fraction of what counting does
 _DOUBT = 4  # standard errors, and this share at least
-_LEAST_DOUBT = 0.03
+_MIN_DOUBT = 0.03
 _WHOLE = 64  # bytes that are never divided: they fit 192 tokens, however strange they are
 
 
@@ -164,13 +164,13 @@ def _tokens(tokenizer: Tokenizer, text: str, limit: int) -> int:
         shares = [count_in_pieces(tokenizer, text[start : start + _SAMPLE]) / _SAMPLE for start in starts]
         mean = fmean(shares)
         error = sqrt(sum((share - mean) ** 2 for share in shares) / (number - 1) / number)
-        if abs(limit / len(text) - mean) > max(_DOUBT * error, _LEAST_DOUBT * mean):
+        if abs(limit / len(text) - mean) > max(_DOUBT * error, _MIN_DOUBT * mean):
             return ceil(mean * len(text))
     return count_in_pieces(tokenizer, text)
 
 
 def _check(chunk_tokens: int, overlap_percent: float) -> None:
     if chunk_tokens < 1:
-        raise WrongUse(f"a chunk has at least one token, not {chunk_tokens}.")
-    if not 0 <= overlap_percent <= _MOST_OVERLAP:
-        raise WrongUse(f"chunks overlap by 0 to {_MOST_OVERLAP:g} %, not by {overlap_percent:g}.")
+        raise UsageError(f"a chunk has at least one token, not {chunk_tokens}.")
+    if not 0 <= overlap_percent <= _MAX_OVERLAP:
+        raise UsageError(f"chunks overlap by 0 to {_MAX_OVERLAP:g} %, not by {overlap_percent:g}.")

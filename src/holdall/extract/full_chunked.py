@@ -1,6 +1,6 @@
 """Every part of the output is read: one call for each chunk, then one that sums up, or a tree of them.
 
-Pure: what is asked, how replies are read, how the findings of the chunks become one. `chunk_calls` makes the calls.
+Pure: what is asked, how replies are read, how the findings of the chunks become one. `ChunkCalls` makes the calls.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdall.extract.chunks import Chunk, Part, parts_of, plan_chunks
-from holdall.extract.model_calls import Asked, Asker, Document, Policy, Watch
+from holdall.extract.model_calls import Document, ModelCaller, ModelQuestion, Policy, Watch
 from holdall.extract.quotes import folded
 from holdall.extract.verify import Quote, verify
 from holdall.llm.protocol import Model, Request
@@ -30,7 +30,7 @@ from holdall.wire.prompts import VERSION, Form, Source, chunk_output, fences_of,
 
 # Of the room for a chunk: tokens are counted with our tokenizer, which is not the model's.
 _SAFETY = 0.85
-_LEAST_ROOM = 256
+_MIN_ROOM = 256
 Count = Callable[[str], int]
 ReadReply = Callable[[Reply], Finding | None]
 
@@ -64,7 +64,7 @@ def rooms(model: Model, policy: Policy, source: Source, question: str, count: Co
     )
     free = int((model.window - reply - prompt) * _SAFETY)
     chunk = free if policy.chunk_share is None else min(free, int(model.window * policy.chunk_share))
-    return Rooms(max(_LEAST_ROOM, chunk), reply, max(_LEAST_ROOM, free))
+    return Rooms(max(_MIN_ROOM, chunk), reply, max(_MIN_ROOM, free))
 
 
 def map_request(
@@ -108,7 +108,7 @@ def within(text: str, most_tokens: int, count: Count) -> str:
 
 
 def batches(outputs: Sequence[str], room: int, count: Count) -> list[list[str]]:
-    """In order, each within one call. Always fewer than there were outputs: a tree of them comes to an end."""
+    """In order, each within one call. Always fewer than there were outputs: a tree of them ends."""
     groups: list[list[str]] = []
     used = 0
     for output in outputs:
@@ -128,13 +128,13 @@ def best_confidence(findings: Sequence[ChunkFinding]) -> float | None:
 
 
 def claims(snippets: Sequence[Snippet], question: str) -> tuple[Snippet, ...]:
-    """Without what is nowhere and no claim either: words of the question, and what is proved in another place."""
+    """Without quotes that claim nothing: words of the question, and quotes proved elsewhere."""
     known = [folded(question), *(folded(one.text) for one in snippets if one.verified)]
     return tuple(one for one in snippets if one.check != "none" or not any(folded(one.text) in text for text in known))
 
 
 def beyond(quotes: Sequence[str], proved: Sequence[Snippet]) -> tuple[Snippet, ...]:
-    """Quotes of a model that summed up without reading: those that stand in nothing that was proved, as unproved."""
+    """Quotes of a model that summed up without reading: those that are in nothing that was proved, as unproved."""
     known = [folded(text) for one in proved for text in (one.text, one.said) if text]
     return tuple(
         Snippet(quote, Span(0, 0), 0, "none")
@@ -209,7 +209,7 @@ def recalled_answer(notes: Notes, key: str) -> Extraction | None:
 
 
 def remember(notes: Notes, key: str, value: ChunkFinding | Extraction) -> None:
-    """Where the store refuses, the answer stands all the same: it is only dearer the next time."""
+    """If the store refuses, the answer is still returned: it only costs again next time."""
     try:
         notes.remember(key, json.dumps(value, ensure_ascii=True, default=_fields).encode("ascii"))
     except (StoreFault, OSError) as problem:
@@ -253,7 +253,7 @@ def _snippets(flat: list[dict[str, Any]]) -> tuple[Snippet, ...]:
     return tuple(found)
 
 
-_LEAST_BYTES = 512  # a chunk this short is not cut again: it is not its length that the model minds
+_MIN_BYTES = 512  # a chunk this short is not cut again: its length is not the problem
 
 
 @record(frozen=False)
@@ -268,7 +268,7 @@ class ChunkCalls:
     question: str
     policy: Policy
     rooms: Rooms
-    asker: Asker
+    caller: ModelCaller
     notes: Notes
     watch: Watch
     done: int = 0
@@ -300,7 +300,7 @@ class ChunkCalls:
         )  # fmt: skip
 
     async def _read_chunk(self, index: int) -> list[ChunkFinding | FailedChunk]:
-        async with self.asker.reading:  # so that no more texts are in memory than calls can be made
+        async with self.caller.reading:  # so that no more texts are in memory than calls can be made
             try:
                 parts = await self.document.on(lambda reader: self._parts(reader, index))
             except HoldallError as problem:  # damaged bytes are a chunk that cannot be read
@@ -320,7 +320,7 @@ class ChunkCalls:
 
     def _divided(self, reader: OutputReader, part: Part) -> list[Part]:
         """In about two, for a model that counts more tokens than we do; as it is where it is too short for that."""
-        if part.span.end - part.span.start <= _LEAST_BYTES:
+        if part.span.end - part.span.start <= _MIN_BYTES:
             return [part]
         return self._within(reader, Chunk(0, 1, part.span), max(1, part.tokens * 6 // 10))
 
@@ -331,14 +331,14 @@ class ChunkCalls:
         )  # fmt: skip
 
     async def _read_part(self, part: Part, index: int) -> list[ChunkFinding | FailedChunk]:
-        held = self.asker.model.keeps_schema
-        key = key_of("map", self.question, self.asker.model.name, held, part.span.as_list())
+        held = self.caller.model.keeps_schema
+        key = key_of("map", self.question, self.caller.model.name, held, part.span.as_list())
         known = await asyncio.to_thread(recalled_finding, self.notes, key)
         if known is not None:
-            self.asker.from_cache()
+            self.caller.from_cache()
             return [replace(known, index=index)]
         try:
-            finding = await self.asker.ask(Asked(lambda: self._map_request(part, index), "map", index))
+            finding = await self.caller.ask(ModelQuestion(lambda: self._map_request(part, index), "map", index))
         except ModelOverflow as problem:
             halves = await self.document.on(lambda reader: self._divided(reader, part))
             if len(halves) < 2:
@@ -352,7 +352,7 @@ class ChunkCalls:
 
     def _map_request(self, part: Part, index: int) -> tuple[Request, ReadReply]:
         given, fences = [part.text, self.question], fences_of(part.text)
-        form = form_for(given, schema=self.asker.model.keeps_schema, new_tag=fences, new_nonce=new_nonce)
+        form = form_for(given, schema=self.caller.model.keeps_schema, new_tag=fences, new_nonce=new_nonce)
         return map_request(
             self.document.source, part.text, self.question, form, self.rooms.reply, index=index, total=self.total,
             overlap_percent=self.policy.overlap_percent,
@@ -361,10 +361,10 @@ class ChunkCalls:
     async def _reduce(self, outputs: Sequence[str]) -> Finding:
         def make() -> tuple[Request, ReadReply]:
             given = [*outputs, self.question]
-            form = form_for(given, schema=self.asker.model.keeps_schema, new_tag=new_tag, new_nonce=new_nonce)
+            form = form_for(given, schema=self.caller.model.keeps_schema, new_tag=new_tag, new_nonce=new_nonce)
             return reduce_request(self.document.source, outputs, self.question, form, self.rooms.reply)
 
-        return await self.asker.ask(Asked(make, "reduce"))
+        return await self.caller.ask(ModelQuestion(make, "reduce"))
 
     def _count(self, text: str) -> int:
         return count_in_pieces(self.document.tokenizer, text)
@@ -372,7 +372,7 @@ class ChunkCalls:
     def _progress(self, *, hit: bool = False) -> None:
         self.done += 1
         self.found += hit
-        self.watch(Progress(self.done, self.total, self.found, self.asker.spent.usage.cost))
+        self.watch(Progress(self.done, self.total, self.found, self.caller.spent.usage.cost))
 
 
 def _proved(reader: OutputReader, finding: Finding, span: Span, index: int) -> ChunkFinding:

@@ -33,8 +33,8 @@ class Opened(Protocol):
 
 
 @record
-class Looked:
-    """What Read or Grep gave: a text for the model, and the bytes that stand in it."""
+class ToolAnswer:
+    """What Read or Grep gave: a text for the model, and the bytes that are in it."""
 
     text: str
     spans: tuple[Span, ...] = ()
@@ -49,12 +49,12 @@ class Document:
     on: Opened
     tokenizer: Tokenizer
     tools: tuple[ToolSpec, ...] = ()
-    look: Callable[[ToolCall], Awaitable[Looked]] | None = None
+    look: Callable[[ToolCall], Awaitable[ToolAnswer]] | None = None
 
 
 @record
 class Policy:
-    """How a question is answered. `chunk_share` is the part of the window that a chunk may take, where it is fixed."""
+    """How a question is answered. `chunk_share` is the part of the window that a chunk may take, if it is fixed."""
 
     mode: Mode = "auto"
     max_chunks: int = 1
@@ -82,8 +82,8 @@ Read = TypeVar("Read")
 
 
 @record
-class Asked(Generic[Read]):
-    """One question to a model: `make` builds the request anew for each try, `read` gives None for a useless reply."""
+class ModelQuestion(Generic[Read]):
+    """One question to a model: `make` builds the request again for each try, `read` gives None for a useless reply."""
 
     make: Callable[[], tuple[Request, Callable[[Reply], Read | None]]]
     purpose: str
@@ -91,7 +91,7 @@ class Asked(Generic[Read]):
 
 
 @record(frozen=False)
-class Asker:
+class ModelCaller:
     """Of one question about one output."""
 
     model: Model
@@ -102,7 +102,7 @@ class Asker:
     record: Callable[[CallRecord], None] = lambda _: None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     spent: Spent = field(default_factory=Spent)
-    reading: asyncio.Semaphore = field(init=False)  # for whoever holds a text that is to be asked about
+    reading: asyncio.Semaphore = field(init=False)  # limits how many texts are in memory
     _free: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,9 +111,9 @@ class Asker:
         self._free = asyncio.Semaphore(at_once)
         self.reading = asyncio.Semaphore(at_once)
 
-    async def ask(self, asked: Asked[Read]) -> Read:
-        """What the model answered. Raises ModelFault where no try gave anything, TooCostly where no more is allowed."""
-        problem: ModelFault = ModelFault("it was never asked")
+    async def ask(self, asked: ModelQuestion[Read]) -> Read:
+        """What the model answered. Raises ModelFault if no try gave anything, TooCostly where no more is allowed."""
+        problem: ModelFault = ModelFault("no call was made")
         for attempt in range(1, self.retries + 2):
             if attempt > 1:
                 self.spent = self._more(retries=1)
@@ -136,7 +136,7 @@ class Asker:
             problem = ModelFault("the reply has no answer in the form that was asked for")
         raise problem
 
-    async def _once(self, asked: Asked[Read], attempt: int) -> Read | None:
+    async def _once(self, asked: ModelQuestion[Read], attempt: int) -> Read | None:
         self.check()
         request, read = asked.make()
         started = time.perf_counter()
@@ -170,7 +170,7 @@ class Asker:
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raises TooCostly where one more call would pass the ceiling."""
+        """Raises TooCostly if one more call would pass the ceiling."""
         spent = self.spent
         usage = spent.usage
         now = Forecast(spent.calls + 1, usage.input_tokens, usage.output_tokens, usage.cost)

@@ -25,7 +25,7 @@ from holdall.extract.full_chunked import (
     rooms,
     searched_spans,
 )
-from holdall.extract.model_calls import Asker, Document, Policy, Watch
+from holdall.extract.model_calls import Document, ModelCaller, Policy, Watch
 from holdall.extract.read_grep import read_and_grep
 from holdall.extract.truncate import truncated
 from holdall.extract.verify import merge
@@ -37,10 +37,10 @@ from holdall.values.chat import Usage
 from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Spent
 from holdall.values.record import record
-from holdall.wire.extraction import fallen_back, not_summed_up, nothing_found
+from holdall.wire.extraction import fallback_warning, no_summary_warning, nothing_found
 
 _LOG = logging.getLogger("holdall")
-_MOST_TOLD = 8  # chunks whose description is passed on where nothing was found
+_MAX_DESCRIBED = 8  # chunks whose description is passed on where nothing was found
 
 
 @record
@@ -55,7 +55,7 @@ class Plan:
 
 @record(frozen=False)
 class Question:
-    """One question about one document, put to one model. `price` tells what so much usage costs, where it is known."""
+    """One question about one document, put to one model. `price` tells what so much usage costs, if it is known."""
 
     document: Document
     text: str
@@ -83,7 +83,7 @@ class Question:
         return Plan(way, given, chunks, self._forecast(way, given, chunks))
 
     async def answer(self) -> Extraction:
-        """Raises TooCostly where the ceiling forbids even to begin; otherwise something always comes back."""
+        """Raises TooCostly if the ceiling forbids even to begin; otherwise there is always a result."""
         plan = await self.plan()
         started = time.perf_counter()
         key = self._key(plan)
@@ -96,40 +96,40 @@ class Question:
                 f"{plan.route.strategy} of {size:,} bytes would take {plan.forecast}, and a question may take {over}. "
                 "Ask for less (grep or query narrow it down), or raise the ceiling."
             )
-        asker = Asker(
+        caller = ModelCaller(
             self.model, self.policy.ceiling, self.policy.parallel, self.policy.retries, self.policy.call_seconds,
             self.record,
         )  # fmt: skip
-        found = await self._by(plan, asker)
-        found = replace(found, spent=replace(asker.spent, seconds=time.perf_counter() - started))
+        found = await self._by(plan, caller)
+        found = replace(found, spent=replace(caller.spent, seconds=time.perf_counter() - started))
         if not found.warning and not found.failed and found.strategy != "truncate":
             await asyncio.to_thread(remember, self.notes, key, found)
         return found
 
     # Inside
 
-    async def _by(self, plan: Plan, asker: Asker) -> Extraction:
+    async def _by(self, plan: Plan, caller: ModelCaller) -> Extraction:
         strategy = plan.route.strategy
         if strategy == "truncate":
             return await self._truncated(plan.route)
         try:
             if strategy == "full-chunked":
-                return await self._chunked(plan, asker)
-            return await read_and_grep(self.document, self.text, self.policy, plan.route, asker)
+                return await self._chunked(plan, caller)
+            return await read_and_grep(self.document, self.text, self.policy, plan.route, caller)
         except (ModelFault, TooCostly) as problem:
             _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, problem)
             short = await self._truncated(Route("truncate", "fallback"))
-            return replace(short, warning=fallen_back(strategy, str(problem)))
+            return replace(short, warning=fallback_warning(strategy, str(problem)))
 
-    async def _chunked(self, plan: Plan, asker: Asker) -> Extraction:
-        calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, asker, self.notes, self.watch)
+    async def _chunked(self, plan: Plan, caller: ModelCaller) -> Extraction:
+        calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, caller, self.notes, self.watch)
         mapped = await calls.read_all()
         if mapped.total and not mapped.findings:
             raise ModelFault(f"of {plural(mapped.total, 'chunk')} none could be read: {mapped.failed[0].why}")
-        told = self._told(plan.route, mapped)
+        told = self._summed_up(plan.route, mapped)
         hits = mapped.hits
         if not hits:
-            there = [one.finding.answer for one in mapped.findings[:_MOST_TOLD]]
+            there = [one.finding.answer for one in mapped.findings[:_MAX_DESCRIBED]]
             answer = nothing_found(len(mapped.findings), mapped.total, mapped.failed, there)
             return replace(told, answer=answer, found=False)
         every = [snippet for one in hits for snippet in one.snippets]
@@ -143,14 +143,14 @@ class Question:
             summed = await calls.sum_up(mapped)
         except (ModelFault, TooCostly) as problem:
             one_by_one = "\n\n".join(one.finding.answer for one in hits)
-            return replace(told, answer=one_by_one, warning=not_summed_up(str(problem)))
-        # The one that sums up has read no bytes: its quotes count only where they stand in what was proved.
+            return replace(told, answer=one_by_one, warning=no_summary_warning(str(problem)))
+        # The one that sums up has read no bytes: its quotes count only where they are in what was proved.
         snippets = (*proved, *claims(beyond(summed.quotes, proved), self.text))
         sure = summed.confidence if summed.confidence is not None else told.confidence
         answer = summed.answer if summed.found or not summed.answer else "\n\n".join(one.finding.answer for one in hits)
         return replace(told, answer=answer, snippets=snippets, confidence=sure)
 
-    def _told(self, way: Route, mapped: Mapped) -> Extraction:
+    def _summed_up(self, way: Route, mapped: Mapped) -> Extraction:
         measure = self.document.source.measure
         return Extraction(
             answer="", strategy=way.strategy, reason=way.reason, found=True, source_hash=measure.sha256,

@@ -79,7 +79,7 @@ class Shown:
 # - curly quotes and long dashes are the plain ones, `…` is three dots, a letter and its accent are one character;
 # - what cannot be seen (zero-width and direction marks, colours of a terminal) is not there.
 #
-# Letters, digits, case and every other sign stay. Every character of the form knows where it stands in the text.
+# Letters, digits, case and every other sign stay. Every character of the form knows where it is in the text.
 
 
 _INVISIBLE = "\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0e\ufe0f\ufeff"
@@ -103,7 +103,7 @@ _SIGNS[ord("…")] = "..."
 
 
 class Loose:
-    """`form` is the loose form of a text; `place` tells where a stretch of it stands in that text."""
+    """`form` is the loose form of a text; `place` tells where a stretch of it is in that text."""
 
     def __init__(self, text: str) -> None:
         self._pieces: list[str] = []
@@ -187,7 +187,7 @@ def _in_word(char: str) -> bool:
 
 
 def _meaning(spot: re.Match[str]) -> str:
-    """What stands for the spot in the form; white space where it means some, nothing where it cannot be seen."""
+    """What stands for the spot in the form; white space where it means some, nothing if it cannot be seen."""
     text = spot[0]
     match spot.lastgroup:
         case "pair":
@@ -219,11 +219,11 @@ _COMMON = 64  # a word with more occurrences does not say where to look
 _RARE = 4
 _STRETCHED = 16  # how many times as long a quote may be in the text, for escapes and indentation
 _MARGIN = 256
-_LIKELY = 4  # places that are compared where a quote stands nowhere
+_LIKELY = 4  # places that are compared where a quote is nowhere
 _LONG = 1_000  # characters; of such a quote only two
 
 _words = lazy_pattern(r"[A-Za-z0-9]{3,12}|[^\x00-\x7f\s]{2,4}")
-# What can stand inside a word of the text, or for a letter of it: then a word that is not there proves nothing.
+# What can be inside a word of the text, or for a letter of it: then a word that is not there proves nothing.
 _hidden = lazy_pattern("\\\\u00[2-7]|&#|[\x1b\xad\u200b-\u200f\u2060-\u2064\ufeff]")
 _escaped = lazy_pattern("\\\\u|&|[\u0300-\u036f\x1b\xad\u200b-\u200f\u2060-\u2064\ufe0e\ufe0f\ufeff]")
 
@@ -267,7 +267,7 @@ def reach_of(form: str) -> int:
 
 
 def occurrences(piece: str, text: str, most: int) -> list[int]:
-    """Where `piece` stands in `text`, the first `most` times."""
+    """Where `piece` is in `text`, the first `most` times."""
     places: list[int] = []
     at = text.find(piece)
     while at >= 0 and len(places) < most:
@@ -297,7 +297,7 @@ def _joined(places: list[Place]) -> list[Place]:
 # the nearest stretch for 121 (this: 330), and it takes 2 to 12 times as long for quotes of 2,000 characters.
 
 
-ALIKE = 0.75  # at least this share of the quote's characters must be as they were, or it is no place of the quote
+ALIKE = 0.75  # at least this share of the quote's characters must be as they were, or it is not a place of the quote
 LONGEST = 8_000  # characters of a quote that are compared; of a longer one its beginning is looked for
 SHORTEST = 8  # fewer characters are like anything
 
@@ -315,7 +315,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(quote: str, text: str) -> Nearest | None:
-    """The place that is most like `quote`; None where none is `ALIKE` enough, or it is too short to tell."""
+    """The place that is most like `quote`; None if none is `ALIKE` enough, or it is too short to tell."""
     quote = quote[:LONGEST]
     size = len(quote)
     if size < SHORTEST:
@@ -395,7 +395,7 @@ def _distances(quote: str, text: str, *, anchored: bool) -> Iterable[int]:
 
 _TRIES = 64  # occurrences that are looked at for one that is a word of its own
 _LONGEST = 64 * 1024  # characters of a quote that is looked for loosely
-_LEAST = 4  # characters of a loose form; fewer stand anywhere
+_LEAST = 4  # characters of a loose form; fewer are anywhere
 _PART = 8  # characters of each part of a quote with something left out
 _PARTS = 8
 _WRAPS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
@@ -421,11 +421,11 @@ class Stretch:
             return Span(self._start + place, self._start + place + len(needle))
         if REPLACEMENT not in quote or self._shown.exact or not quote.strip(REPLACEMENT + " \t\r\n"):
             return None
-        char = self._shown.text.find(quote)  # it was shown for bytes that are no text
+        char = self._shown.text.find(quote)  # it was shown for bytes that are not text
         return None if char < 0 else self._span((char, char + len(quote)))
 
     def loosely(self, quote: str) -> list[Span]:
-        """But for white space, escapes and typography; one place, or one for each part of a quote with an ellipsis."""
+        """Ignoring white space, escapes and typography; one place, or one for each part of a quote with an ellipsis."""
         if len(quote) > _LONGEST:
             return []
         for wording in dict.fromkeys((quote, _unwrapped(quote))):
@@ -436,7 +436,7 @@ class Stretch:
         return self._in_parts(_unwrapped(quote))
 
     def nearly(self, quote: str) -> tuple[Span, int] | None:
-        """The place most like it, and by how many characters it differs; None where there is none."""
+        """The place most like it, and by how many characters it differs; None if there is none."""
         form = folded(quote)
         best: tuple[Place, int] | None = None
         for start, end in likely(form, self._small, reach_of(form)):

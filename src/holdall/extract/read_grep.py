@@ -6,15 +6,15 @@ A report that it did not write (it ran out of turns, or never came to one) is a 
 from dataclasses import field
 
 from holdall.extract.full_chunked import claims
-from holdall.extract.model_calls import Asked, Asker, Document, Policy
+from holdall.extract.model_calls import Document, ModelCaller, ModelQuestion, Policy
 from holdall.extract.verify import Quote, verify
 from holdall.llm.converse import Turn, converse, side_by_side
 from holdall.llm.protocol import Model, Request
-from holdall.llm.wrappers import Wrapped, with_tools
+from holdall.llm.wrappers import ModelWrapper, with_tools
 from holdall.policy.folds import Ranges
 from holdall.policy.route import Route
 from holdall.store.ids import new_nonce, new_tag
-from holdall.values.chat import Message, Reply, Returned, ToolCall, User
+from holdall.values.chat import Message, Reply, ToolCall, ToolResult, User
 from holdall.values.errors import ModelFault
 from holdall.values.extraction import Extraction
 from holdall.values.record import record
@@ -24,15 +24,15 @@ from holdall.wire.findings import Finding, finding_in_text, finding_of
 from holdall.wire.prompts import LAST_TURN, Form, form_for, no_report_yet, read_grep_prompt
 
 
-class _Counted(Wrapped):
+class _Counted(ModelWrapper):
     """Every call goes through the asker: repeated, counted, recorded, under the ceiling."""
 
-    def __init__(self, model: Model, asker: Asker) -> None:
+    def __init__(self, model: Model, caller: ModelCaller) -> None:
         super().__init__(model)
-        self._asker = asker
+        self._caller = caller
 
     async def ask(self, request: Request) -> Reply:
-        return await self._asker.ask(Asked(lambda: (request, lambda reply: reply), "read-grep"))
+        return await self._caller.ask(ModelQuestion(lambda: (request, lambda reply: reply), "read-grep"))
 
 
 @record(frozen=False)
@@ -52,7 +52,7 @@ class _Search:
             return Request((*self.transcript, User(LAST_TURN)), max_tokens=self.reply_tokens)
         return Request(tuple(self.transcript), self.document.tools, max_tokens=self.reply_tokens)
 
-    async def call(self, call: ToolCall) -> Returned:
+    async def call(self, call: ToolCall) -> ToolResult:
         if self.document.look is None:
             raise ModelFault("this output cannot be searched with tools")
         self.calls += 1
@@ -61,7 +61,7 @@ class _Search:
             raise ModelFault("the output holds the nonce of this call")
         for span in looked.spans:
             self.read.add(span)
-        return Returned(call.id, call.name, looked.text, looked.is_error)
+        return ToolResult(call.id, call.name, looked.text, looked.is_error)
 
     def finding(self, reply: Reply) -> Finding | None:
         if self.form.nonce:
@@ -73,13 +73,15 @@ class _Search:
         return tuple(Span(start, end) for start, end in self.read.as_lists())
 
 
-async def read_and_grep(document: Document, question: str, policy: Policy, way: Route, asker: Asker) -> Extraction:
-    """Raises ModelFault where no report comes."""
+async def read_and_grep(
+    document: Document, question: str, policy: Policy, way: Route, caller: ModelCaller
+) -> Extraction:
+    """Raises ModelFault if no report comes."""
     # A model that calls no tools by itself answers in a field of its action, which nothing in the output can reach.
-    form = form_for([question], schema=not asker.model.calls_tools, new_tag=new_tag, new_nonce=new_nonce)
-    reply_tokens = min(asker.model.max_output, policy.answer_tokens, asker.model.window // 4)
+    form = form_for([question], schema=not caller.model.calls_tools, new_tag=new_tag, new_nonce=new_nonce)
+    reply_tokens = min(caller.model.max_output, policy.answer_tokens, caller.model.window // 4)
     search = _Search(document, form, policy, reply_tokens, list(read_grep_prompt(document.source, question, form)))
-    finding = await _found(search, with_tools(_Counted(asker.model, asker)))
+    finding = await _found(search, with_tools(_Counted(caller.model, caller)))
     source, spans = document.source.measure, search.spans
     quotes = [Quote(text, 0, spans) for text in finding.quotes]
     proved = await document.on(lambda reader: verify(quotes, reader.read, reader.totals.bytes))
@@ -91,7 +93,7 @@ async def read_and_grep(document: Document, question: str, policy: Policy, way: 
         answer=answer, strategy=way.strategy, reason=way.reason, found=finding.found, source_hash=source.sha256,
         source_bytes=source.bytes, chunks_searched=0, chunks_total=0,
         snippets=claims(proved.snippets, question), confidence=finding.confidence, searched=spans,
-        unchecked=finding.more_quotes + proved.unchecked, model=asker.model.name,
+        unchecked=finding.more_quotes + proved.unchecked, model=caller.model.name,
     )  # fmt: skip
 
 
@@ -109,5 +111,5 @@ async def _found(search: _Search, model: Model) -> Finding:
     if finding is None:
         raise ModelFault("it answered without a report in the form that was asked for")
     if not finding.found and not search.calls:
-        raise ModelFault("it says that there is nothing, and has not looked")
+        raise ModelFault("it reported no data without searching")
     return finding

@@ -7,7 +7,7 @@ from holdall.store.protocol import OutputReader
 from holdall.text.excerpt import beginning, ending
 from holdall.values.extraction import Snippet
 from holdall.values.spans import Span
-from holdall.wire.extraction import middle_gone
+from holdall.wire.extraction import omitted_middle
 
 
 def truncated(reader: OutputReader, most_bytes: int) -> tuple[str, tuple[Snippet, ...]]:
@@ -17,14 +17,14 @@ def truncated(reader: OutputReader, most_bytes: int) -> tuple[str, tuple[Snippet
         whole = reader.read(0, total)
         return _text(whole), (Snippet(_text(whole), Span(0, total)),) if total else ()
     half = max(1, most_bytes // 2)
-    # A few bytes more than are shown: where the cut goes depends on what stands on its other side.
+    # A few bytes more than are shown: where the cut goes depends on what is on its other side.
     top = beginning(reader.read(0, min(total, half + 4)), half)
     low = max(top.end, total - half - 4)
     tail = reader.read(low, total)
     bottom = ending(tail, half)
     start = low + bottom.start
     parts = (Snippet(top.text, Span(0, top.end)), Snippet(bottom.text, Span(start, total), 0))
-    gone = middle_gone(start - top.end, top.end, start)
+    gone = omitted_middle(start - top.end, top.end, start)
     return f"{top.text}\n{gone}\n{bottom.text}", parts
 
 

@@ -1,10 +1,10 @@
 """Which of a model's quotes are in the source, and where. What a model says about places is never used.
 
-A quote is looked for in what the model has seen: `exact`, as it was written; `loose`, but for white space, escapes and
-typography (`quotes.Loose` says which); `near`, the place most like it, where three quarters of it are as they were; or
-`none`. Only the first two are verified. What a model left out with an ellipsis splits the quote: each part must stand,
-in order, and is a snippet of its own. A quote that is less than a line is widened to its line, or to its element in a
-long line of JSON; one of a sign or two is not, for it may stand anywhere.
+A quote is looked for in what the model has seen: `exact`, as it was written; `loose`, except for white space, escapes
+and typography (`quotes.Loose` says which); `near`, the place most like it, where three quarters of it are as they were;
+or `none`. Only the first two are verified. What a model left out with an ellipsis splits the quote: each part must
+stand, in order, and is a snippet of its own. A quote that is less than a line is widened to its line, or to its element
+in a long line of JSON; a quote of one or two characters is not, because it may occur anywhere.
 
 No quote is dropped silently: what is empty or too much is counted, and what is nowhere is kept as the model's words.
 """
@@ -23,7 +23,7 @@ from holdall.values.spans import Span
 
 MOST = 2048  # bytes: a line or element that is longer is not shown whole
 _ENOUGH = 80  # bytes; a smaller element is shown with the one around it
-_REACH = 200  # bytes on both sides in a long line that is no JSON
+_REACH = 200  # bytes on both sides in a long line that is not JSON
 _SURE = 4  # quotation marks that all stand where JSON has them
 _PARTED = 40  # bytes within which the end of a word is looked for
 
@@ -62,7 +62,7 @@ def widened(read: Read, total: int, quote: Span) -> Span:
 
 
 def _element(line: bytes, start: int, end: int, *, begins: bool, ends: bool) -> tuple[int, int] | None:
-    """The smallest member or element around `line[start:end]` that is of some size; None where there is none."""
+    """The smallest member or element around `line[start:end]` that is of some size; None if there is none."""
     signs, sure = _structure(line)
     before = [(at, sign) for at, sign in signs if at < start]
     within = [sign for at, sign in signs if start <= at < end]
@@ -111,7 +111,7 @@ def _borders(signs: list[tuple[int, int]], outwards: bytes, shift: int, edge: in
 
 
 def _structure(line: bytes) -> tuple[list[tuple[int, int]], bool]:
-    """The brackets and commas that stand outside of strings, and whether it is sure that this is JSON."""
+    """The brackets and commas that are outside of strings, and whether it is sure that this is JSON."""
     tokens = [(token.start(), token[0][0]) for token in _tokens.finditer(line)]
     quotes = [at for at, sign in tokens if sign == 0x22]
     # Whether the stretch begins inside of a string: the guess by which fewer quotation marks stand where none can.
@@ -156,21 +156,21 @@ def _neighbourhood(read: Read, line: Span, quote: Span) -> Span:
     return Span(start, max(quote.end, end))
 
 
-MOST_QUOTES = 64  # of one chunk
+MAX_QUOTES = 64  # of one chunk
 SAID = 4_096  # characters of a model's words that are kept, where they are not those of the source
 
 _STRETCH = 1024 * 1024  # bytes that are searched at once
 _SHARED = 64 * 1024  # bytes that neighbouring stretches share at least, so that a quote over their border is found
 _LOOSE_UP_TO = 8 * 1024 * 1024  # bytes; in more than this a quote is only looked for as it stands
 _NEAR_WORK = 16_000  # characters of quotes of one chunk for which the nearest place is looked for
-_PROVES_LITTLE = 3  # signs; fewer may stand anywhere
+_WEAK_LENGTH = 3  # signs; fewer may be anywhere
 _GAP = 2  # bytes of white space or a comma that may lie between snippets that are one
 _SEPARATORS = b" \t\r\n,;"
 
 
 @record
 class Quote:
-    """What a model says stands in the source, and the parts of it that it has seen: its chunk, or what it has read."""
+    """What a model says is in the source, and the parts of it that it has seen: its chunk, or what it has read."""
 
     text: str
     chunk: int
@@ -205,8 +205,8 @@ def verify(quotes: Sequence[Quote], read: Read, total: int) -> Verified:
     unchecked = 0
     for (chunk, seen), texts in groups.items():
         distinct = list(dict.fromkeys(texts))
-        unchecked += max(0, len(distinct) - MOST_QUOTES)
-        for said, found in _find(distinct[:MOST_QUOTES], seen, read, total).items():
+        unchecked += max(0, len(distinct) - MAX_QUOTES)
+        for said, found in _find(distinct[:MAX_QUOTES], seen, read, total).items():
             snippets += _snippets(said, found, chunk, read, total)
     return Verified(merge(snippets, read), unchecked, empty)
 
@@ -300,15 +300,15 @@ def _snippets(said: str, found: _Found, chunk: int, read: Read, total: int) -> I
     words = _shortened(said)
     if not found.spans:
         yield Snippet(words, Span(0, 0), chunk, "none")
-    proves_little = len("".join(said.split())) < _PROVES_LITTLE
+    is_weak = len("".join(said.split())) < _WEAK_LENGTH
     for span in found.spans:
-        place = span if proves_little else widened(read, total, span)
+        place = span if is_weak else widened(read, total, span)
         text = decode(read(place.start, place.end))[0]
         yield Snippet(text, place, chunk, found.check, "" if text == said else words)
 
 
 def _touch(end: int, start: int, read: Read) -> bool:
-    """Whether a snippet that starts here goes on with what ended there."""
+    """Whether a snippet that starts here continues with what ended there."""
     return start <= end or (start - end <= _GAP and not read(end, start).strip(_SEPARATORS))
 
 

@@ -1,4 +1,4 @@
-"""Bytes that are not text: what they are by their first bytes, what these tell, and a few texts inside."""
+"""Bytes that are not text: what they are by their first bytes, and a few strings inside."""
 
 import re
 from collections.abc import Callable

@@ -20,10 +20,10 @@ from holdall.text.json.path import normalized_step
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-# All values of a JSON text that stand at one path, looked at together, and the groups below them.
+# All values of a JSON text that are at one path, looked at together, and the groups below them.
 #
 # A bounded number of values is looked at for each path, spread evenly, so that the time does not depend on how large or
-# how deep the text is. Nothing is written here; `json_shape` does that.
+# how deep the text is. Nothing is written here; `_Shapes` below does that.
 
 
 _STEPS = ((24_000, 12_000), (30_000, 800))  # while so many were looked at in all, so many more for one path …
@@ -199,7 +199,7 @@ def json_literal(value: Any, most: int = _TEXT) -> str:
 
 
 def quoted(text: str, most: int = _TEXT) -> str:
-    """`text` in quotes. Where it is cut, the `…` stands inside."""
+    """`text` in quotes. Where it is cut, the `…` is inside."""
     return '"' + cut(readable(text[: most * 4]) + ("…" if len(text) > most * 4 else ""), most) + '"'
 
 
@@ -311,7 +311,7 @@ def _of_records(table: _Table, sql: Sql) -> Iterator[Lead]:
 
 
 def _named(rows: Group, fields: list[_Field]) -> Iterator[tuple[int, Group]]:
-    """Texts by which records are told apart, with a rank; also those one step further in."""
+    """Texts by which records are distinguished, with a rank; also those one step further in."""
     yield from ((_rank(field.name), field.group) for field in fields if field.is_text and not field.repeats)
     for key in list(rows.keys)[:_LEAD_KEYS]:
         inner = rows.member(key) if _SHOWN_KEY.fullmatch(readable(key)) else None
@@ -383,7 +383,7 @@ _INLINE_ROOT = 360  # the elements of the root have more room
 _ROOTS = ("$[*]", "$.*")
 _LEVELS = 3  # of containers on one line
 _LONGEST = 340  # a line that would be longer is written with fewer levels
-_MOST_LINES = 14
+_MAX_LINES = 14
 _DEEPEST = 9  # steps of a path that are told
 _LONGEST_PATH = 240
 _MISSES = 4  # lines that do not fit before it gives up
@@ -429,7 +429,7 @@ class Shapes:
         lines = [room.cut(self._line(self._root), 80)]
         room = room.after(lines)
         misses = 0
-        while self._waiting and len(lines) < _MOST_LINES and misses < _MISSES:
+        while self._waiting and len(lines) < _MAX_LINES and misses < _MISSES:
             self._waiting.sort(key=_weight)
             group = self._waiting.pop(0)
             line = self._line(group)
@@ -638,7 +638,7 @@ def _records(texts: list[bytes]) -> list[Any]:
 
 
 def json_outline(sample: Sample, room: Room) -> Outline | None:
-    """None where it is not JSON, not even the beginning of it; and where most of it is other text."""
+    """None if it is not JSON, not even the beginning of it; and where most of it is other text."""
     seen = see_all(sample)
     if seen is not None and seen.text_from is not None and seen.text_from * 2 < sample.size:
         return None
@@ -665,7 +665,7 @@ def _notes(seen: Seen) -> Iterator[str]:
 
 
 def _sql(seen: Seen, sample: Sample) -> Sql:
-    """SQL wants all of it to be sound; a path finds what stands before the fault."""
+    """SQL wants all of it to be sound; a path finds what is before the fault."""
     if seen.note:
         return "none"
     if seen.several:

@@ -178,7 +178,7 @@ def _last_safe_place(text: str) -> tuple[list[str], list[int], int, bool]:
 
 # JSON that is written with a line for each member: a part of the members parsed, all of them counted.
 #
-# The members of a container stand on lines of their own, indented one step further than it. So they can be counted, and
+# The members of a container are on lines of their own, indented one step further than it. So they can be counted, and
 # some of them found, without reading what is inside. Only these are parsed; what is inside a large one is skimmed
 # again.
 
@@ -186,7 +186,7 @@ def _last_safe_place(text: str) -> tuple[list[str], list[int], int, bool]:
 _ROOT = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s{0,100}(?P<open>[\[{])\r?\n(?P<unit>[ \t]{0,16})[^\s]")
 _BYTES = 900 * 1024  # parsed in all
 _ALL = 48  # members of a container that are all looked at; of more …
-_SOME, _MOST = 48, 1200  # … at least and at most so many, spread evenly
+_SOME, _MOST = 48, 1200  # … at least and at most this many, spread evenly
 _LEAST = 8 * 1024  # bytes that one member may always take
 _DEEPEST = 8
 _SKIM_COLON = lazy_pattern(rb'"\s{0,8}:\s{0,8}')
@@ -218,7 +218,7 @@ class _Skimmed:
         self._decoder = json.JSONDecoder(strict=False)
 
     def container(self, start: int, end: int, level: int, budget: float) -> Any:
-        """What stands from `start` on, at most `budget` bytes of it parsed."""
+        """What is from `start` on, at most `budget` bytes of it parsed."""
         is_object = self._data[start : start + 1] == b"{"
         indent = b"\n" + self._unit * (level + 1)
         signs = [indent + b'"'] if is_object else [indent + sign for sign in (b"{", b"[", b'"')]
@@ -303,7 +303,7 @@ class Seen:
 
 
 def see(sample: Sample) -> Seen | None:
-    """It is taken for one value. None where nothing can be made of it."""
+    """It is taken for one value. None if nothing can be made of it."""
     note = ""
     if not sample.tail[-100:].rstrip().endswith((b"]", b"}")):
         note = f"cut off: it ends at byte {sample.size:,} without the closing bracket"
@@ -344,11 +344,11 @@ def _begun(sample: Sample, text: str, note: str) -> Seen | None:
         if not sample.whole and sample.read is not None:
             text = _text(sample.read(0, _BEGINNING))
         go_on(begun, text[: int(len(text) * min(1.0, _SPENT / cost(text[:_BEGINNING].encode("latin-1"))))])
-    _look_further(seen, begun, text, sample)
+    _read_further(seen, begun, text, sample)
     return seen
 
 
-def _look_further(seen: Seen, begun: Prefix, text: str, sample: Sample) -> None:
+def _read_further(seen: Seen, begun: Prefix, text: str, sample: Sample) -> None:
     """Records and members from the rest of the sample; estimates of how many there are."""
     spine = begun.spine()
     for depth, container in enumerate(spine):
@@ -407,7 +407,7 @@ def _gather(records: list[Any], lead: str, sample: Sample) -> list[float]:
 
 
 def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:
-    """Members that stand after the records, up to the end of the text."""
+    """Members that are after the records, up to the end of the text."""
     tail = sample.tail[-_WINDOW:].decode("latin-1")
     at = tail.rfind(lead)
     if at < 0 or not spine:
@@ -437,7 +437,7 @@ _SPACE = lazy_pattern(r"[ \t\r\n]*+")
 
 
 def see_all(sample: Sample) -> Seen | None:
-    """None where nothing can be made of it."""
+    """None if nothing can be made of it."""
     sample = _at_hand(sample)
     size = sample.size if sample.size <= SCANNED else len(sample.head)
     # Of what is too large to be searched only the beginning is, for the end of a first value that is small.

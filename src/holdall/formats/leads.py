@@ -1,7 +1,7 @@
 """What to ask next of a text: patterns and SQL made from what was found in it, and tried on the sample first.
 
-A pattern is made of a few words of a frequent shape and captures the part that varies: grouped, it tells how often
-each value occurs. Every value is short and stands in the output.
+A pattern is made of a few words of a frequent shape and captures the part that varies: grouped, it tells how often each
+value occurs. Every value is short and is in the output.
 """
 
 import re
@@ -38,13 +38,13 @@ _STAMPS = (  # how a time begins a line, and how much of it names a day, an hour
 )
 _SPANS = ("day", "hour", "minute")
 _SHORT = 24  # characters of what SQL looks for
-_STAMP_AT = 2  # a bracket may stand before it
+_STAMP_AT = 2  # a bracket may be before it
 
 
 @record
 class _Pattern:
     regex: str
-    words: str  # what stands before the captured part, as it is
+    words: str  # what is before the captured part, as it is
     weight: float
 
 
@@ -110,7 +110,7 @@ def _patterns(mined: Shapes) -> list[_Pattern]:
 
 
 def _row(shape: Shape) -> list[str]:
-    """The words of a shape as they stand in a line: without the name of the program, which has a number there."""
+    """The words of a shape as they are in a line: without the name of the program, which has a number there."""
     return shape.text.removeprefix(f"{shape.program}: ").split(" ")
 
 

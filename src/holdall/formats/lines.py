@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from operator import itemgetter
 
-from holdall.formats.outline import MOST_ERRORS, Lines, Room, Sample, count, cut, cut_bytes, share
+from holdall.formats.outline import MAX_ERRORS, Lines, Room, Sample, count, cut, cut_bytes, share
 from holdall.formats.shapes import Shape, Shapes, access, time_of
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
@@ -70,7 +70,7 @@ def complaint(line: str) -> int:
 
 
 _WIDTH = 110  # characters of a shape that are shown
-_RARE = 2  # a shape with at most so many lines is rare
+_RARE = 2  # a shape with at most this many lines is rare
 _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
 _GRADED = 120  # of the frequent shapes, so many are looked at for what went wrong
@@ -94,8 +94,10 @@ def parts(
     Lines that start inside of what is `known` have been told already. At most `most` frequent ones are told, and none
     that begin like what is `passed_over`; these are only counted.
     """
-    told_of = merged(known)
-    shapes = [shape for shape in mined.shapes if shape.seen > _RARE or not is_in(lines.start(shape.first), told_of)]
+    known_ranges = merged(known)
+    shapes = [
+        shape for shape in mined.shapes if shape.seen > _RARE or not is_in(lines.start(shape.first), known_ranges)
+    ]
     rare = [shape for shape in shapes if shape.seen <= _RARE]
     said = [shape for shape in shapes if passed_over is None or not passed_over.match(shape.text)]
     often = [shape for shape in said if shape.seen > _RARE]
@@ -111,9 +113,9 @@ def parts(
             break
         chosen.append(at)
     shown = [told[at] for at in sorted(chosen)]
-    rare_told = _rare([shape for shape in said if shape.seen <= _RARE], lines, sample, room.after(shown))
-    more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(rare_told))
-    return shown, ([more] if more else []) + rare_told
+    rare_shown = _rare([shape for shape in said if shape.seen <= _RARE], lines, sample, room.after(shown))
+    more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(rare_shown))
+    return shown, ([more] if more else []) + rare_shown
 
 
 def _order(often: list[Shape]) -> list[int]:
@@ -179,7 +181,7 @@ def error_lines(mined: Shapes, lines: Lines) -> list[tuple[int, str]]:
     if weak > 0.05 * len(lines.texts):  # a word that stands everywhere says nothing
         graded = [each for each in graded if each[0] > 1]
     graded.sort(key=lambda each: (-each[0], each[1].lines, each[1].first))
-    return [(lines.start(shape.first), cut_bytes(lines.texts[shape.first])) for _, shape in graded[:MOST_ERRORS]]
+    return [(lines.start(shape.first), cut_bytes(lines.texts[shape.first])) for _, shape in graded[:MAX_ERRORS]]
 
 
 def summary(lines: Lines, mined: Shapes, sample: Sample) -> list[str]:

@@ -1,5 +1,5 @@
 """Logs and other text: stack traces where there are any, the shapes of lines where they repeat, else its paragraphs;
-and errors that stand outside of the sample.
+and errors that are outside of the sample.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ import stringzilla
 from holdall.formats.leads import text_leads, word_lead
 from holdall.formats.lines import complaint, error_lines, is_access_log, is_in, merged, parts, summary
 from holdall.formats.outline import (
-    MOST_ERRORS,
+    MAX_ERRORS,
     Lead,
     Lines,
     Outline,
@@ -29,7 +29,7 @@ from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-# Errors that stand outside of the sample: all of an output that is not too large is searched for a few words.
+# Errors that are outside of the sample: all of an output that is not too large is searched for a few words.
 #
 # To find nothing costs a tenth of a millisecond for each megabyte. A word that stands everywhere is not looked for.
 
@@ -66,11 +66,11 @@ def far_errors(sample: Sample) -> list[tuple[int, str]]:
                     break
                 if complaint(line[:400].decode("utf-8", "replace")) > 1:
                     found.setdefault(start + at, cut_bytes(line))
-    return sorted(found.items())[:MOST_ERRORS]
+    return sorted(found.items())[:MAX_ERRORS]
 
 
 def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines that have the word, each once; of a very long one what stands around it."""
+    """The lines that have the word, each once; of a very long one what is around it."""
     at = stringzilla.find(data, word)
     while at >= 0:
         begin = data.rfind(b"\n", max(0, at - _BEFORE), at) + 1 or max(0, at - _BEFORE // 3)
@@ -83,7 +83,7 @@ def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, bytes]]:
 # Stack traces of Python, Java, JavaScript, Go and Rust: which exception, how often, and the innermost frames.
 
 
-_MOST_TRACES = 120  # traces of each language that are looked at, over all that was read
+_MAX_TRACES = 120  # traces of each language that are looked at, over all that was read
 _LONGEST = 40_000  # bytes of one …
 _FRAMES = 120  # … and lines
 _TRACE_LINE = 4000  # bytes in which the ends of a line are looked for
@@ -109,7 +109,7 @@ class Trace:
 def traces(sample: Sample) -> list[Trace]:
     """Distinct traces in the order of the text, each with how often it was seen."""
     known: dict[tuple[str, str], Trace] = {}
-    most = max(4, _MOST_TRACES // max(1, len(sample.pieces)))
+    most = max(4, _MAX_TRACES // max(1, len(sample.pieces)))
     more = not sample.whole
     for start, data in sample.pieces:
         for find in (_python, _at_lines, _go, _rust):
@@ -157,7 +157,7 @@ def _python(data: bytes) -> Iterator[Trace]:
 def _at_lines(data: bytes) -> Iterator[Trace]:
     at = 0
     places = {sign: stringzilla.find(data, sign) for sign in (b"\n\tat ", b"\n    at ")}
-    for _ in range(_MOST_TRACES * 2):
+    for _ in range(_MAX_TRACES * 2):
         # What is not there is not looked for again.
         places = {
             sign: place if place >= at else stringzilla.find(data, sign, at)
@@ -188,7 +188,7 @@ def _rust(data: bytes) -> Iterator[Trace]:
 
 def _panics(data: bytes, sign: bytes, language: str) -> Iterator[Trace]:
     at = stringzilla.find(data, sign)
-    for _ in range(_MOST_TRACES * 2):
+    for _ in range(_MAX_TRACES * 2):
         if at < 0:
             return
         start, end = _line_start(data, at), _line_end(data, at)
@@ -222,9 +222,6 @@ def _text(data: bytes) -> str:
     return cut(data[:400].decode("utf-8", "replace").strip(), 300)
 
 
-# Logs and other text: traces where there are any, the shapes of lines where they repeat, else its paragraphs.
-
-
 _SECTION = lazy_pattern(
     r"(?:(?:chapter|section|part|appendix|article|annex)\s+[\dIVXLC]+\b.{0,80}|\d{1,2}(?:\.\d{1,2}){0,3}\.?\s+[A-Z].{2,80}"
     r"|[A-Z][A-Z0-9 ,:'&/-]{5,80})",
@@ -250,14 +247,14 @@ def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
         known = [(trace.start, trace.end + 1) for trace in found]
         frequent, rare = parts(mined, lines, sample, room.after(first + thrown), known=known)
         before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
-        told_lines = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
+        error_lines_shown = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
         leads = (*_first_leads(found, is_access), *text_leads(mined, lines, log=is_log))
     else:
         prose = _prose(sample, lines, mined)
-        told_lines = thrown + prose
+        error_lines_shown = thrown + prose
         words = [line.split(" ", 1)[-1] for line in prose[1:]] or [_plain_text(sample.head[:_BEGINNING])]
         leads = _first_leads(found, is_access) or word_lead(words)
-    shown = fitted(told_lines or ["only blank lines" if sample.size else "empty"], room)
+    shown = fitted(error_lines_shown or ["only blank lines" if sample.size else "empty"], room)
     errors = _errors(found, mined, lines, [] if lines.exact else far_errors(sample))
     return Outline(label, shown, not lines.exact or mined.stride > 1, errors, _ranges(found), leads)
 
@@ -328,14 +325,14 @@ def _is_section(text: bytes, after: bytes) -> bool:
 
 
 def _errors(found: list[Trace], mined: Shapes, lines: Lines, far: list[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
-    """What was thrown, what stands outside of the sample, and the lines of the sample that look like errors."""
+    """What was thrown, what is outside of the sample, and the lines of the sample that look like errors."""
     thrown = [(trace.start, cut_bytes(trace.message.encode())) for trace in found[:2]]
     errors: dict[int, str] = {}
     known = merged([(trace.start, trace.end + 1) for trace in found])
     others = [each for each in error_lines(mined, lines) if not is_in(each[0], known)]
     for at, text in [*thrown, *far[:2], *others]:
         errors.setdefault(at, text)
-    return tuple(errors.items())[:MOST_ERRORS]
+    return tuple(errors.items())[:MAX_ERRORS]
 
 
 def _ranges(found: list[Trace]) -> tuple[tuple[int, int, str], ...]:

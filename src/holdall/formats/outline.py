@@ -1,5 +1,5 @@
-"""What an outline is, how much it may say, and what is read of an output to make one: all of a small output; of a
-large one its ends and windows spread evenly. Cuts are made in one way, so that they can be seen.
+"""What an outline is, how much it may say, and what is read of an output to make one: all of a small output; of a large
+one its ends and windows spread evenly. Every cut is marked in the same way.
 """
 
 from bisect import bisect_right
@@ -203,14 +203,14 @@ def _varied(start: bytes) -> bool:
 
 _CONTROL = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 ERROR_BYTES = 200
-MOST_ERRORS = 5
+MAX_ERRORS = 5
 _GOLDEN = 0.6180339887498949
 _T = TypeVar("_T")
 
 
 @record
 class Lead:
-    """A question that is worth asking next: a verb, and arguments whose values stand in the output."""
+    """A question that is worth asking next: a verb, and arguments whose values are in the output."""
 
     verb: Literal["grep", "query"]
     arguments: Mapping[str, str | int | bool]
@@ -220,9 +220,9 @@ class Lead:
 class Outline:
     """What is in an output and what is rare in it.
 
-    `lines` stand most important first, each for itself: whoever shows them may leave out the last ones. Counts that
-    come from a sample have a `~`; `sampled` says that there are such. `errors` are lines that look like errors, as
-    byte offset and text; `ranges` are bytes worth reading, as start, end and what they are; `leads` are what to ask.
+    `lines` stand most important first, each for itself: callers may drop the last ones. Counts that come from a sample
+    have a `~`; `sampled` says that there are such. `errors` are lines that look like errors, as byte offset and text;
+    `ranges` are bytes worth reading, as start, end and what they are; `leads` are what to ask.
     """
 
     label: str

@@ -1,5 +1,5 @@
-"""Test and build output: the failures are the outline. Totals first, then each failure with its place. The formats
-that are known stand in one table.
+"""Test and build output: the failures are the outline. Totals first, then each failure with its place. The formats that
+are known are in one table.
 """
 
 import re
@@ -12,7 +12,7 @@ import stringzilla
 from holdall.formats.leads import literal
 from holdall.formats.lines import error_lines, parts
 from holdall.formats.outline import (
-    MOST_ERRORS,
+    MAX_ERRORS,
     Lead,
     Lines,
     Outline,
@@ -140,9 +140,6 @@ WARNING_SIGNS = (b": warning: ", b": warning ", b"\nwarning: ", b"\nwarning[", b
 STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WARNING")
 
 
-# Test and build output: the failures are the outline. Totals first, then each failure with its place.
-
-
 _MOST = 400  # failures that are collected
 _TRIED = 1500  # places of one sign that are looked at
 _SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
@@ -170,7 +167,7 @@ class _Found:
 
 
 def report_outline(sample: Sample, room: Room, *, only_known: bool = False) -> Outline | None:
-    """None where it is neither test nor build output. `only_known`: what only looks like some runner does not count."""
+    """None if it is neither test nor build output. `only_known`: what only looks like some runner does not count."""
     for form in FORMATS:
         if _has(sample, form.signs) and not (only_known and form.label == "tests"):
             found = _look(form, sample)
@@ -264,7 +261,7 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     left = len(failures) + bool(found.totals) - len(kept)
     if left > 0:
         kept.append(f"… {'' if found.complete and sample.whole else 'at least '}{plural(left, f'more {found.noun}')}")
-    errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MOST_ERRORS]]
+    errors = [(place, cut_bytes(_line_at(sample, place))) for place, _ in found.failures[:MAX_ERRORS]]
     lines_in = split(sample)
     mined = mine(lines_in, lambda line: Head(body=line))
     kept += _by_status(sample)

@@ -45,7 +45,7 @@ class Head:
 
 
 def time_of(line: str) -> str:
-    """The time at which a line begins, or one that stands in it; empty where there is none."""
+    """The time at which a line begins, or one that is in it; empty if there is none."""
     lead = _LEAD.match(line)
     found = lead[1] if lead else _TIME.search(line)
     return (found if isinstance(found, str) else found[0]).strip() if found else ""
@@ -122,7 +122,7 @@ def masked(line: str) -> str:
 
 
 def unquoted(line: str) -> str:
-    """The same with what stands in quotes masked too."""
+    """The same with what is in quotes masked too."""
     if '"' not in line and "'" not in line and "`" not in line:
         return line
     return _QUOTED.sub(lambda found: f"{found[0][0]}<…>{found[0][-1]}", line)
@@ -146,15 +146,13 @@ def _hex(found: re.Match[str]) -> str:
     return "<hex> …" if same and any(word.isdigit() for word in words) else found[0]
 
 
-# Lines grouped by shape: a small template miner of our own, linear in what it reads.
-#
 # First by what is left of a line without its digits, which runs at machine speed over all lines; then by the masked
 # form of one line of each group; then positions where many different words stand are merged. Two or three words at a
 # position stay apart: `Accepted publickey` and `Accepted password` are not the same thing.
 
 
 _MOST = 500  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
-_MOST_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them
+_MAX_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them
 _VARIES = 4  # so many words at one position make it vary
 _ROUNDS = 3
 _WORDS = 40  # a shape with more words is compared as a whole
@@ -239,7 +237,7 @@ def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int],
     times = Counter(keys)
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     groups = times.most_common()
-    most = _MOST_OF_FEW if len(texts) <= _FEW else _MOST
+    most = _MAX_OF_FEW if len(texts) <= _FEW else _MOST
     if len(groups) <= most:
         return groups, [], first, 0
     often, rare = groups[: most // 2], groups[most // 2 :]
@@ -266,7 +264,7 @@ def _telling(keys: list[bytes]) -> set[int]:
 
 
 def _merge_quoted(shapes: list[Shape]) -> list[Shape]:
-    """Shapes that differ only in what stands in quotes, where there are many of them."""
+    """Shapes that differ only in what is in quotes, where there are many of them."""
     by_text: defaultdict[str, list[Shape]] = defaultdict(list)
     for shape in shapes:
         by_text[unquoted(shape.text)].append(shape)
@@ -277,7 +275,7 @@ def _merge_quoted(shapes: list[Shape]) -> list[Shape]:
 
 
 def _merge_words(shapes: list[Shape]) -> list[Shape]:
-    """Shapes that differ only in the word at one position, where many words stand there."""
+    """Shapes that differ only in the word at one position, where many words are there."""
     rows = [shape.text.split(" ") for shape in shapes]
     sums = [places(row) for row in rows]
     holes: Counter[int] = Counter(chain.from_iterable(sums))

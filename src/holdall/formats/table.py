@@ -13,7 +13,7 @@ from holdall.formats.outline import Lead, Lines, Outline, Room, Sample, cut, fit
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 
-# Names of columns as SQL takes them: bare where that is possible, else in quotes.
+# Names of columns as SQL takes them: bare if that is possible, else in quotes.
 
 
 _PLAIN = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,40}", re.ASCII)
@@ -40,9 +40,6 @@ def by_value(name: str, more: str = "") -> str:
     return f"select {name}, count(*){more} from t group by 1 order by 2 desc"  # noqa: S608 - a text to read
 
 
-# CSV and its kin: columns with types, how far they are filled, and what is in them; rows where they can be counted.
-
-
 _NAMES = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
 _CELLS = 160_000  # cells that are looked at
 _ROWS = 20_000
@@ -59,7 +56,7 @@ _LOW = 2
 
 
 def table_outline(sample: Sample, room: Room) -> Outline | None:
-    """None where no header with columns can be told."""
+    """None if no header with columns can be told."""
     lines = split(sample)
     texts = [text.decode("utf-8", "replace").removeprefix("\ufeff") for text in lines.texts[:50]]
     sign = delimiter_of([text for text in texts if text.strip()])

@@ -1,1 +1,1 @@
-"""The guard of a model's window: what is too long is recognised, and made to fit; nothing is lost by it."""
+"""The context window: conversations that are too long are recognised and made to fit, without losing anything."""

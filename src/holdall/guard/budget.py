@@ -6,7 +6,7 @@ It prices what the model gets (a notice), never what is kept.
 import json
 from collections.abc import Callable, Sequence
 
-from holdall.values.chat import Message, Said
+from holdall.values.chat import Assistant, Message
 from holdall.wire.tool import ToolSpec
 
 # A sum over the messages of a conversation that grows: each is priced once, however many turns there are.
@@ -20,7 +20,7 @@ class PrefixSum:
         self._total = 0
 
     def of(self, messages: Sequence[Message]) -> int:
-        """Where the conversation is another one, all are priced anew; whoever replaces one in the middle forgets."""
+        """A different conversation is priced again; a caller that replaces a message in the middle calls `forget`."""
         known = self._known
         if known > len(messages) or (known and messages[known - 1] is not self._last):
             self.forget()
@@ -36,9 +36,9 @@ class PrefixSum:
 
 
 _PER_MESSAGE = 6  # tokens that a provider puts around each
-_MOST_LISTS = 100
-_MOST_PRICED = 64
-LEAST_ROOM = 256  # tokens without which no turn makes sense
+_MAX_LISTS = 100
+_MAX_PRICED = 64
+MIN_ROOM = 256  # tokens without which no turn makes sense
 
 
 class Budget:
@@ -64,13 +64,13 @@ class Budget:
         """A message is priced when it comes, and again as part of the conversation: counted once."""
         known = self._priced.get(id(message))
         if known is None:
-            if len(self._priced) >= _MOST_PRICED:
+            if len(self._priced) >= _MAX_PRICED:
                 self._priced.clear()
             known = self._priced[id(message)] = message, self._counted(message)
         return known[1]
 
     def _counted(self, message: Message) -> int:
-        calls = message.calls if isinstance(message, Said) else ()
+        calls = message.calls if isinstance(message, Assistant) else ()
         told = message.text + "".join(f"{call.name}{call.arguments}" for call in calls)
         return self._count(told) + _PER_MESSAGE
 
@@ -82,7 +82,7 @@ class Budget:
         known = self._tools.get(id(tools))
         if known is None:
             told = (f"{tool.name}{tool.description}{json.dumps(tool.schema, default=str)}" for tool in tools)
-            if len(self._tools) >= _MOST_LISTS:
+            if len(self._tools) >= _MAX_LISTS:
                 self._tools.clear()
             known = self._tools[id(tools)] = tools, sum(self._count(one) + _PER_MESSAGE for one in told)
         return known[1]

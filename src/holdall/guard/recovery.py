@@ -8,24 +8,24 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag import Holdall
-from holdall.bag.take import text_beside
+from holdall.bag.take import value_as_text
 from holdall.policy.decide import Limits
 from holdall.policy.overflow import Overflow, in_one_line, overflow_in, words_in
-from holdall.values.chat import Message, Returned, Said, System, User
+from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.errors import HoldallError, ModelOverflow, StoreFault
 from holdall.wire.agent_texts import compacted
 from holdall.wire.dialect import Cut
 from holdall.wire.dialects.cutting import clamped
 
-# Whether an exception means that the request was too long for the model, whichever library raised it.
+# Whether an exception means that the request was too long for the model, any library raised it.
 #
 # It looks at what errors of HTTP clients and of the providers' libraries carry (a status, a code, a body, a response),
 # at their causes and at the members of groups, and imports none of these libraries. What the words mean is decided by
 # `policy.overflow`. Nothing here is raised, changed or asked again.
 
 
-_MOST_ERRORS = 32  # of a chain
-_MOST_VALUES = 200  # of a body
+_MAX_ERRORS = 32  # of a chain
+_MAX_VALUES = 200  # of a body
 _DEEPEST = 8
 _LONGEST = 16 * 1024
 _STATUS = ("status_code", "status", "http_status", "code")
@@ -35,10 +35,10 @@ _TEXTS = ("message", "Message", "detail", "error", "Error")  # where a body has 
 
 
 def is_overflow(error: BaseException) -> Overflow | None:
-    """What it says of the length; None where it is about something else. A cancellation is never one."""
+    """What it says of the length; None if it is about something else. A cancellation is never one."""
     if not isinstance(error, Exception):
         return None
-    for one in itertools.islice(_chain(error), _MOST_ERRORS):
+    for one in itertools.islice(_chain(error), _MAX_ERRORS):
         if found := _judged(one):
             return found
     return None
@@ -48,7 +48,7 @@ def _judged(error: BaseException) -> Overflow | None:
     if isinstance(error, ModelOverflow):
         return overflow_in(str(error)) or Overflow("", in_one_line(str(error)))
     carried = [value for name in _WORDS if (value := _attribute(error, name)) is not None]
-    values = list(itertools.islice(itertools.chain.from_iterable(map(_flat, carried)), _MOST_VALUES))
+    values = list(itertools.islice(itertools.chain.from_iterable(map(_flat, carried)), _MAX_VALUES))
     said = "\n".join([_text_of(error)[:_LONGEST], *(f"{name}: {value}" for name, value in values)])
     codes = [*_codes(error), *(value for name, value in values if name.lower() in _CODE)]
     found = overflow_in(said, status=_status(error), codes=codes)
@@ -98,7 +98,7 @@ def _codes(error: BaseException) -> list[str]:
 
 
 def _sentence(body: object, depth: int = 0) -> str:
-    """What the provider says, without what is around it; empty where the body is no object with such a sentence."""
+    """What the provider says, without what is around it; empty if the body is not an object with such a sentence."""
     inner = [value for name in _TEXTS if (value := _member(body, name)) is not None] if depth < _DEEPEST else []
     texts = (value if isinstance(value, str) else _sentence(value, depth + 1) for value in inner)
     return next((text for text in texts if text), "")
@@ -127,7 +127,7 @@ def _member(value: object, name: str) -> object:
 
 
 def _attribute(holder: object, name: str) -> Any:
-    """None where it is not there or cannot be read: the body of a stream that nobody has read raises."""
+    """None if it is not there or cannot be read: the body of a stream that nobody has read raises."""
     try:
         return getattr(holder, name, None)
     except Exception:
@@ -137,39 +137,37 @@ def _attribute(holder: object, name: str) -> Any:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an error's own text may fail, and this is no place to fail with it
+    except Exception:  # str() of an error may raise; ignore that here
         return ""
 
 
-# A conversation that a provider finds too long, made shorter without losing any of it.
-#
 # First lossless: results that are too large are kept, and a notice stands in their place. Then the older half is kept
-# as one output, and what it was about stands in its place. Whoever calls it checks that each round made it smaller.
+# as one output, and what it was about stands in its place. The caller checks that each round made it smaller.
 
 
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 _SHARE = 0.3  # of the window; a result that is larger is too large for it
 _BYTES, _LINES = 50 * 1024, 2000
-_STAYS = 4  # of the newest messages, at least
+_NEWEST_KEPT = 4  # of the newest messages, at least
 _SUMMARY = (
     "Summarise this conversation so that its work can go on without it: what was asked, what was done, what was "
     "found (with handles, names and numbers), what was decided, what is still open."
 )
 
 
-async def put_notices(bag: Holdall, transcript: list[Message], window: int) -> int:
+async def replace_large_results(bag: Holdall, transcript: list[Message], window: int) -> int:
     """Keep the results that are too large and put in their place what the dialect has for that. How many that were."""
     done = 0
     for at, message in enumerate(transcript):
-        if not isinstance(message, Returned) or not _too_large(bag, message.text, window):
+        if not isinstance(message, ToolResult) or not _too_large(bag, message.text, window):
             continue
-        if len(shorter := await _in_place_of(bag, message, window)) < len(message.text):
+        if len(shorter := await _replacement_for(bag, message, window)) < len(message.text):
             transcript[at] = replace(message, text=shorter)
             done += 1
     return done
 
 
-async def _in_place_of(bag: Holdall, message: Returned, window: int) -> str:
+async def _replacement_for(bag: Holdall, message: ToolResult, window: int) -> str:
     """The notice; in a dialect that has none, the beginning of the result, and the handle where the dialect stores."""
     handle, why = "", ""
     if bag.dialect.stores:
@@ -183,7 +181,7 @@ async def _in_place_of(bag: Holdall, message: Returned, window: int) -> str:
                 return await bag.notice(facts.handle)
     shorten = bag.dialect.shorten or clamped
     most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
-    return text_beside(
+    return value_as_text(
         shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4)))
     )
 
@@ -191,7 +189,7 @@ async def _in_place_of(bag: Holdall, message: Returned, window: int) -> str:
 async def compact(
     bag: Holdall, transcript: list[Message], summarise: Callable[[str], Awaitable[str]] | None = None
 ) -> bool:
-    """Keep the older half as one output and put what it was about in its place; False where there is too little."""
+    """Keep the older half as one output and put what it was about in its place; False if there is too little."""
     start = next((at for at, one in enumerate(transcript) if not isinstance(one, System)), len(transcript))
     first = start + 1 if start < len(transcript) and isinstance(transcript[start], User) else start
     end = _border(transcript, first)
@@ -205,7 +203,7 @@ async def compact(
         try:
             summary = await summarise(facts.handle)
         except HoldallError:
-            summary = ""  # the handle is enough to go on
+            summary = ""  # the handle is enough to continue
     handle = bag.handle_of(facts)
     go_on = bag.dialect.go_on("read", handle, {})
     transcript[first:end] = [User(compacted(handle, len(old), summary, f"Next: {go_on}" if go_on else ""))]
@@ -229,9 +227,9 @@ def _too_large(bag: Holdall, text: str, window: int) -> bool:
 
 def _border(transcript: list[Message], first: int) -> int:
     """About the middle, never between a call and what it returned."""
-    last = len(transcript) - _STAYS
+    last = len(transcript) - _NEWEST_KEPT
     end = min(last, first + max(2, (len(transcript) - first) // 2))
-    while end > first and isinstance(transcript[end], Returned):
+    while end > first and isinstance(transcript[end], ToolResult):
         end -= 1
     return end
 
@@ -242,8 +240,8 @@ def _flat_text(message: Message) -> dict[str, object]:
             return {"role": "system", "content": text}
         case User(text):
             return {"role": "user", "content": text}
-        case Said(text, calls):
+        case Assistant(text, calls):
             made = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
             return {"role": "assistant", "content": text, "tool_calls": made}
-        case Returned(call_id, name, text, is_error):
+        case ToolResult(call_id, name, text, is_error):
             return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text, "is_error": is_error}

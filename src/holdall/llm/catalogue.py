@@ -1,8 +1,7 @@
 """What is known of a model by its name: how much it takes, how much it writes, what it costs.
 
-Prices and windows come from the package genai-prices where it is installed (the extra `models` brings it); whatever
-the user says goes before that. Where nothing is known the answer is a cautious default that says so. Nothing is
-fetched.
+Prices and windows come from the package genai-prices where it is installed (the extra `models` brings it); the user's
+values take precedence. Unknown values have a cautious default that is marked as such. Nothing is fetched.
 """
 
 import importlib
@@ -58,7 +57,7 @@ def card_of(name: str, *, window: int | None = None, max_output: int | None = No
 
 
 def price_of(model: Model) -> Price | None:
-    """What its tokens cost; None where nobody knows. An implementation may leave it out."""
+    """What its tokens cost; None if nobody knows. An implementation may leave it out."""
     price: Price | None = getattr(model, "price", None)
     return price
 

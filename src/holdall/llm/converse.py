@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Literal
 
 from holdall.llm.protocol import Model, Request
-from holdall.values.chat import Message, Reply, Returned, Said, ToolCall, Usage
+from holdall.values.chat import Assistant, Message, Reply, ToolCall, ToolResult, Usage
 from holdall.values.record import record
 from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
 from holdall.wire.tool import ToolSpec
@@ -34,9 +34,9 @@ class Conversation:
 
 
 Build = Callable[[Turn], "Request | Awaitable[Request]"]
-Run = Callable[[tuple[ToolCall, ...]], Awaitable[Sequence[Returned]]]
+Run = Callable[[tuple[ToolCall, ...]], Awaitable[Sequence[ToolResult]]]
 OnReply = Callable[[Turn, Request, Reply], object]
-Done = Callable[[Reply, Sequence[Returned]], bool]
+Done = Callable[[Reply, Sequence[ToolResult]], bool]
 
 
 async def converse(
@@ -64,10 +64,10 @@ async def converse(
         if on_reply is not None:
             on_reply(turn, request, reply)
         if not reply.calls:
-            transcript.append(Said(reply.text))
+            transcript.append(Assistant(reply.text))
             return Conversation("answered", reply, number, usage)
         returned = await _returned(request, reply, run, calls_per_turn)
-        transcript += [Said(reply.text, reply.calls), *returned]
+        transcript += [Assistant(reply.text, reply.calls), *returned]
         if done is not None and done(reply, returned):
             return Conversation("done", reply, number, usage)
         if turn.last:
@@ -84,10 +84,10 @@ def from_transcript(transcript: list[Message], tools: Sequence[ToolSpec], *, max
     return build
 
 
-def side_by_side(call: Callable[[ToolCall], Coroutine[Any, Any, Returned]]) -> Run:
+def side_by_side(call: Callable[[ToolCall], Coroutine[Any, Any, ToolResult]]) -> Run:
     """The plain way to run: each call by itself, all at once. When one raises, the others are cancelled."""
 
-    async def run(calls: tuple[ToolCall, ...]) -> Sequence[Returned]:
+    async def run(calls: tuple[ToolCall, ...]) -> Sequence[ToolResult]:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(call(one)) for one in calls]
@@ -98,13 +98,13 @@ def side_by_side(call: Callable[[ToolCall], Coroutine[Any, Any, Returned]]) -> R
     return run
 
 
-async def _returned(request: Request, reply: Reply, run: Run, most: int) -> list[Returned]:
+async def _returned(request: Request, reply: Reply, run: Run, most: int) -> list[ToolResult]:
     """What every call gives, in the order of the calls: each has an answer, also those that cannot be run."""
     refused = {at: why for at, one in enumerate(reply.calls) if (why := _refusal(one, at, request, reply, most))}
     rest = tuple(one for at, one in enumerate(reply.calls) if at not in refused)
     ran = iter(await run(rest) if rest else ())
     return [
-        Returned(one.id, one.name, refused[at], is_error=True) if at in refused else next(ran)
+        ToolResult(one.id, one.name, refused[at], is_error=True) if at in refused else next(ran)
         for at, one in enumerate(reply.calls)
     ]
 

@@ -1,8 +1,8 @@
 """A model from a GGUF file, on this machine: no key, no server to run, nothing leaves it. The extra `local`.
 
-A process of its own serves the file and ends with this one. It is held to a JSON schema and obeys, but for the bounds
-of numbers that are not whole; it calls no tools by itself (`llm.actions` does that for it). One request is answered
-at a time, and the others wait their turn.
+A process of its own serves the file and ends with this one. It is held to a JSON schema and obeys, except for the
+bounds of numbers that are not whole; it calls no tools by itself (`wire.actions` does that for it). One request is
+answered at a time, and the others wait their turn.
 """
 
 import asyncio
@@ -23,8 +23,16 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from holdall.llm.catalogue import Price
-from holdall.llm.protocol import Pace, Request, fault_of_status, fault_of_time, must_be_allowed, must_fit, reply_limit
-from holdall.values.chat import Message, Reply, Said, System, Usage
+from holdall.llm.protocol import (
+    Pace,
+    Request,
+    check_calls_enabled,
+    check_request,
+    error_for_status,
+    reply_limit,
+    timeout_error,
+)
+from holdall.values.chat import Assistant, Message, Reply, System, Usage
 from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, NoSuchModel
 from holdall.values.record import record
 from holdall.wire.actions import as_plain_messages
@@ -38,7 +46,7 @@ _MAGIC = b"GGUF"
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # bytes of each type of number
 _UNSIGNED = {4: "<I", 5: "<i", 10: "<Q", 11: "<q"}
 _STRING, _ARRAY = 8, 9
-_MOST_ENTRIES = 100_000
+_MAX_ENTRIES = 100_000
 _LONGEST_KEY = 65_535
 _UNKNOWN = 4_096  # tokens, where the file does not say
 
@@ -48,24 +56,24 @@ class _Broken(Exception):
 
 
 def trained_context(path: Path) -> int:
-    """Tokens. Raises NoSuchModel where there is no such file, or it is no model."""
+    """Tokens. Raises NoSuchModel if there is no such file, or it is no model."""
     try:
         with path.open("rb") as file:
             return _context_in(file)
     except OSError as refused:
-        raise NoSuchModel(f"gguf:{path}: {refused.strerror or 'it cannot be read'}. {_WAY_OUT}") from refused
+        raise NoSuchModel(f"gguf:{path}: {refused.strerror or 'it cannot be read'}. {_HINT}") from refused
     except (_Broken, struct.error, RecursionError) as broken:
-        raise NoSuchModel(f"gguf:{path} is not a whole GGUF file. {_WAY_OUT}") from broken
+        raise NoSuchModel(f"gguf:{path} is not a whole GGUF file. {_HINT}") from broken
 
 
-_WAY_OUT = "Name a file that ends in .gguf, as gguf:PATH, and see that its download is complete."
+_HINT = "Name a file that ends in .gguf, as gguf:PATH, and see that its download is complete."
 
 
 def _context_in(file: BinaryIO) -> int:
     if file.read(4) != _MAGIC:
         raise _Broken
     _, _, entries = struct.unpack("<IQQ", file.read(20))
-    if entries > _MOST_ENTRIES:
+    if entries > _MAX_ENTRIES:
         raise _Broken
     for _ in range(entries):
         key = _string(file, _LONGEST_KEY)
@@ -115,7 +123,7 @@ def _string(file: BinaryIO, longest: int) -> bytes:
 _MOST = 64 * 1024 * 1024  # bytes of an answer
 
 
-class NoAnswer(Exception):
+class NoHttpAnswer(Exception):
     """The connection was refused, or ended before the answer was whole, or what came is not HTTP with JSON."""
 
 
@@ -129,7 +137,7 @@ async def post_json(host: str, port: int, path: str, content: object, *, key: st
     try:
         reader, writer = await asyncio.open_connection(host, port)
     except OSError as refused:
-        raise NoAnswer(refused.strerror or str(refused)) from refused
+        raise NoHttpAnswer(refused.strerror or str(refused)) from refused
     try:
         with suppress(ConnectionError):  # a server may refuse before it has read all, and its answer is there then
             writer.write(head.encode("ascii"))
@@ -137,7 +145,7 @@ async def post_json(host: str, port: int, path: str, content: object, *, key: st
             await writer.drain()
         return await _answer(reader)
     except (OSError, EOFError, ValueError, IndexError) as broken:
-        raise NoAnswer(f"the connection ended without an answer ({type(broken).__name__})") from broken
+        raise NoHttpAnswer(f"the connection ended without an answer ({type(broken).__name__})") from broken
     finally:
         writer.transport.abort()
 
@@ -185,12 +193,12 @@ class GgufServer:
 
     @property
     def address(self) -> Address | None:
-        """Where it listens now; None where it does not, or not yet."""
+        """Where it listens now; None if it does not, or not yet."""
         process = self._running[0] if self._running else None
         return process.address if process is not None and process.is_usable() else None
 
     def start(self) -> Address:
-        """Its address, once the file is loaded. Raises NoSuchModel where it cannot be."""
+        """Its address, once the file is loaded. Raises NoSuchModel if it cannot be."""
         with self._starting:
             if (listening := self.address) is not None:
                 return listening
@@ -229,7 +237,7 @@ class GgufServer:
                 return ModelBusy(f"gguf:{self._path} was not loaded within {LOAD_SECONDS:g} s")
             case _:
                 return NoSuchModel(
-                    f"gguf:{self._path}: the process that loads it died, perhaps for want of memory. Try a smaller "
+                    f"gguf:{self._path}: the process that loads it died, perhaps out of memory. Try a smaller "
                     "context (gguf:PATH?context=2048) or a smaller model."
                 )
 
@@ -245,7 +253,7 @@ class _Process:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "OMP_WAIT_POLICY": "passive"},  # threads that spin take the processor from others
+                env={**os.environ, "OMP_WAIT_POLICY": "passive"},  # spinning threads take the CPU from others
                 start_new_session=True,  # Ctrl-C in a terminal is for the parent alone
             )
         except OSError as refused:
@@ -279,7 +287,7 @@ class _Process:
         return answer
 
     def end(self) -> None:
-        """It keeps nothing that could be lost, so it is not asked."""
+        """It has no state to lose, so it is killed."""
         if self._owner == os.getpid():
             self._popen.kill()
             self._popen.wait()
@@ -300,7 +308,7 @@ def _import_paths() -> list[str]:
 DEFAULT_CONTEXT = 8_192
 THREADS = 2
 TIMEOUT_SECONDS = 1_800.0  # a small machine reads thirty tokens a second
-_MOST_OUTPUT = 2_048
+_MAX_OUTPUT = 2_048
 
 
 class GgufModel:
@@ -318,7 +326,7 @@ class GgufModel:
         max_output: int | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        """Raises NoSuchModel where the file is not there or is no model. It is loaded by the first request."""
+        """Raises NoSuchModel if the file is not there or is no model. It is loaded by the first request."""
         if importlib.util.find_spec("xllamacpp") is None:  # pragma: no cover - the tests install every extra
             raise MissingExtra("xllamacpp", "local", "a model from a GGUF file")
         trained = trained_context(path)
@@ -330,27 +338,27 @@ class GgufModel:
         self.name = f"gguf:{path}"
         self._shown = path.name  # in faults, which a model may read: the folder is the host's affair
         self.window = context or min(trained, DEFAULT_CONTEXT)
-        self.max_output = min(max_output or _MOST_OUTPUT, self.window // 2)
+        self.max_output = min(max_output or _MAX_OUTPUT, self.window // 2)
         self.server = GgufServer(path, context=self.window, threads=threads)
         self._timeout = timeout_seconds
         self._turn = asyncio.Lock()
         self._turn_of: asyncio.AbstractEventLoop | None = None
 
     async def ask(self, request: Request) -> Reply:
-        must_be_allowed(self.name)
-        must_fit(self, request)
+        check_calls_enabled(self.name)
+        check_request(self, request)
         async with self._my_turn():  # its time starts when it is read, not while others are
             address = self.server.address or await asyncio.to_thread(self.server.start)
             try:
                 async with asyncio.timeout(self._timeout):
                     status, answer = await self._post(address, request)
             except TimeoutError as late:
-                raise fault_of_time(self._shown, self._timeout) from late
-            except NoAnswer as broken:
+                raise timeout_error(self._shown, self._timeout) from late
+            except NoHttpAnswer as broken:
                 await asyncio.to_thread(self.server.drop, address)
                 raise ModelBusy(f"{self._shown}: {broken}; it is started again") from broken
         if status != 200:
-            raise fault_of_status(self._shown, status, _error_in(answer))
+            raise error_for_status(self._shown, status, _error_in(answer))
         return self._reply(answer)
 
     async def close(self) -> None:
@@ -388,7 +396,7 @@ class GgufModel:
 
 
 def _role(message: Message) -> str:
-    return "system" if isinstance(message, System) else "assistant" if isinstance(message, Said) else "user"
+    return "system" if isinstance(message, System) else "assistant" if isinstance(message, Assistant) else "user"
 
 
 def _error_in(answer: Any) -> str:

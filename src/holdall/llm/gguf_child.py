@@ -23,9 +23,9 @@ def main() -> None:
     try:
         server = _serve(settings)
     except Exception as refused:  # whatever the engine makes of a file that it cannot load
-        _tell(connection, {"error": "load", "message": str(refused)})
+        _answer(connection, {"error": "load", "message": str(refused)})
     else:
-        _tell(connection, {"address": server.listening_address})
+        _answer(connection, {"address": server.listening_address})
         threading.Event().wait()  # the other thread ends the process; the server lives as long as its object
 
 
@@ -48,7 +48,7 @@ def _serve(settings: dict[str, Any]) -> xllamacpp.Server:
     return xllamacpp.Server(params)
 
 
-def _tell(connection: socket.socket, answer: dict[str, Any]) -> None:
+def _answer(connection: socket.socket, answer: dict[str, Any]) -> None:
     connection.sendall(json.dumps(answer).encode() + b"\n")
 
 

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 from holdall.policy.overflow import overflow_in, says_rate_limit
 from holdall.text.tokens import Estimate, TokenMeter
 from holdall.values.chat import Message, Reply
-from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, RealCallsOff, WrongUse
+from holdall.values.errors import ModelBusy, ModelCallsDisabled, ModelFault, ModelOverflow, UsageError
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
-# What a model promises. One contract suite runs on every implementation.
+# What a model promises.
 #
-# Whoever asks is told of every failure by one of the errors below and never gets an empty reply in place of one:
-# `ModelBusy` (a rate limit, an outage, a time-out: worth another try), `ModelOverflow` (the request is too long) and
-# `ModelFault` (anything else). A cancellation reaches the provider.
+# Every failure is one of the errors below, never an empty reply: `ModelBusy` (a rate limit, an outage, a time-out:
+# worth another try), `ModelOverflow` (the request is too long) and `ModelFault` (anything else). A cancellation reaches
+# the provider.
 
 
 @record
@@ -50,7 +50,7 @@ class Model(Protocol):
 
     @property
     def calls_tools(self) -> bool:
-        """Whether `tools` of a request may be called natively; `llm.actions` does it for the others."""
+        """Whether `tools` of a request may be called natively; `llm.wrappers` does it for the others."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class Model(Protocol):
     async def ask(self, request: Request) -> Reply: ...
 
     async def close(self) -> None:
-        """Connections and processes end. A second time does nothing."""
+        """Connections and processes end. Calling it twice is harmless."""
         ...
 
 
@@ -73,9 +73,9 @@ SECONDS = 120.0  # a provider that has not answered by then seldom does
 
 @record
 class Pace:
-    """`seconds` is None where the model watches the clock itself: its time starts when its turn comes."""
+    """`seconds` is None if the model watches the clock itself: its time starts when its turn comes."""
 
-    at_once: int | None = None  # requests that it reads side by side; None where any number
+    at_once: int | None = None  # requests that it reads side by side; None if any number
     seconds: float | None = SECONDS
 
 
@@ -106,16 +106,16 @@ def estimated_tokens(text: str) -> int:
 # Whether a request is one that a model can be asked at all. It judges the request, never the model's answer.
 
 
-def must_fit(model: Model, request: Request) -> None:
-    """What the seam forbids is refused here, in the same words for every implementation."""
+def check_request(model: Model, request: Request) -> None:
+    """Refuses what the protocol forbids, with the same message for every implementation."""
     if not request.messages:
-        raise WrongUse(f"{model.name} was asked nothing: a request needs a message.")
+        raise UsageError(f"{model.name} was asked nothing: a request needs a message.")
     if request.tools and request.schema is not None:
-        raise WrongUse(f"{model.name} was given tools and a schema at once: a request has one of them.")
+        raise UsageError(f"{model.name} was given tools and a schema at once: a request has one of them.")
     if request.tools and not model.calls_tools:
-        raise WrongUse(f"{model.name} calls no tools by itself. Wrap it: holdall.llm.wrappers.with_tools(model).")
+        raise UsageError(f"{model.name} calls no tools by itself. Wrap it: holdall.llm.wrappers.with_tools(model).")
     if request.schema is not None and not model.keeps_schema:
-        raise WrongUse(f"{model.name} cannot be held to a schema. Ask for the form in the text.")
+        raise UsageError(f"{model.name} cannot be held to a schema. Ask for the form in the text.")
 
 
 def reply_limit(model: Model, request: Request) -> int:
@@ -132,32 +132,32 @@ VARIABLE = "HOLDALL_REAL_MODELS"
 _OFF = ("off", "no", "false", "0")
 
 
-def real_calls_allowed() -> bool:
+def model_calls_enabled() -> bool:
     return os.environ.get(VARIABLE, "").strip().lower() not in _OFF
 
 
-def must_be_allowed(model: str) -> None:
-    if not real_calls_allowed():
-        raise RealCallsOff(model)
+def check_calls_enabled(model: str) -> None:
+    if not model_calls_enabled():
+        raise ModelCallsDisabled(model)
 
 
 # What providers say when they refuse, and which of our errors that is. Nothing of a request is ever repeated.
 
 
-_MOST_SHOWN = 300
+_MAX_SHOWN = 300
 _BUSY_STATUS = (408, 409, 425, 429)
 
 
 def in_one_line(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= _MOST_SHOWN else flat[: _MOST_SHOWN - 1] + "…"
+    return flat if len(flat) <= _MAX_SHOWN else flat[: _MAX_SHOWN - 1] + "…"
 
 
-def says_too_long(text: str) -> bool:
+def is_too_long(text: str) -> bool:
     return overflow_in(text) is not None
 
 
-def fault_of_status(model: str, status: int, said: str, *, retry_after: float | None = None) -> ModelFault:
+def error_for_status(model: str, status: int, said: str, *, retry_after: float | None = None) -> ModelFault:
     """The error for an HTTP status and what came with it."""
     message = f"{model} answered {status}: {in_one_line(said) or 'nothing more'}"
     if overflow_in(said, status=status) is not None:
@@ -168,5 +168,5 @@ def fault_of_status(model: str, status: int, said: str, *, retry_after: float | 
     return ModelFault(message)
 
 
-def fault_of_time(model: str, seconds: float) -> ModelBusy:
+def timeout_error(model: str, seconds: float) -> ModelBusy:
     return ModelBusy(f"{model} did not answer within {seconds:g} s")

@@ -2,7 +2,7 @@
 
 `provider:name` is what pydantic-ai knows by that name, with the key in the provider's own environment variable.
 `openai:NAME@URL` is a server of your own; a key for it, where it wants one, is in HOLDALL_MODEL_KEY, and no other key
-is ever sent there. Nothing is retried here: whoever retries counts.
+is ever sent there. Nothing is retried here; the caller retries and counts.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from typing import Any, cast, get_args
 from holdall.llm.catalogue import Card, Price, card_of
 from holdall.llm.protocol import (
     Request,
+    check_calls_enabled,
+    check_request,
+    error_for_status,
     estimated_tokens,
-    fault_of_status,
-    fault_of_time,
     in_one_line,
-    must_be_allowed,
-    must_fit,
+    is_too_long,
     reply_limit,
-    says_too_long,
+    timeout_error,
 )
-from holdall.values.chat import Message, Reply, Returned, Said, Stop, System, ToolCall, Usage, User
+from holdall.values.chat import Assistant, Message, Reply, Stop, System, ToolCall, ToolResult, Usage, User
 from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 from holdall.values.patterns import lazy_pattern
 
@@ -70,7 +70,7 @@ _BUSY = (
 )
 
 
-def fault_of(name: str, error: Exception) -> ModelFault:
+def error_from(name: str, error: Exception) -> ModelFault:
     said = in_one_line(_message_in(getattr(error, "body", None)) or str(error))
     match error:
         case refusals.ModelContextWindowExceededError():
@@ -78,10 +78,10 @@ def fault_of(name: str, error: Exception) -> ModelFault:
         case refusals.ModelQuotaExceededError():  # waiting does not help
             return ModelFault(f"{name}: {said}")
         case refusals.ModelHTTPError():
-            return fault_of_status(name, error.status_code, said, retry_after=error.retry_after)
+            return error_for_status(name, error.status_code, said, retry_after=error.retry_after)
         case refusals.ModelAPIError() if isinstance(error, _BUSY):
             return ModelBusy(f"{name}: {said}", retry_after=error.retry_after)
-        case refusals.ModelAPIError() if says_too_long(said):
+        case refusals.ModelAPIError() if is_too_long(said):
             return ModelOverflow(f"{name}: {said}")
         case _:
             return ModelFault(f"{name}: {said or type(error).__name__}")
@@ -116,9 +116,9 @@ def messages_of(messages: Sequence[Message]) -> list[ModelMessage]:
                 parts.append(SystemPromptPart(text))
             case System(text) | User(text):
                 parts.append(UserPromptPart(text))
-            case Returned(call_id, name, text):
+            case ToolResult(call_id, name, text):
                 parts.append(ToolReturnPart(_plain(name), text, call_id))
-            case Said():
+            case Assistant():
                 if parts:
                     written.append(ModelRequest(parts))
                     parts = []
@@ -163,9 +163,9 @@ def usage_of(response: ModelResponse, request: Request) -> Usage:
     return Usage(read, estimated_tokens(text_of(response)))
 
 
-def _said(message: Said) -> list[ModelResponsePart]:
+def _said(message: Assistant) -> list[ModelResponsePart]:
     calls = [
-        # What was no JSON when it came cannot be sent back as it was: some providers take nothing but an object.
+        # What was not JSON when it came cannot be sent back as it was: some providers take nothing but an object.
         ToolCallPart(_plain(call.name), _object(call.arguments), call.id)
         for call in message.calls
     ]
@@ -215,7 +215,7 @@ class ProviderModel:
     ) -> None:
         """What is None is taken from the catalogue, and from what pydantic-ai knows of the model.
 
-        Raises NoSuchModel where the name, its key or its package is not there.
+        Raises NoSuchModel if the name, its key or its package is not there.
         """
         self.name = name
         self._timeout = timeout_seconds
@@ -242,8 +242,8 @@ class ProviderModel:
         return self.card.price
 
     async def ask(self, request: Request) -> Reply:
-        must_be_allowed(self.name)
-        must_fit(self, request)
+        check_calls_enabled(self.name)
+        check_request(self, request)
         try:
             async with asyncio.timeout(self._timeout):
                 await self._connect()
@@ -255,9 +255,9 @@ class ProviderModel:
                     instrument=False,  # a span would hold the texts
                 )
         except TimeoutError as late:
-            raise fault_of_time(self.name, self._timeout) from late
+            raise timeout_error(self.name, self._timeout) from late
         except Exception as error:  # what a provider's own library raises is not all known to pydantic-ai
-            raise fault_of(self.name, error) from error
+            raise error_from(self.name, error) from error
         return self._reply(request, response)
 
     async def close(self) -> None:
@@ -333,7 +333,7 @@ def _made(name: str) -> "Model[Any]":
     try:
         if url:
             # Loaded only here: OpenAI's package takes a second, and other providers do not need it.
-            return importlib.import_module("holdall.llm.own_server").model_at(known_as, url)
+            return importlib.import_module("holdall.llm.openai_server").model_at(known_as, url)
         return infer_model(known_as)
     except ImportError as missing:
         raise NoSuchModel(f"{name} needs a package that is not installed. {in_one_line(str(missing))}") from missing

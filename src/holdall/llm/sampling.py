@@ -1,15 +1,15 @@
-"""The model of whoever is connected: an MCP client that lets its server sample. It needs no key here.
+"""The model of an MCP client that supports sampling. No key is needed.
 
 The protocol is not known here: `create_message` carries plain values over and brings plain values back. Such a client
-calls no tools for us, keeps no schema and counts no tokens, so tokens are estimated and have no price. Whether it may
-be called is the client's to decide, and its user's; the switch for real models does not reach it.
+calls no tools, follows no schema and counts no tokens, so tokens are estimated and have no price. Whether it may be
+called is the client's to decide, and its user's; the switch for real models does not reach it.
 """
 
 from typing import Literal, Protocol
 
 from holdall.llm.catalogue import DEFAULT_WINDOW
-from holdall.llm.protocol import Request, estimated_tokens, in_one_line, must_fit, reply_limit
-from holdall.values.chat import Message, Reply, Returned, Said, System, Usage, User
+from holdall.llm.protocol import Request, check_request, estimated_tokens, in_one_line, reply_limit
+from holdall.values.chat import Assistant, Message, Reply, System, ToolResult, Usage, User
 from holdall.values.errors import ModelBusy, ModelFault
 from holdall.values.record import record
 from holdall.wire.actions import as_plain_messages
@@ -31,7 +31,7 @@ class Sampled:
 
 class CreateMessage(Protocol):
     async def __call__(self, messages: list[tuple[Role, str]], *, system: str, max_tokens: int) -> Sampled:
-        """Raises what it likes: a time-out and a lost connection are worth another try, anything else is not."""
+        """May raise anything: time-outs and lost connections are retried, other errors are not."""
         ...
 
 
@@ -55,7 +55,7 @@ class SampledModel:
         self._create_message = create_message
 
     async def ask(self, request: Request) -> Reply:
-        must_fit(self, request)
+        check_request(self, request)
         plain = as_plain_messages(request.messages)
         system = "\n\n".join(message.text for message in plain if isinstance(message, System))
         turns = [_turn(message) for message in plain if not isinstance(message, System)]
@@ -87,7 +87,7 @@ class SampledModel:
 
 def _turn(message: Message) -> tuple[Role, str]:
     match message:
-        case Said(text):
+        case Assistant(text):
             return "assistant", text
-        case User(text) | Returned(text=text) | System(text):
+        case User(text) | ToolResult(text=text) | System(text):
             return "user", text

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from holdall.llm.catalogue import Price
-from holdall.llm.protocol import Request, estimated_tokens, must_fit
-from holdall.values.chat import Message, Reply, Said, Stop, ToolCall, Usage
+from holdall.llm.protocol import Request, check_request, estimated_tokens
+from holdall.values.chat import Assistant, Message, Reply, Stop, ToolCall, Usage
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
 from holdall.values.record import record
 
 # A model whose replies are written down: for tests, for documentation, for trying things out. It calls nothing.
 #
 # Give it replies in order, or a function from the request to the reply. Tokens are counted as for a real model, so that
-# whoever accounts for calls has something to account for. `scripted_from` reads the same from a JSON file.
+# accounting works as with a real one. `scripted_from` reads the same from a JSON file.
 
 
 Line = str | Reply | Exception
@@ -60,7 +60,7 @@ class ScriptedModel:
         self._count = count
 
     async def ask(self, request: Request) -> Reply:
-        must_fit(self, request)
+        check_request(self, request)
         self.requests.append(request)
         number = len(self.requests)
         if self._latency:
@@ -89,7 +89,7 @@ class ScriptedModel:
         if not usage.tokens:
             read = sum(self._count(_written(message)) for message in request.messages)
             read += sum(self._count(f"{tool.name} {tool.description} {tool.schema}") for tool in request.tools)
-            usage = Usage(read, self._count(_written(Said(reply.text, reply.calls))))
+            usage = Usage(read, self._count(_written(Assistant(reply.text, reply.calls))))
         if usage.cost is None and self.price is not None:
             usage = replace(usage, cost=self.price.cost(usage))
         stop = "calls" if reply.calls and reply.stop == "end" else reply.stop
@@ -97,7 +97,7 @@ class ScriptedModel:
 
 
 def _written(message: Message) -> str:
-    calls: tuple[ToolCall, ...] = message.calls if isinstance(message, Said) else ()
+    calls: tuple[ToolCall, ...] = message.calls if isinstance(message, Assistant) else ()
     return message.text + "".join(f"\n{call.name} {call.arguments}" for call in calls)
 
 
@@ -140,11 +140,11 @@ def scripted_from(path: Path, **given: Any) -> ScriptedModel:
         raise NoSuchModel(f"the script {path} is not JSON: {broken}.") from broken
     try:
         return _model(content, f"scripted:{path}", given)
-    except (_Misfit, re.error) as misfit:
+    except (_InvalidScript, re.error) as misfit:
         raise NoSuchModel(f"the script {path} cannot be used: {misfit}.") from misfit
 
 
-class _Misfit(Exception):
+class _InvalidScript(Exception):
     pass
 
 
@@ -154,14 +154,14 @@ def _model(content: object, name: str, given: Mapping[str, Any]) -> ScriptedMode
     elif isinstance(content, dict):
         options = dict(cast("dict[str, Any]", content))
     else:
-        raise _Misfit("it is neither a list of replies nor an object")
+        raise _InvalidScript("it is neither a list of replies nor an object")
     replies: object = options.pop("replies", None)
     if not isinstance(replies, list):
-        raise _Misfit('"replies" is not a list')
+        raise _InvalidScript('"replies" is not a list')
     price = options.pop("price", None)
     for key, value in options.items():
         if key not in _OPTIONS or not isinstance(value, _OPTIONS[key]):
-            raise _Misfit(f'"{key}" is {value!r}; options are {", ".join(_OPTIONS)} and price')
+            raise _InvalidScript(f'"{key}" is {value!r}; options are {", ".join(_OPTIONS)} and price')
     rules: list[_Rule] = []
     lines: list[Line] = []
     for number, reply in enumerate(cast("list[object]", replies), 1):
@@ -175,10 +175,10 @@ def _add(reply: object, number: int, rules: list[_Rule], lines: list[Line]) -> N
         lines.append(reply)
         return
     if not isinstance(reply, dict):
-        raise _Misfit(f"reply {number} is neither a text nor an object")
+        raise _InvalidScript(f"reply {number} is neither a text nor an object")
     given = cast("dict[str, Any]", reply)
     if strange := given.keys() - _REPLY_KEYS:
-        raise _Misfit(f'reply {number} has "{min(strange)}"; a reply has {", ".join(sorted(_REPLY_KEYS))}')
+        raise _InvalidScript(f'reply {number} has "{min(strange)}"; a reply has {", ".join(sorted(_REPLY_KEYS))}')
     line = _line(given, number)
     if "when" in given:
         rules.append(_Rule(re.compile(str(given["when"]), re.DOTALL), line))
@@ -190,14 +190,14 @@ def _line(given: Mapping[str, Any], number: int) -> Line:
     text = str(given.get("text", ""))
     if "error" in given:
         if given["error"] not in _ERRORS:
-            raise _Misfit(f'reply {number} has the error "{given["error"]}"; there are {", ".join(_ERRORS)}')
+            raise _InvalidScript(f'reply {number} has the error "{given["error"]}"; there are {", ".join(_ERRORS)}')
         error = _ERRORS[given["error"]](text or f"scripted: {given['error']}")
         if isinstance(error, ModelBusy):
             error.retry_after = given.get("retry_after")
         return error
     stop = given.get("stop", "end")
     if stop not in get_args(Stop):
-        raise _Misfit(f'reply {number} stops by "{stop}"; there are {", ".join(get_args(Stop))}')
+        raise _InvalidScript(f'reply {number} stops by "{stop}"; there are {", ".join(get_args(Stop))}')
     try:
         calls = tuple(
             ToolCall(str(call.get("id", f"{number}.{place}")), call["name"], call.get("arguments", {}))
@@ -205,14 +205,14 @@ def _line(given: Mapping[str, Any], number: int) -> Line:
         )
         return Reply(text, calls, Usage(**given.get("usage", {})), stop)
     except (TypeError, KeyError, AttributeError) as wrong:
-        raise _Misfit(f"reply {number} has calls or a usage of another form ({wrong})") from wrong
+        raise _InvalidScript(f"reply {number} has calls or a usage of another form ({wrong})") from wrong
 
 
 def _price(given: object) -> Price | None:
     try:
         return None if given is None else Price(**cast("dict[str, float]", given))
     except TypeError as wrong:
-        raise _Misfit('"price" is not {"input": …, "output": …}, dollars for a million tokens') from wrong
+        raise _InvalidScript('"price" is not {"input": …, "output": …}, dollars for a million tokens') from wrong
 
 
 def _answering(rules: list[_Rule], lines: list[Line], name: str) -> Callable[[Request], str | Reply]:

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from holdall.llm.catalogue import Price, price_of
 from holdall.llm.protocol import Model, Pace, Request, pace_of
-from holdall.values.chat import Message, Reply, Said, ToolCall
-from holdall.values.errors import ModelBusy, ModelFault, WrongUse
+from holdall.values.chat import Assistant, Message, Reply, ToolCall
+from holdall.values.errors import ModelBusy, ModelFault, UsageError
 from holdall.values.record import record
 from holdall.wire.actions import action_schema, as_plain_messages, read_action
 
 # A model that is another model in every respect but the one that a subclass changes.
 
 
-class Wrapped:
+class ModelWrapper:
     def __init__(self, model: Model) -> None:
         self.inner = model
 
@@ -54,10 +54,9 @@ class Wrapped:
         await self.inner.close()
 
 
-# Another try for a model that is busy, after a pause, a bounded number of times. What else goes wrong goes through.
+# Another try for a model that is busy, after a pause, a bounded number of times. Other errors pass through.
 #
-# Whoever accounts for calls is told of every try that failed: `ask_again` takes a callback for one call, `Retrying` one
-# for all calls of a model.
+# Every failed try is reported: `ask_again` takes a callback for one call, `Retrying` one for all calls of a model.
 
 
 TRIES = 3
@@ -75,7 +74,7 @@ class Retry:
 
 
 @record
-class Patience:
+class RetryPolicy:
     """How often, on which errors, and how the time is spent in between. `chance` gives a number from 0 to 1."""
 
     tries: int = TRIES
@@ -85,7 +84,7 @@ class Patience:
     chance: Callable[[], float] = random.random
 
     def pause_after(self, failed: int, fault: ModelFault) -> float | None:
-        """Seconds until the next try; None where there is none."""
+        """Seconds until the next try; None if there is none."""
         if failed >= self.tries or not isinstance(fault, self.on):
             return None
         wanted = fault.retry_after if isinstance(fault, ModelBusy) else None
@@ -96,11 +95,11 @@ class Patience:
         return min(max(pause, wanted or 0.0), self.longest_pause)
 
 
-_USUAL = Patience()
+_USUAL = RetryPolicy()
 
 
 async def ask_again(
-    model: Model, request: Request, *, patience: Patience = _USUAL, on_retry: Callable[[Retry], object] | None = None
+    model: Model, request: Request, *, patience: RetryPolicy = _USUAL, on_retry: Callable[[Retry], object] | None = None
 ) -> Reply:
     """The reply, or the error of the last try."""
     failed = 0
@@ -117,14 +116,14 @@ async def ask_again(
         await patience.sleep(pause)
 
 
-class Retrying(Wrapped):
+class Retrying(ModelWrapper):
     """A model that is asked again where it was busy. `retries` counts the tries that were repeated, of all calls."""
 
     def __init__(
         self,
         model: Model,
         *,
-        patience: Patience = _USUAL,
+        patience: RetryPolicy = _USUAL,
         on_retry: Callable[[Request, Retry], object] | None = None,
     ) -> None:
         super().__init__(model)
@@ -149,10 +148,10 @@ class Retrying(Wrapped):
 
 def with_tools(model: Model) -> Model:
     """The same model, able to call tools; itself where it is already."""
-    return model if model.calls_tools else Acting(model)
+    return model if model.calls_tools else JsonToolCalls(model)
 
 
-class Acting(Wrapped):
+class JsonToolCalls(ModelWrapper):
     """Every tool call is an action that the model writes, one a turn."""
 
     @property
@@ -161,7 +160,7 @@ class Acting(Wrapped):
 
     async def ask(self, request: Request) -> Reply:
         if request.tools and request.schema is not None:
-            raise WrongUse(f"{self.name} was given tools and a schema at once: a request has one of them.")
+            raise UsageError(f"{self.name} was given tools and a schema at once: a request has one of them.")
         if not request.tools:
             messages = as_plain_messages(request.messages) if _has_calls(request.messages) else request.messages
             return await self.inner.ask(replace(request, messages=messages))
@@ -180,4 +179,4 @@ def _has_calls(messages: tuple[Message, ...]) -> bool:
 
 
 def _calls_so_far(messages: tuple[Message, ...]) -> int:
-    return sum(len(message.calls) for message in messages if isinstance(message, Said))
+    return sum(len(message.calls) for message in messages if isinstance(message, Assistant))

@@ -40,7 +40,7 @@ def limits_of(settings: Settings, base: Limits, policy: ToolPolicy | None = None
 # whole or not at all; an answer of a verb can be made smaller.
 
 
-_SHARE_OF_WHAT_IS_LEFT = 0.5  # the other half is for the model's own words and for the turns that follow
+_TURN_SHARE = 0.5  # the other half is for the model's own words and for the turns that follow
 
 
 @record
@@ -54,14 +54,14 @@ class Want:
 
 def room_of_turn(window: int, used: int) -> int:
     """Tokens for the results of one turn, in a window of so many of which so many are used."""
-    return max(0, int((window - used) * _SHARE_OF_WHAT_IS_LEFT))
+    return max(0, int((window - used) * _TURN_SHARE))
 
 
 def share(room: int, wants: Sequence[Want]) -> list[int]:
     """What each gets: its size where it is whole, `least` where it is replaced, anything between where divisible.
 
-    The largest is replaced first, until the level of the water is above all that is left: whoever is under the fair
-    share is whole. What is smaller than its own replacement always is.
+    The largest is replaced first, until the level of the water is above all that is left: calls under the fair share
+    are shown whole. What is smaller than its own replacement always is.
     """
     replaced: set[int] = set()
     while True:
@@ -132,7 +132,7 @@ _FITS = Fits()
 
 
 def decide(text: str, *, limits: Limits, tokenizer: Tokenizer, tokens_left: int | None = None) -> Decision:
-    """`tokens_left` is the room that the turn still has; None where nobody counts it."""
+    """`tokens_left` is the room that the turn still has; None if nobody counts it."""
     length = len(text)
     most_bytes = inf if limits.bytes is None else limits.bytes
     if length > most_bytes:

@@ -15,7 +15,7 @@ from holdall.values.spans import Span
 
 # How much of each output a model has seen: a fold over the events of a session.
 #
-# `shown` are bytes that stood in an answer or a notice, `scanned` those that a verb went over on the model's behalf,
+# `shown` are bytes that was in an answer or a notice, `scanned` those that a verb went over on the model's behalf,
 # `passed` those that went to another tool by reference, `searched` those that a model extracted from. Ranges are merged
 # as they come: a thousand answers about one output cost little more than one.
 
@@ -197,8 +197,8 @@ def _number(value: object) -> int:
 
 # The operation tree: session, turns, and in them model calls, tool calls, sub-agents and extractions.
 #
-# A fold over the events of a session, and nothing else: whoever has the log can build the tree. It holds sizes, counts
-# and short previews, never the content of a request (S0 decision 24).
+# A fold over the events of a session, and nothing else: the log is all that is needed. It holds sizes, counts and short
+# previews, never the content of a request (S0 decision 24).
 
 
 VERSION = 1

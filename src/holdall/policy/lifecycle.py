@@ -7,14 +7,14 @@ anything; `background` does.
 from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 
 # When a model may be called again (S3 decision 22, as SPEC 9 reads it). A pure rule over calls and responses.
 
 
 Response = Literal["output", "size notice", "failure", "retrieval", "running notice", "queued notice"]
 
-# A running or queued notice satisfies the provider, but tells the model nothing that it could go on with.
+# A running or queued notice satisfies the provider, but tells the model nothing that it could continue with.
 NOT_NEW: frozenset[Response] = frozenset(("running notice", "queued notice"))
 
 
@@ -22,7 +22,7 @@ def may_run(calls: Collection[str], responses: Mapping[str, Response], seen: Col
     """Whether every call has a response, and one of them is new.
 
     `calls` are the ids of the model's tool calls, `seen` the ids whose response it has had. Without calls there is
-    nothing to wait for: whoever starts a conversation, or was told something by a person, calls the model by itself.
+    nothing to wait for: the caller starts the conversation.
     """
     if any(call not in responses for call in calls):
         return False
@@ -30,8 +30,6 @@ def may_run(calls: Collection[str], responses: Mapping[str, Response], seen: Col
 
 
 # The life of a call: everything that can change its state is in TRANSITIONS below.
-#
-# This module never starts, awaits or cancels anything; `background` does.
 
 
 CallState = Literal["queued", "running", "ready", "failed", "cancelled", "timed out", "interrupted"]
@@ -53,7 +51,7 @@ TRANSITIONS: dict[CallState, dict[Step, CallState]] = {
 }  # fmt: skip
 
 
-class IllegalStep(WrongUse):
+class IllegalStep(UsageError):
     """Nothing was changed."""
 
     def __init__(self, state: CallState, step: Step) -> None:
@@ -63,7 +61,7 @@ class IllegalStep(WrongUse):
 
 
 def after(state: CallState, step: Step) -> CallState:
-    """The state that follows. Raises IllegalStep where there is none."""
+    """The state that follows. Raises IllegalStep if there is none."""
     try:
         return TRANSITIONS[state][step]
     except KeyError:

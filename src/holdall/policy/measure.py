@@ -1,7 +1,7 @@
 """One pass over an output: everything that is known of its bytes but their sha256.
 
-The sha256 is computed beside this, in a thread of its own, by whoever feeds the bytes: it is the one costly number
-that can run on another core. Memory is flat: one block, the samples for tokens, and 24 bytes a block.
+The caller computes the sha256 in another thread: it is the one costly number that can run on another core. Memory is
+flat: one block, the samples for tokens, and 24 bytes a block.
 """
 
 import warnings
@@ -113,7 +113,7 @@ class Measurer:
         return replace(measure, notes=wrong or self._notes(kind, head, whole)), self.table
 
     def _kind(self, head: bytes, whole: bool) -> tuple[Kind, tuple[str, ...]]:
-        """A guess: whatever is wrong with it, what was measured is kept. The tests make an error of the warning."""
+        """A guess: if it fails, the measures are still kept. The tests make an error of the warning."""
         try:
             return kind_of(head, self._tail, whole=whole, valid=self._chars.valid), ()
         except Exception as problem:

@@ -2,9 +2,8 @@
 
 Providers share no code for this, so WORDINGS holds their sentences as they write them. `{asked}` and `{allowed}` stand
 for the numbers of tokens in them, `{reply}` for what was asked for the reply on top, `…` for anything between, `→` for
-what stands between a field and its value.
-A limit on tokens per minute, a reply that became too long and every other refusal are not this, whatever they say of
-tokens. This module reads text; walking an exception is the business of `guard.overflow`.
+what is between a field and its value. A limit on tokens per minute, a reply that became too long and every other
+refusal are not this, whatever they say of tokens. This module reads text; `guard.recovery` walks exceptions.
 """
 
 import functools
@@ -31,8 +30,8 @@ CODES = {
     "contextwindowoverflowexception": "Strands",
 }
 
-# The first that is found names the provider, so a longer sentence stands before a shorter one that it contains.
-# Many others repeat the words of OpenAI, vLLM and llama.cpp: the provider is whose words they are.
+# The first that is found names the provider, so a longer sentence is before a shorter one that it contains. Many others
+# repeat the words of OpenAI, vLLM and llama.cpp: the provider is whose words they are.
 WORDINGS: tuple[tuple[str, str], ...] = (
     ("OpenRouter", "maximum context length is {allowed} tokens… you requested about {asked} tokens"),
     ("vLLM", ("too large: {reply}. This model's maximum context length is {allowed} tokens and your request has "
@@ -134,7 +133,7 @@ class Overflow:
 
 
 def overflow_in(said: str, *, status: int | None = None, codes: Iterable[str] = ()) -> Overflow | None:
-    """What a refusal says of its length; None where it is about something else. `codes`: also names of errors."""
+    """What a refusal says of its length; None if it is about something else. `codes`: also names of errors."""
     text = said[:_LONGEST_READ]
     named = [code.strip() for code in codes]
     if status in _NEVER or any(map(says_rate_limit, (text, *named))):
@@ -178,7 +177,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def _pattern(wording: str) -> re.Pattern[str]:
-    """The sentence, whatever its case, its spaces and its quotes: it may stand in JSON, or in a text in JSON."""
+    """The sentence, whatever its case, its spaces and its quotes: it may be in JSON, or in a text in JSON."""
     pattern = re.escape(wording).replace(r"\ ", r"\s+").replace("`", "`?").replace("'", r"\\?['’]")
     for name in ("asked", "allowed", "reply"):
         pattern = pattern.replace(rf"\{{{name}\}}", _NUMBER.format(name))

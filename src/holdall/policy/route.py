@@ -13,7 +13,7 @@ from holdall.values.record import record
 
 @record
 class Forecast:
-    """What a strategy would take, at most. `cost` is None where the price of the model is not known."""
+    """What a strategy would take, at most. `cost` is None if the price of the model is not known."""
 
     calls: int
     input_tokens: int
@@ -38,7 +38,7 @@ class Ceiling:
     cost: float | None = None
 
     def over(self, forecast: Forecast) -> str:
-        """The bound that would be passed, in words; empty where all hold."""
+        """The bound that would be passed, in words; empty if all hold."""
         if self.calls is not None and forecast.calls > self.calls:
             return plural(self.calls, "call")
         if self.tokens is not None and forecast.tokens > self.tokens:

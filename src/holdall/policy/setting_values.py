@@ -1,7 +1,7 @@
 """One setting as people write it: under any of its names, a size with a unit, retention in days or in seconds.
 
-What cannot be is refused by name, with the place, the value and the rule. Where settings come from is the business of
-`config` and of `agent.files`; nothing here looks at a disk.
+What cannot be is refused by name, with the place, the value and the rule. Where settings come from belongs to `config`
+and of `agent.files`; nothing here looks at a disk.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ _NEAR = 0.6
 def value_of(
     key: str, value: Any, where: str, *, known: "Mapping[str, Field[Any]]" = SETTINGS, inside: str = ""
 ) -> tuple[str, Any]:
-    """Our own name of the setting, and its value as Settings takes it. `inside` stands before the key in messages."""
+    """Our own name of the setting, and its value as Settings takes it. `inside` is before the key in messages."""
     one, full = known.get(key), inside + key
     if one is None:
         near = nearest(key, known)
@@ -53,7 +53,7 @@ def _retention(key: str, value: object, where: str) -> str:
 # A name that there is not
 
 
-class Unshown:
+class HiddenValue:
     """A value that may be a secret: a message says only what it is."""
 
     def __init__(self, value: object) -> None:
@@ -65,7 +65,7 @@ class Unshown:
 
 def shown(value: object) -> object:
     """The value of a name that nobody knows, for a message: numbers, true and false as they are."""
-    return value if value is None or isinstance(value, bool | int | float) else Unshown(value)
+    return value if value is None or isinstance(value, bool | int | float) else HiddenValue(value)
 
 
 def unknown(key: str, value: object, where: str, near: str, *, of_a_tool: bool = False) -> BadSetting:

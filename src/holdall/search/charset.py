@@ -85,7 +85,7 @@ POSIX: dict[str, Ranges] = {
 
 @cache
 def category(name: str) -> Ranges | None:
-    """A general category of Unicode, of one letter or two; None where there is no such category."""
+    """A general category of Unicode, of one letter or two; None if there is no such category."""
     found = charset(run for kind, runs in _categories().items() if kind == name or kind[0] == name for run in runs)
     return found or None
 
@@ -187,7 +187,7 @@ SCRIPTS = tuple(_TABLE)
 
 @cache
 def script(name: str) -> Ranges | None:
-    """The characters of a script; None where the table does not hold it."""
+    """The characters of a script; None if the table does not hold it."""
     if name not in _TABLE:
         return None
     ends = [part.split("-") for part in _TABLE[name].split()]

@@ -106,7 +106,7 @@ def steps(node: Node) -> int:
 
 
 def repeats(node: Node) -> int:
-    """The largest product of counts that stand inside each other, as in (a{10}){20}: 200."""
+    """The largest product of counts that are inside each other, as in (a{10}){20}: 200."""
     match node:
         case Chars() | Edge():
             return 1
@@ -158,7 +158,7 @@ class Cursor:
         return self.text[self.at - 1]
 
     def took(self, beginning: str) -> bool:
-        """Step over `beginning` if it stands here."""
+        """Step over `beginning` if it is here."""
         if not self.ahead(beginning):
             return False
         self.at += len(beginning)
@@ -183,7 +183,7 @@ def newline_refusal(at: int) -> BadPattern:
     )
 
 
-# What stands after a backslash: a character, a class, an edge, or something that is refused with a hint.
+# What is after a backslash: a character, a class, an edge, or something that is refused with a hint.
 #
 # \d \w \s are ASCII. A number (\x41, \u{1F600}) is a character, never a byte.
 
@@ -216,7 +216,7 @@ _HINTS = {
 
 
 def character_after_backslash(cursor: Cursor) -> int | None:
-    """The code point of an escaped character, \\n included; None (and nothing taken) where it is no character."""
+    """The code point of an escaped character, \\n included; None (and nothing taken) where it is not a character."""
     if number := cursor.took_match(_NUMBER):
         return _checked(cursor, int(next(filter(None, number.groups())), 16), number.start() - 1)
     char = cursor.peek()
@@ -236,7 +236,7 @@ def character_after_backslash(cursor: Cursor) -> int | None:
 
 
 def class_after_backslash(cursor: Cursor) -> tuple[Ranges, bool] | None:
-    """The characters of \\d \\W \\p{L} and the like, and whether case folding applies; None where it is no class."""
+    """The characters of \\d \\W \\p{L} and the like, and whether case folding applies; None if it is no class."""
     if named := cursor.took_match(_PROPERTY):
         ranges = _property(cursor, named[2] or named[3], named.start() - 1)
         return (complement(ranges) if named[1] == "P" else ranges), named[1] == "p"
@@ -249,7 +249,7 @@ def class_after_backslash(cursor: Cursor) -> tuple[Ranges, bool] | None:
 
 
 def refuse_escape(cursor: Cursor, *, in_class: bool) -> NoReturn:
-    """Raise for what no other function here knows. The cursor stands after the backslash."""
+    """Raise for what no other function here knows. The cursor is after the backslash."""
     start = cursor.at - 1
     if cursor.done:
         raise cursor.refusal("the pattern ends in a backslash", r"Write \\ for a backslash.", start=start)
@@ -300,7 +300,7 @@ _RETURN = 0x0D
 
 
 def bracket_class(cursor: Cursor, *, ignore_case: bool) -> Ranges:
-    """The cursor stands after the opening bracket; after the closing one on return."""
+    """The cursor is after the opening bracket; after the closing one on return."""
     start = cursor.at - 1
     _refuse_lone_posix(cursor, start)
     negated = cursor.took("^")
@@ -369,14 +369,14 @@ def _posix(cursor: Cursor, name: str, *, negated: bool, start: int) -> tuple[lis
 
 
 def _refuse_lone_posix(cursor: Cursor, start: int) -> None:
-    """[:alpha:] alone would be the set of : a l p h. Nobody means that."""
+    """[:alpha:] alone would be the set of : a l p h, which is never intended."""
     found = _POSIX.match(cursor.text, start)
     if found and found[2] in POSIX:
         cursor.at = found.end()
         raise cursor.refusal("a named class stands in brackets of its own", f"Write [{found[0]}].", start=start)
 
 
-# What stands after an opening bracket: a plain group, a name, flags, or something that is refused with a hint.
+# What is after an opening bracket: a plain group, a name, flags, or something that is refused with a hint.
 
 
 FLAGS = lazy_pattern(r"\(\?(?P<on>[A-Za-z]*)(?:-(?P<off>[A-Za-z]+))?\)", re.ASCII)
@@ -408,7 +408,7 @@ class Opening:
 
 
 def group_opening(cursor: Cursor, names: set[str], start: int) -> Opening:
-    """The cursor stands after the bracket, and after the whole opening on return. `names` gains a new name."""
+    """The cursor is after the bracket, and after the whole opening on return. `names` gains a new name."""
     _refuse(cursor)
     if name := cursor.took_match(_NAME):
         if name[1] in names:
@@ -426,7 +426,7 @@ def group_opening(cursor: Cursor, names: set[str], start: int) -> Opening:
 def _refuse(cursor: Cursor) -> None:
     for look in ("?=", "?!", "?<=", "?<!"):
         if cursor.ahead(look):
-            raise BadPattern(f"look-around {_LINEAR}. {_without_looking(cursor, look)}")
+            raise BadPattern(f"look-around {_LINEAR}. {_lookaround_hint(cursor, look)}")
     for opening, why in _REFUSED.items():
         if cursor.ahead(opening):
             raise BadPattern(why)
@@ -434,7 +434,7 @@ def _refuse(cursor: Cursor) -> None:
         raise BadPattern(_REFUSED["?R"])
 
 
-def _without_looking(cursor: Cursor, look: str) -> str:
+def _lookaround_hint(cursor: Cursor, look: str) -> str:
     if look.endswith("!"):
         return "Write what may stand there, or capture it: 'user (\\w+)' with --group, and skip what is not wanted."
     instead = r"key=(\w+)"
@@ -457,13 +457,13 @@ class Pattern:
 
     tree: Node
     captures: int
-    can_be_empty: bool  # such a pattern is answered line by line: every place between characters is no answer
-    takes_return: bool  # $ also stands before the \r of a line that ends in \r\n, and a match may hold that \r
+    can_be_empty: bool  # such a pattern is answered line by line: every place between characters is not an answer
+    takes_return: bool  # $ also is before the \r of a line that ends in \r\n, and a match may hold that \r
 
 
 def read_pattern(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pattern:
     """Read a pattern, or refuse it with BadPattern and a hint. In a literal every character means itself."""
-    _refuse_unreadable(text)
+    _check_readable(text)
     cursor = Cursor(text)
     tree = _literal(text, ignore_case=ignore_case) if literal else _Parser(cursor).whole(Flags(ignore_case=ignore_case))
     if repeats(tree) > MAX_REPEAT:
@@ -474,7 +474,7 @@ def read_pattern(text: str, *, literal: bool = False, ignore_case: bool = False)
     return Pattern(tree, captures(tree), can_be_empty(tree), takes_return)
 
 
-def _refuse_unreadable(pattern: object) -> None:
+def _check_readable(pattern: object) -> None:
     if not isinstance(pattern, str):
         raise BadPattern(f"a pattern is text, not {pattern!r:.60}.")
     if not pattern:
@@ -492,8 +492,7 @@ def _refuse_unreadable(pattern: object) -> None:
             )
 
 
-# The text of a pattern, read into a tree. The language is the common part of Perl, Python, RE2 and Rust. Flags are used
-# up here: the tree has none.
+# The language is the common part of Perl, Python, RE2 and Rust. Flags are used up here: the tree has none.
 
 
 _QUANTIFIER = lazy_pattern(r"([*+?])|\{([0-9]+)(?:(,)([0-9]*))?\}", re.ASCII)

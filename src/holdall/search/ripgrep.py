@@ -172,7 +172,7 @@ def _reaches_back(parts: list[Node]) -> bool:
     begins further left and has that literal in an earlier part than N. That cannot be
     - where all matches have the same number of characters: N would lie inside of M and be shorter;
     - where a class without end comes first and the rest has one length: N does not fit into M's rest, so it begins in
-      M's class, and then it can begin where M does. Any rest will do where the class is every character.
+      M's class, and then it can begin where M does. If the class matches every character, any rest works.
     It misses a line only where one part of a sequence is a sequence with a literal of its own inside.
     """
     match parts:
@@ -252,7 +252,7 @@ _ALWAYS = (
 
 @record
 class Command:
-    """A program and what stands on its standard input.
+    """A program and what is on its standard input.
 
     A code that is neither 0 nor 1 means that its output is not to be believed; then standard error says why, with the
     word `regex` in it where the pattern is to blame.
@@ -265,7 +265,7 @@ class Command:
 def command_for(pattern: Pattern, want: Want, source: Source) -> Command:
     by_lines = want == "values" and pattern.can_be_empty
     text = _written_by_lines(pattern) if by_lines else written(pattern)
-    name = "/dev/fd/0" if isinstance(source, int) else "-"  # opened anew, so that it can be mapped
+    name = "/dev/fd/0" if isinstance(source, int) else "-"  # opened again, so that it can be mapped
     return Command((ripgrep_path(), *_ALWAYS, *_flags(pattern, want), "-e", text.encode(), "--", name), source)
 
 
@@ -314,7 +314,7 @@ def output_of(command: Command, *, seconds: float) -> Generator[bytes]:
             raise _fault(code, reading.complaint)
     except TimeoutError:
         raise WorkerFault(
-            f"the search was stopped after {seconds:g} seconds and gives no answer. "
+            f"the search timed out after {seconds:g} seconds and gives no answer. "
             "Search for something narrower, or allow it more time."
         ) from None
     finally:
@@ -410,7 +410,7 @@ def _fault(code: int, complaint: bytes) -> BadPattern | WorkerFault:
 # a match of a gigabyte both come through here, so nothing is kept but what was asked for.
 
 LONG_VALUE = 200  # bytes of a value that are kept; the rest goes into a digest, so that values stay distinct
-MOST_VALUES = 100_000
+MAX_VALUES = 100_000
 
 _HEAD = 24  # bytes that are enough for an offset and its colon
 
@@ -465,7 +465,7 @@ def _offset(head: bytes) -> tuple[int, int]:
 
 
 class Tally:
-    """How often each value occurs. Past `MOST_VALUES` different ones no new value is taken in, and `full` says so."""
+    """How often each value occurs. Past `MAX_VALUES` different ones no new value is taken in, and `full` says so."""
 
     def __init__(self) -> None:
         self.counts: Counter[bytes] = Counter()
@@ -474,11 +474,11 @@ class Tally:
 
     def add(self, values: list[bytes]) -> None:
         self.total += len(values)
-        if len(self.counts) + len(values) <= MOST_VALUES:
+        if len(self.counts) + len(values) <= MAX_VALUES:
             self.counts.update(values)
             return
         for value in values:
-            if value in self.counts or len(self.counts) < MOST_VALUES:
+            if value in self.counts or len(self.counts) < MAX_VALUES:
                 self.counts[value] += 1
             else:
                 self.full = True

@@ -67,9 +67,9 @@ def limit_memory(limit: int) -> None:
 
 
 def forbid_writing() -> bool:
-    """No file can be written, truncated, made or removed by this process any more, whoever owns it. Linux 5.13 on.
+    """No file can be written, truncated, made or removed by this process any more, anyone who owns it. Linux 5.13 on.
 
-    The descriptor of the output is read-only, but a path that leads to it could be opened anew for writing.
+    The descriptor of the output is read-only, but a path that leads to it could be opened again for writing.
     """
     if sys.platform != "linux":
         return False
@@ -99,8 +99,8 @@ def _end_with(parent: int) -> None:
 # The members of objects as columns, where not all that stands beside them are objects.
 #
 # DuckDB makes columns of records only where each value is one; else the table has the one column `value`, or the lines.
-# SQL that names members of those which are objects is answered all the same: the rest stays in the table as rows
-# without members, and how many those are is told in a note.
+# SQL that names members of those which are objects is answered anyway: the rest stays in the table as rows without
+# members, and how many those are is told in a note.
 
 
 NOTE = (
@@ -114,7 +114,7 @@ _NO_NAME = lazy_pattern(r"[\x00]|\A\Z")  # no column is called so
 
 
 def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
-    """`values` is a SELECT with the column `json`, null where a row is no JSON; `whole` are columns of it to keep."""
+    """`values` is a SELECT with the column `json`, null where a row is not JSON; `whole` are columns of it to keep."""
     kept = {name.strip().casefold() for name in whole.split(",")}
     found = duck.execute(
         f"select key, list(distinct type) from (select json, row_number() over () as n from ({values})) as o, "  # noqa: S608 - of our own parts
@@ -139,7 +139,7 @@ def members_select(duck: Any, values: str, whole: str, notes: list[str]) -> str:
 
 
 def _free_name(key: str, taken: set[str]) -> str:
-    """Names that differ only in case are told apart by a number, as DuckDB does it."""
+    """Names that differ only in case are distinguished by a number, as DuckDB does it."""
     if _NO_NAME.search(key):
         return ""
     name, number = key, 0
@@ -175,8 +175,8 @@ def _identifier(name: str) -> str:
 
 SAMPLE = 20480  # records that DuckDB looks at to tell the columns
 _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
-_LEAST_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
-_LEAST_LINE = 2_000_000  # DuckDB's own limit for one line
+_MIN_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
+_MIN_LINE = 2_000_000  # DuckDB's own limit for one line
 _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
 _RENAMED = lazy_pattern(r"(.+)_[0-9]+", re.DOTALL)
@@ -209,7 +209,7 @@ class Way:
     select: Callable[[], str]
     note: str = ""
     sampled: bool = False  # it may lack columns that a later way has
-    whole_values: bool = False  # each value stands in the one column VALUE
+    whole_values: bool = False  # each value is in the one column VALUE
     members: bool = False  # only for SQL that names members which the other ways do not give
 
 
@@ -246,7 +246,7 @@ def quoted(text: str) -> str:
 
 def _lines(shape: Shape) -> str:
     """Read as CSV of one column, with a delimiter that does not occur. Lines are numbered as they are read."""
-    longest = max(_LEAST_LINE, shape.longest_line + 1024)
+    longest = max(_MIN_LINE, shape.longest_line + 1024)
     text = "substring(text, 2)" if shape.prefixed else "text"
     if shape.escaped:
         # The escaped escape comes last: what it leaves must not be taken for an escape.
@@ -265,7 +265,7 @@ def _lines(shape: Shape) -> str:
 
 def _csv_ways(shape: Shape) -> Iterator[Way]:
     # Left to itself DuckDB leaves out lines that it takes for comments or for a preface.
-    longest = max(_LEAST_LINE, 2 * shape.longest_line)
+    longest = max(_MIN_LINE, 2 * shape.longest_line)
     common = f"{quoted(shape.path)}, delim={quoted(shape.delimiter)}, comment='', skip=0, max_line_size={longest}"
     reads = "from read_csv({})".format
     quotes = "quote='\"', escape='\"'"
@@ -301,7 +301,7 @@ def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Itera
 def _read_json(shape: Shape, sample: int, more: str = "") -> str:
     return (
         f"read_json({quoted(shape.path)}, format='{_FORMATS[shape.form]}', sample_size={sample}, "
-        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)}{more})"
+        f"maximum_object_size={max(_MIN_OBJECT, shape.object_size)}{more})"
     )
 
 
@@ -324,11 +324,11 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
             f"Too varied to be typed, so of type JSON: {', '.join(untyped[:10])}. Reach in with column->'$.name' and "
             "->>, or make a table of it with at."
         )
-    listed = ", ".join(f"{quoted(name)}: {quoted(_bearable(kind))}" for name, kind in columns)
+    listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)
     return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
 
 
-def _bearable(kind: str) -> str:
+def _bounded_type(kind: str) -> str:
     """The type, or JSON for one of absurd length; a list stays a list, so that len and unnest mean what they say."""
     if len(kind) <= _LONGEST_TYPE:
         return kind
@@ -345,7 +345,7 @@ def _with_found_columns(duck: Any, shape: Shape, sample: int) -> str:
 def _one_column(shape: Shape) -> str:
     return (
         f"from read_json_objects({quoted(shape.path)}, format='{_FORMATS[shape.form]}', "
-        f"maximum_object_size={max(_LEAST_OBJECT, shape.object_size)}) select json as value"
+        f"maximum_object_size={max(_MIN_OBJECT, shape.object_size)}) select json as value"
     )
 
 
@@ -396,7 +396,7 @@ class NotOneSelect(Exception):
 
 
 def one_select(duck: Any, sql: str) -> str:
-    """The statement without what stands after it. Raises NotOneSelect, or DuckDB's error where it does not parse."""
+    """The statement without what is after it. Raises NotOneSelect, or DuckDB's error where it does not parse."""
     statements = duck.extract_statements(sql)
     if not statements:
         raise NotOneSelect(f"the SQL is empty; {_ONLY}, for example: {_EXAMPLE}")
@@ -414,7 +414,7 @@ def one_select(duck: Any, sql: str) -> str:
         if parsed.get("error", True):
             raise NotOneSelect(f"{_ONLY}; {parsed.get('error_message', 'this is something else')}")
         for node in _objects(parsed):
-            _refuse_what_does_more(node)
+            _check_read_only(node)
     # What looks like the end may be the inside of a text in quotes: cut only where the meaning stays.
     shorter = _END.sub("", statement)
     return shorter if _parsed(duck, shorter) == tree else statement
@@ -424,7 +424,7 @@ def _parsed(duck: Any, statement: str) -> str:
     return duck.execute("select json_serialize_sql(?)", [statement]).fetchone()[0]
 
 
-def _refuse_what_does_more(node: dict[str, Any]) -> None:
+def _check_read_only(node: dict[str, Any]) -> None:
     kind = node.get("type")
     if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _READING_NODES:
         raise NotOneSelect(f"{_ONLY}; a part of this is {kind.removesuffix('_NODE').removesuffix('_QUERY')}")
@@ -494,10 +494,10 @@ class Query:
                 self._duck.execute(f"create or replace view t as {way.select()}")
                 found = first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
             except self._fault as fault:
-                if not self._is_worth_another_way(way, fault):
+                if not self._should_try_next(way, fault):
                     raise self._refused(fault) from None
             else:
-                self._tell_how(way)
+                self._add_notes(way)
                 return found
         raise Refused("source", self._reason)
 
@@ -530,7 +530,7 @@ class Query:
             self._shape = replace(self._shape, object_size=self._shape.size + 1024)
             yield from ways(self._duck, self._shape, self._known, self.notes)
 
-    def _is_worth_another_way(self, way: Way, fault: Exception) -> bool:
+    def _should_try_next(self, way: Way, fault: Exception) -> bool:
         name, message = type(fault).__name__, str(fault)
         if blame(name, message, self._shape.path) == "source":
             self._reason = in_few_words(name, message, self._shape.path)
@@ -586,7 +586,7 @@ class Query:
         )
         return told + (f", … ({len(columns) - _COLUMNS_TOLD} more)" if len(columns) > _COLUMNS_TOLD else "")
 
-    def _tell_how(self, way: Way) -> None:
+    def _add_notes(self, way: Way) -> None:
         if way.note:
             self.notes.append(f"{way.note} ({self._reason})" if self._reason else way.note)
         if way.sampled and _STAR.search(self._statement):
@@ -601,8 +601,6 @@ def _identity(descriptor: int) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-# The process that runs SQL: one query at a time, each in a database of its own, until the parent goes away.
-#
 # Asked and answered over the socket that is its standard input: one byte with the descriptor of the data, then frames
 # of a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
 # where rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that
@@ -695,7 +693,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while len(received) < size:
         piece = connection.recv(size - len(received))
         if not piece:
-            os._exit(0)  # the parent has gone in the middle of a sentence
+            os._exit(0)  # the parent ended in the middle of a message
         received += piece
     return bytes(received)
 

@@ -50,7 +50,7 @@ def blame(name: str, message: str, path: str) -> Blame:
 
 
 def missing_name(name: str, message: str) -> str:
-    """The column or member that the SQL names and the table does not have; empty where the fault is another."""
+    """The column or member that the SQL names and the table does not have; empty if the fault is another."""
     match = _MISSING.search(message) if name == "BinderException" else None
     return (match[1] or match[2]) if match else ""
 
@@ -65,7 +65,7 @@ def is_hopeless(message: str) -> bool:
 
 
 def is_mendable(message: str) -> bool:
-    """It is JSON but for signs in texts that strict readers do not take."""
+    """It is JSON except for signs in texts that strict readers do not take."""
     return bool(_MENDABLE.search(message))
 
 
@@ -97,8 +97,8 @@ _PLAIN = frozenset(
 _NOT_NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 QUOTE = '"'
 _SHOWN_TYPE = 300  # characters
-_LEAST_ROOM = 128  # bytes for rows, however long the names of the columns are
-_LEAST_CELL = 16  # bytes of a cell that stay when a row is cut
+_MIN_ROOM = 128  # bytes for rows, however long the names of the columns are
+_MIN_CELL = 16  # bytes of a cell that stay when a row is cut
 
 
 @record(frozen=False)
@@ -115,7 +115,7 @@ def first_rows(duck: Any, statement: str, *, max_rows: int, max_bytes: int | Non
     described = _described(duck, statement)
     found = Rows([row[0] for row in described], [_shown_type(row[1]) for row in described])
     duck.execute(_castable(duck, statement, [row[1] for row in described]))
-    room = math.inf if max_bytes is None else max(_LEAST_ROOM, max_bytes - _size(found.columns))
+    room = math.inf if max_bytes is None else max(_MIN_ROOM, max_bytes - _size(found.columns))
     while True:
         batch: list[tuple[Any, ...]] = duck.fetchmany(min(_BATCH, max_rows + 1 - len(found.rows)))
         if not batch:
@@ -223,7 +223,7 @@ def _cut(row: list[Any], room: int) -> tuple[list[Any], int]:
     texts = [cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in row]
     data = [text.encode("utf-8", "surrogatepass") for text in texts]
     sizes = [len(cell) + 8 for cell in data]  # quotes, comma, mark
-    cap = max(_LEAST_CELL, fair_cap(sizes, room * 3 // 4))  # the rest is for signs that JSON escapes
+    cap = max(_MIN_CELL, fair_cap(sizes, room * 3 // 4))  # the rest is for signs that JSON escapes
     long = [size > cap for size in sizes]
     cells = [
         beginning(cell, cap).text + "…" if is_long else value

@@ -18,7 +18,7 @@ from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
-from holdall.text.json.find import Hit, Scan, SeveralValues, find, why_nothing
+from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Kind
@@ -28,7 +28,7 @@ from holdall.values.record import record
 # Prepared copies of an output for DuckDB, in files that have no name and vanish with their last descriptor.
 #
 # Copied from checked blocks, piece by piece. What cannot be copied as it is, is replaced in a way that the table undoes
-# again; only bytes that are not UTF-8 are replaced for good, by U+FFFD, and whoever asked for the copy says so.
+# again; only bytes that are not UTF-8 are replaced for good, by U+FFFD, and the caller adds a note.
 
 
 PIECE = 1024 * 1024
@@ -55,7 +55,7 @@ def pieces(reader: OutputReader, start: int, end: int, check: Check) -> Iterator
 
 def scratch(parts: Iterable[bytes], expected: int) -> BinaryIO:
     """A nameless file that holds the parts, of about `expected` bytes."""
-    file = _nameless(expected)
+    file = _unnamed_file(expected)
     try:
         for part in parts:
             file.write(part)
@@ -138,7 +138,7 @@ def are_plain_lines(parts: Iterable[bytes]) -> bool:
     return True
 
 
-def _nameless(expected: int) -> BinaryIO:
+def _unnamed_file(expected: int) -> BinaryIO:
     if expected <= _IN_MEMORY and hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("holdall"), "w+b")
     return tempfile.TemporaryFile(prefix="holdall-")
@@ -158,7 +158,7 @@ _LONGEST_LIVE_LINE = 16 * 1024 * 1024  # of an output that is still being writte
 
 @record(frozen=False)
 class Source:
-    """`shape` is what `sql_tables.Shape` is made of. `copy` is None where the stored file itself is read."""
+    """`shape` has the fields of `sql.child.Shape`. `copy` is None if the stored file itself is read."""
 
     descriptor: int
     shape: dict[str, Any]
@@ -185,7 +185,7 @@ class LastSource:
         self._source: Source | None = None
 
     def take(self, key: tuple[object, ...], reader: OutputReader) -> Source | None:
-        """The same source once more, with a descriptor of its own; None where it was another."""
+        """The same source once more, with a descriptor of its own; None if it was another."""
         with self._lock:
             known = self._source
             if known is None or self._key != key:
@@ -314,7 +314,7 @@ def _the_value(reader: OutputReader, path: JsonPath, lines: bool) -> Hit:
         raise BadQuery(f"at names one array or object, but {found.total} members are called so.")
     if found.fault:
         raise BadQuery(f"at chooses a part of JSON, and the output is not: {found.fault}.")
-    raise BadQuery("at names nothing. " + why_nothing(reader.read, size, path, found.scan, layout=found.layout))
+    raise BadQuery("at names nothing. " + explain_no_match(reader.read, size, path, found.scan, layout=found.layout))
 
 
 def _members(reader: OutputReader, hit: Hit, check: Check) -> Iterator[bytes]:
@@ -328,7 +328,7 @@ def _members(reader: OutputReader, hit: Hit, check: Check) -> Iterator[bytes]:
                 yield part.translate(_ONE_LINE)
             yield b"}\n"
     except SeveralValues:
-        pass  # what stands after the object
+        pass  # what is after the object
 
 
 # ── Stored or copied ────────────────────────────────────────────────────────────────────────────────────────

@@ -52,7 +52,7 @@ class SqlWorker:
 
     @property
     def pid(self) -> int | None:
-        """The process that runs; None where there is none yet, or none any more."""
+        """The process that runs; None if there is none yet, or none any more."""
         return self._running[0].pid if self._running else None
 
     def ask(self, request: dict[str, Any], descriptor: int, *, deadline: float) -> Answer:
@@ -101,7 +101,7 @@ class SqlWorker:
         """Hand the request over to a process that confirms it. One that died while it was idle is replaced."""
         for again in (True, False):
             if self._closed:
-                raise WorkerFault("the session has ended; no further query is run.")
+                raise WorkerFault("the session has ended; no more queries are run.")
             if not self._running or not self._running[0].is_usable():
                 _end_all(self._running)
                 self._running.append(_Process())
@@ -165,12 +165,12 @@ class _Process:
             raise self._died() from None
 
     def hang_up(self) -> None:
-        """Close the connection under whoever waits for it; the process ends when it notices."""
+        """Close the connection; the process ends when it notices."""
         with contextlib.suppress(OSError):  # it may have gone already
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """It keeps nothing that could be lost, so it is not asked."""
+        """It has no state to lose, so it is killed."""
         self._connection.close()
         if self._owner == os.getpid():
             self._popen.kill()
@@ -199,7 +199,7 @@ class _Process:
             code = 0
         how = f" (signal {-code})" if code < 0 else ""
         return WorkerFault(
-            f"the process that ran the query died{how}, perhaps for want of memory. Ask for less at a time; "
+            f"the process that ran the query died{how}, perhaps out of memory. Ask for less at a time; "
             "the next query gets a new process."
         )
 
@@ -230,7 +230,7 @@ _NOT_WHOLE = (
 _BEGINNING = 64 * 1024
 
 
-class Asked:
+class SqlRequest:
     """`answer` gives what the process says, and the notes on how the output was read."""
 
     def __init__(self, reader: OutputReader, request: dict[str, Any], worker: SqlWorker, deadline: float) -> None:

@@ -18,12 +18,12 @@ def new_uuid() -> str:
 
 
 def new_tag(digits: int = 8) -> str:
-    """Hexadecimal digits that nobody could have foreseen: the tag of a fence, the name of a temporary file."""
+    """Random hexadecimal digits: the tag of a fence, the name of a temporary file."""
     return os.urandom(digits // 2).hex()
 
 
 def new_nonce() -> str:
-    """128 random bits: what proves that a text was written by the one who was told it."""
+    """128 random bits: proves that a text was written by the receiver of the nonce."""
     return os.urandom(16).hex()
 
 

@@ -19,7 +19,7 @@ from holdall.values.record import record
 from holdall.values.spans import BlockTable
 
 _LARGE = 4 * 1024 * 1024
-_ON_THEIR_WAY = 6  # chunks of a megabyte
+_QUEUED_CHUNKS = 6  # chunks of a megabyte
 _SYNC_EVERY = 64 * 1024 * 1024
 
 
@@ -36,12 +36,12 @@ class Ingested:
     failure: BaseException | None  # what the source raised; everything before it was taken in
 
 
-class Beside:
+class WorkThread:
     """Calls `work` on each chunk in a thread of its own, in order. An error comes out of `give` or `finish`."""
 
     def __init__(self, work: Callable[[bytes], object]) -> None:
         self._work = work
-        self._queue: queue.Queue[bytes | None] = queue.Queue(_ON_THEIR_WAY)
+        self._queue: queue.Queue[bytes | None] = queue.Queue(_QUEUED_CHUNKS)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -67,10 +67,10 @@ class Beside:
                 try:
                     self._work(chunk)
                 except BaseException as problem:
-                    self._error = problem  # go on emptying the queue, so that the giver never waits for nobody
+                    self._error = problem  # keep emptying the queue, so that the producer never blocks
 
 
-class Syncing(Beside):
+class PeriodicSync(WorkThread):
     """Puts the disk to work before the end, so that the last sync finds little left to wait for.
 
     An error counts as much as one of the last sync: the system tells of a failed write only once.
@@ -98,7 +98,7 @@ def ingest(
     """Write all of `chunks` and sync. `room` is asked before each chunk and raises where a quota would be passed."""
     measurer = Measurer(tokenizer)
     digest = hashlib.sha256()
-    helpers: list[Beside] = []
+    helpers: list[WorkThread] = []
     failure: BaseException | None = None
     taken = 0
     source = iter(chunks)
@@ -115,8 +115,8 @@ def ingest(
             if room is not None:
                 room(taken)
             if taken > _LARGE and not helpers:
-                writing = Beside(lambda data: write_all(descriptor, data))
-                helpers = [writing, Beside(digest.update), Syncing(descriptor)]
+                writing = WorkThread(lambda data: write_all(descriptor, data))
+                helpers = [writing, WorkThread(digest.update), PeriodicSync(descriptor)]
             if helpers:
                 for helper in helpers:
                     helper.give(chunk)

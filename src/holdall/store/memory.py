@@ -1,4 +1,4 @@
-"""The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do."""
+"""A store that leaves nothing on disk: for tests, and for programs that keep outputs only while they run."""
 
 import asyncio
 import contextlib
@@ -29,8 +29,8 @@ from holdall.store.protocol import (
     OutputReader,
     Progress,
     Quota,
-    Remembered,
     Removal,
+    SavedSummary,
     SessionInfo,
     Stamp,
     Stats,
@@ -60,12 +60,12 @@ from holdall.values.errors import (
     OutputExpired,
     OutputInUse,
     SessionExists,
-    SessionHeld,
+    SessionLocked,
     StoreFault,
     StoreFull,
     StoreGone,
     UnknownHandle,
-    WrongUse,
+    UsageError,
 )
 from holdall.values.handles import Foreign, Long, Short, parse
 from holdall.values.outputs import Facts, Measure, Origin, State
@@ -91,8 +91,8 @@ class Blob:
         self.name = name  # as it would be on disk
         self._data: bytes | None = None
         self._descriptor = create()
-        # Whoever drops the blob gives its bytes back, also where it was dropped because something failed.
-        self._let_go = weakref.finalize(self, os.close, self._descriptor)
+        # The bytes are freed with the blob, also after an error.
+        self._release = weakref.finalize(self, os.close, self._descriptor)
 
     @property
     def descriptor(self) -> int:
@@ -105,10 +105,10 @@ class Blob:
             seal(self._descriptor)
             return
         self._data = os.pread(self._descriptor, length, 0)
-        self._let_go()
+        self._release()
 
     def open(self) -> int:
-        """A new descriptor to read from. It goes on after the blob is gone."""
+        """A new descriptor to read from. It continues after the blob is gone."""
         if self._data is None:
             return reopened(self._descriptor)
         copy = create()
@@ -129,7 +129,7 @@ def create() -> int:
 
 
 def seal(descriptor: int) -> None:
-    """From now on nobody changes the file: not a program that is given it for reading and opens it anew, either."""
+    """From now on nobody changes the file: not a program that is given it for reading and opens it again, either."""
     seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
     with contextlib.suppress(OSError):  # a temporary file has no seals; what is read is checked in any case
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
@@ -163,8 +163,8 @@ def explained(doing: str, *, needed: Callable[[], int] | None = None) -> Generat
 
 # Outputs in memory that are still being written.
 #
-# The store holds the draft, whoever writes holds the writer. So whether a running output still runs is whether anybody
-# still has its writer: where nobody has, the output is interrupted. No draft outlives the program.
+# The store holds the draft, the caller holds the writer. An output runs while its writer is referenced; without one, it
+# is interrupted. No draft outlives the program.
 
 
 class Ending(Protocol):
@@ -186,8 +186,8 @@ class MemoryWatch:
         if draft is not None:
             draft.watches.add(self)
 
-    def tell(self) -> None:
-        """From whichever thread."""
+    def notify(self) -> None:
+        """From any thread."""
         with self._lock:
             self._told = True
             if self._waiting is not None:
@@ -240,7 +240,7 @@ class Draft:
     def write(self, chunk: bytes) -> None:
         with self._lock, explained("writing a running output"):
             if self._is_over:
-                raise WrongUse("this output has ended; nothing more can be written to it.")
+                raise UsageError("this output has ended; nothing more can be written to it.")
             if self._room is not None:
                 self._room(self._measurer.taken + len(chunk))
             view = memoryview(chunk)
@@ -259,7 +259,7 @@ class Draft:
 
     def _tell(self) -> None:
         for watch in tuple(self.watches):
-            watch.tell()
+            watch.notify()
 
     def open(self) -> int:
         """A descriptor to read from: what was written so far, and what will be."""
@@ -272,7 +272,7 @@ class Draft:
             blob = self.blob
             blob.settle()
             measure, table = self._measurer.finish(self._digest.hexdigest())
-            del self.blob  # the bytes are the store's: whoever keeps the writer does not keep them too
+            del self.blob  # the bytes are the store's: anyone who keeps the writer does not keep them too
         self._tell()
         return measure, table, blob
 
@@ -315,7 +315,7 @@ class MemoryWriter:
 
 # What a memory store holds, as plain data: sessions, their outputs, and the one copy that identical outputs share.
 #
-# Whoever looks at it or changes it holds the lock of the shelves. Nothing here reads a clock or ends an output.
+# Anyone who looks at it or changes it holds the lock of the shelves. Nothing here reads a clock or ends an output.
 
 
 @record(frozen=False)
@@ -335,7 +335,7 @@ class Entry:
 
 
 @record(frozen=False)
-class Shelf:
+class MemorySession:
     """One session."""
 
     info: SessionInfo
@@ -394,20 +394,20 @@ class Shelf:
         return found[0] if found else None
 
 
-class Shelves:
+class MemorySessions:
     """All sessions."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.all: dict[str, Shelf] = {}  # by the id of the session
-        self.summaries: dict[str, Remembered] = {}
+        self.all: dict[str, MemorySession] = {}  # by the id of the session
+        self.summaries: dict[str, SavedSummary] = {}
 
-    def of(self, session_id: str) -> Shelf:
+    def of(self, session_id: str) -> MemorySession:
         if session_id not in self.all:
             raise StoreGone(f"the session {session_id} is not in this store: what is in memory goes with its store.")
         return self.all[session_id]
 
-    def named(self, name: str) -> Shelf | None:
+    def named(self, name: str) -> MemorySession | None:
         """By name, or by the name that its folder would have."""
         by_id = self.all.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
         return by_id or next((one for one in self.all.values() if one.info.name == name), None)
@@ -416,11 +416,11 @@ class Shelves:
 # Sessions from elsewhere, put together before anybody sees them.
 
 
-class StagedShelf:
+class StagedMemorySession:
     """One session on its way in."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, held_session: MemorySession) -> None:
+        self._session_data = held_session
         self._blobs: dict[str, Blob] = {}
 
     def write_bytes(self, file: str, chunks: Iterable[bytes], length: int) -> None:  # noqa: ARG002 - nothing to plan
@@ -431,19 +431,19 @@ class StagedShelf:
         self._blobs[file] = blob
 
     def write_record(self, facts: Facts, table: BlockTable) -> None:
-        entry = self._shelf.entries[facts.handle] = Entry(facts, table)
+        entry = self._session_data.entries[facts.handle] = Entry(facts, table)
         if facts.state != "expired":
-            self._shelf.hold(entry, self._blobs[facts.file], facts)
+            self._session_data.hold(entry, self._blobs[facts.file], facts)
 
     def write_note(self, content: str, key: str, data: bytes) -> None:
-        self._shelf.notes[note_name(content, key)] = data
+        self._session_data.notes[note_name(content, key)] = data
 
     def write_log(self, log: Log, chunks: Iterable[bytes]) -> None:
         for chunk in chunks:
-            self._shelf.logs[log] += chunk
+            self._session_data.logs[log] += chunk
 
     def write_tree(self, data: bytes) -> None:
-        self._shelf.tree = data
+        self._session_data.tree = data
 
     def finish(self) -> None:
         pass
@@ -453,24 +453,22 @@ class StagedShelf:
 
 
 class MemoryStaging:
-    def __init__(self, shelves: Shelves) -> None:
-        self._shelves = shelves
-        self._staged: dict[str, Shelf] = {}
+    def __init__(self, held_sessions: MemorySessions) -> None:
+        self._sessions_data = held_sessions
+        self._staged: dict[str, MemorySession] = {}
 
-    def session(self, info: SessionInfo) -> StagedShelf:
-        self._staged[info.id] = Shelf(info)
-        return StagedShelf(self._staged[info.id])
+    def session(self, info: SessionInfo) -> StagedMemorySession:
+        self._staged[info.id] = MemorySession(info)
+        return StagedMemorySession(self._staged[info.id])
 
     def publish(self, sessions: Sequence[SessionInfo]) -> None:
-        with self._shelves.lock:
+        with self._sessions_data.lock:
             for info in sessions:
-                if self._shelves.named(info.name) is not None:
+                if self._sessions_data.named(info.name) is not None:
                     raise SessionExists(taken(info.name))
-            self._shelves.all |= {info.id: self._staged[info.id] for info in sessions}
+            self._sessions_data.all |= {info.id: self._staged[info.id] for info in sessions}
 
 
-# The store that leaves nothing on disk: for tests, and for programs whose outputs go when they do.
-#
 # It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and other
 # processes see nothing. `close` gives nothing back, so that one store serves one session after another.
 
@@ -494,24 +492,24 @@ class MemoryStore:
         self.clock = clock
         self._retention = retention or Retention()
         self._quota = quota or Quota()
-        self._shelves: Shelves = beside._shelves if beside is not None else Shelves()
+        self._sessions_data: MemorySessions = beside._sessions_data if beside is not None else MemorySessions()
 
     @property
     def home(self) -> str:
         return "memory"
 
     def close(self) -> None:
-        """Nothing: whoever has this store may use it further. When nobody has it any more, its outputs go."""
+        """Does nothing: the store stays usable, and its outputs are freed with it."""
 
     # Sessions
 
     def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
         check_name(name)
-        with self._shelves.lock:
-            found = self._shelves.named(name)
+        with self._sessions_data.lock:
+            found = self._sessions_data.named(name)
             if found is None:
                 info = SessionInfo(new_uuid(), name, self.clock(), retention or self._retention, parent)
-                self._shelves.all[info.id] = Shelf(info)
+                self._sessions_data.all[info.id] = MemorySession(info)
                 return info
             if retention is not None:
                 found.info = replace(found.info, retention=retention)
@@ -519,8 +517,8 @@ class MemoryStore:
 
     def find_session(self, name: str) -> SessionInfo | None:
         check_name(name)
-        with self._shelves.lock:
-            found = self._shelves.named(name)
+        with self._sessions_data.lock:
+            found = self._sessions_data.named(name)
             return found.info if found is not None else None
 
     def unreadable_sessions(self) -> Mapping[str, StoreFault]:
@@ -528,8 +526,8 @@ class MemoryStore:
 
     def sessions(self) -> Sequence[SessionInfo]:
         """Newest first."""
-        with self._shelves.lock:
-            found = [shelf.info for shelf in self._shelves.all.values()]
+        with self._sessions_data.lock:
+            found = [held_session.info for held_session in self._sessions_data.all.values()]
         return sorted(found, key=lambda one: (-one.created, one.id))
 
     def end_session(self, session: SessionInfo) -> None:
@@ -560,11 +558,11 @@ class MemoryStore:
             blob.settle()
             facts = placement.facts_of(new_uuid(), session.id, origin, taken, notes(), surrogates(), self.clock())
             blob.name = file_for(facts)
-            with self._shelves.lock:
-                shelf = self._shelves.of(session.id)
+            with self._sessions_data.lock:
+                held_session = self._sessions_data.of(session.id)
                 entry = Entry(facts, taken.table)
-                shelf.hold(entry, blob, facts)
-                return shelf.publish(entry)
+                held_session.hold(entry, blob, facts)
+                return held_session.publish(entry)
 
     def begin(self, session: SessionInfo, origin: Origin, *, tokenizer: Tokenizer | None = None) -> MemoryWriter:
         id = new_uuid()
@@ -572,148 +570,148 @@ class MemoryStore:
         with explained("starting an output"):
             draft = Draft(file, tokenizer or self.tokenizer, self._room(session))
         facts = placement.running_facts(id, session.id, origin, file, self.clock())
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
             entry = Entry(facts, draft=draft)
 
             def end(state: State, error: str, exit_code: int | None, notes: Sequence[str], surrogates: str) -> Facts:
-                with self._shelves.lock, explained("ending a running output"):
+                with self._sessions_data.lock, explained("ending a running output"):
                     if draft.is_over:
-                        raise WrongUse(f"output {entry.facts.handle} has ended already.")
+                        raise UsageError(f"output {entry.facts.handle} has ended already.")
                     facts = replace(entry.facts, state=state, error=error, exit_code=exit_code)
-                    return self._end(shelf, entry, draft, facts, notes, surrogates)
+                    return self._end(held_session, entry, draft, facts, notes, surrogates)
 
-            return draft.writer(shelf.publish(entry), end)
+            return draft.writer(held_session.publish(entry), end)
 
     # Outputs: out
 
     def resolve(self, session: SessionInfo, reference: str) -> Facts:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
-            found = shelf.named(reference)
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
+            found = held_session.named(reference)
             if found is None and reference:
-                found = shelf.called(reference)
+                found = held_session.called(reference)
             if found is None:
-                known = [one.facts.handle for one in shelf.in_order() if one.facts.state != "expired"]
+                known = [one.facts.handle for one in held_session.in_order() if one.facts.state != "expired"]
                 raise UnknownHandle(reference, session=session.name, known=known[::-1])
-            return self._current(shelf, found)
+            return self._current(held_session, found)
 
     def outputs(self, session: SessionInfo) -> Sequence[Facts]:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
-            return [self._current(shelf, entry) for entry in shelf.in_order()]
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
+            return [self._current(held_session, entry) for entry in held_session.in_order()]
 
     def unreadable(self, session: SessionInfo) -> Mapping[str, StoreFault]:
         """None, ever: there are no records that somebody else could have written."""
-        with self._shelves.lock:
-            self._shelves.of(session.id)
+        with self._sessions_data.lock:
+            self._sessions_data.of(session.id)
         return {}
 
     def open(self, facts: Facts) -> OutputReader:
-        with self._shelves.lock, explained("opening an output"):
+        with self._sessions_data.lock, explained("opening an output"):
             entry = self._readable(facts)
             if entry.blob is not None:
                 return FileReader(entry.blob.open(), entry.facts, entry.table)
             current = entry.facts
             descriptor = cast("Draft", entry.draft).open()
-        return RunningReader(descriptor, current)  # not under the lock: it reads all that is there
+        return RunningReader(descriptor, current)  # not under the lock: it reads everything
 
     def open_named(self, session: SessionInfo, reference: str) -> OutputReader:
         return self.open(self.resolve(session, reference))
 
     def _readable(self, facts: Facts) -> Entry:
         """As it is now. Raises where there is nothing to read."""
-        shelf = self._shelves.of(facts.session)
-        entry = shelf.entries.get(facts.handle)
+        held_session = self._sessions_data.of(facts.session)
+        entry = held_session.entries.get(facts.handle)
         if entry is None:
             raise StoreGone(f"output {facts.handle} is not in this store.")
-        current = self._current(shelf, entry)
+        current = self._current(held_session, entry)
         if entry.blob is None and entry.draft is None:
             when = time.strftime("%Y-%m-%d", time.gmtime(current.ended or current.created))
             raise OutputExpired(current.handle, when, current.error)
         return entry
 
     def stamp(self, facts: Facts) -> str | None:
-        with self._shelves.lock:
-            entry = self._shelves.of(facts.session).entries.get(facts.handle)
+        with self._sessions_data.lock:
+            entry = self._sessions_data.of(facts.session).entries.get(facts.handle)
             return str(entry.version) if entry is not None else None
 
     def watch(self, facts: Facts) -> MemoryWatch:
-        with self._shelves.lock:
+        with self._sessions_data.lock:
             return MemoryWatch(self._readable(facts).draft)
 
     # The log
 
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
-        with self._shelves.lock, explained("writing an event"):
-            shelf = self._shelves.of(session.id)
-            log, lines = shelf.logs["events"], sealed(lines, shelf.info.format)
+        with self._sessions_data.lock, explained("writing an event"):
+            held_session = self._sessions_data.of(session.id)
+            log, lines = held_session.logs["events"], sealed(lines, held_session.info.format)
             # In one step: where there is no memory for all of it, nothing of it is there.
             log += b"\n" + lines if log and not log.endswith(b"\n") else lines
 
     def log_length(self, session: SessionInfo, log: Log) -> int:
-        with self._shelves.lock:
-            return self._shelves.of(session.id).logs[log].rfind(b"\n") + 1
+        with self._sessions_data.lock:
+            return self._sessions_data.of(session.id).logs[log].rfind(b"\n") + 1
 
     def read_log(self, session: SessionInfo, log: Log, start: int, end: int) -> bytes:
-        with self._shelves.lock:
-            return bytes(self._shelves.of(session.id).logs[log][start:end])
+        with self._sessions_data.lock:
+            return bytes(self._sessions_data.of(session.id).logs[log][start:end])
 
     def events_from(self, session: SessionInfo, at: int) -> LogLines:
         return self._lines(session, "events", at)
 
     def _lines(self, session: SessionInfo, name: Log, at: int) -> LogLines:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
-            log = bytes(shelf.logs[name])
-        return lines_in(log[at:], at, shelf.info.format, lambda: log.count(b"\n", 0, at))
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
+            log = bytes(held_session.logs[name])
+        return lines_in(log[at:], at, held_session.info.format, lambda: log.count(b"\n", 0, at))
 
     # What an agent leaves
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
-        with self._shelves.lock, explained("writing the transcript"):
-            shelf = self._shelves.of(session.id)
-            shelf.logs["transcript"] += sealed(lines, shelf.info.format)
+        with self._sessions_data.lock, explained("writing the transcript"):
+            held_session = self._sessions_data.of(session.id)
+            held_session.logs["transcript"] += sealed(lines, held_session.info.format)
 
     def transcript(self, session: SessionInfo) -> LogLines:
         return self._lines(session, "transcript", 0)
 
     def save_tree(self, session: SessionInfo, data: bytes) -> None:
-        with self._shelves.lock:
-            self._shelves.of(session.id).tree = data
+        with self._sessions_data.lock:
+            self._sessions_data.of(session.id).tree = data
 
     def tree(self, session: SessionInfo) -> bytes | None:
-        with self._shelves.lock:
-            return self._shelves.of(session.id).tree
+        with self._sessions_data.lock:
+            return self._sessions_data.of(session.id).tree
 
     @contextlib.contextmanager
     def lease(self, session: SessionInfo, holder: str) -> Generator[None]:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
-            if shelf.holder is not None:
-                raise SessionHeld(shelf.holder)
-            shelf.holder = holder
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
+            if held_session.holder is not None:
+                raise SessionLocked(held_session.holder)
+            held_session.holder = holder
         try:
             yield
         finally:
-            with self._shelves.lock:
-                shelf.holder = None
+            with self._sessions_data.lock:
+                held_session.holder = None
 
     def is_leased(self, session: str) -> bool:
-        with self._shelves.lock:
-            return session in self._shelves.all and self._shelves.all[session].holder is not None
+        with self._sessions_data.lock:
+            return session in self._sessions_data.all and self._sessions_data.all[session].holder is not None
 
     # Notes
 
     def notes(self, session: SessionInfo) -> Sequence[Note]:
-        with self._shelves.lock:
-            notes = self._shelves.of(session.id).notes
+        with self._sessions_data.lock:
+            notes = self._sessions_data.of(session.id).notes
             named = [(*name.partition("-"), len(data)) for name, data in sorted(notes.items())]
             return [Note(content, key, length) for content, _, key, length in named]
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
-        with self._shelves.lock:
-            return self._shelves.of(session.id).notes.get(note_name(content, key))
+        with self._sessions_data.lock:
+            return self._sessions_data.of(session.id).notes.get(note_name(content, key))
 
     def remember(
         self,
@@ -724,8 +722,8 @@ class MemoryStore:
         *,
         durable: bool = True,  # noqa: ARG002
     ) -> None:
-        with self._shelves.lock:
-            self._shelves.of(session.id).notes[note_name(content, key)] = data
+        with self._sessions_data.lock:
+            self._sessions_data.of(session.id).notes[note_name(content, key)] = data
 
     # Upkeep
 
@@ -733,9 +731,9 @@ class MemoryStore:
         return sum(self._expire(session, facts, rule) for facts in outputs)
 
     def _expire(self, session: SessionInfo, facts: Facts, rule: str) -> int:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
-            entry = shelf.entries.get(facts.handle)
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
+            entry = held_session.entries.get(facts.handle)
             if entry is None or entry.blob is None:
                 return 0
             current, blob = entry.facts, entry.blob
@@ -744,53 +742,55 @@ class MemoryStore:
             measure = replace(current.measure, surrogates="")
             gone = replace(current, state="expired", ended=self.clock(), error=rule, file="", measure=measure)
             entry.change(replace(gone, origin=origin))
-            shelf.forget("", f"-{current.id.replace('-', '')}")
-            if any(one.blob is blob for one in shelf.entries.values()):
+            held_session.forget("", f"-{current.id.replace('-', '')}")
+            if any(one.blob is blob for one in held_session.entries.values()):
                 return 0
-            shelf.forget(f"{current.measure.sha256}-", "")
+            held_session.forget(f"{current.measure.sha256}-", "")
             return current.measure.bytes
 
     def remove(self, session: SessionInfo, outputs: Sequence[Facts]) -> Removal:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
             handles = {facts.handle for facts in outputs}
-            removed = self._remove(shelf, [one for handle, one in shelf.entries.items() if handle in handles])
-            log = shelf.logs["events"]
-            for start, line in erased(bytes(log), handles, shelf.info.format):
+            removed = self._remove(
+                held_session, [one for handle, one in held_session.entries.items() if handle in handles]
+            )
+            log = held_session.logs["events"]
+            for start, line in erased(bytes(log), handles, held_session.info.format):
                 log[start : start + len(line)] = line
-            if shelf.tree is not None:
+            if held_session.tree is not None:
                 with contextlib.suppress(ValueError, RecursionError):
-                    shelf.tree = tree_without(shelf.tree, handles)
+                    held_session.tree = tree_without(held_session.tree, handles)
             return removed
 
     def remove_session(self, session: SessionInfo) -> Removal:
-        with self._shelves.lock:
-            shelf = self._shelves.of(session.id)
-            removed = self._remove(shelf, shelf.in_order())
-            for log in shelf.logs.values():
+        with self._sessions_data.lock:
+            held_session = self._sessions_data.of(session.id)
+            removed = self._remove(held_session, held_session.in_order())
+            for log in held_session.logs.values():
                 log.clear()
-            shelf.notes.clear()
-            shelf.tree = None
+            held_session.notes.clear()
+            held_session.tree = None
             self.forget_summaries([session.id])
             return removed
 
-    def _remove(self, shelf: Shelf, going: Sequence[Entry]) -> Removal:
+    def _remove(self, held_session: MemorySession, going: Sequence[Entry]) -> Removal:
         for entry in going:
-            if self._current(shelf, entry).state == "running":
+            if self._current(held_session, entry).state == "running":
                 raise OutputInUse(entry.facts.handle)
         files = {entry.facts.handle: entry.facts.file for entry in going}
-        freed = sum(self._expire(shelf.info, entry.facts, REMOVED) for entry in going)
+        freed = sum(self._expire(held_session.info, entry.facts, REMOVED) for entry in going)
         for entry in going:
             entry.change(tombstone(entry.facts, self.clock()))
         holders = {
-            handle: tuple(one.facts.handle for one in shelf.in_order() if file and one.facts.file == file)
+            handle: tuple(one.facts.handle for one in held_session.in_order() if file and one.facts.file == file)
             for handle, file in files.items()
         }
         stones = tuple(entry.facts for entry in going)
         return Removal(stones, freed, {handle: found for handle, found in holders.items() if found})
 
     def sweep_due(self) -> bool:
-        """Never: whoever keeps a store in memory for so long asks for it."""
+        """Never: a store in memory is swept on request only."""
         return False
 
     def sweep(self, *, dry_run: bool = False) -> Sweep:
@@ -813,41 +813,43 @@ class MemoryStore:
     @contextlib.contextmanager
     def staging(self) -> Generator["MemoryStaging"]:
         with explained("importing a bundle"):
-            yield MemoryStaging(self._shelves)
+            yield MemoryStaging(self._sessions_data)
 
     # All sessions at a glance
 
     def session_stamps(self, sessions: Iterable[str] | None = None) -> Mapping[str, Stamp]:
-        with self._shelves.lock:
-            chosen = list(self._shelves.all) if sessions is None else sessions
-            return {id: Stamp(self._shelves.all[id].stamp(), True) for id in chosen if id in self._shelves.all}
+        with self._sessions_data.lock:
+            chosen = list(self._sessions_data.all) if sessions is None else sessions
+            return {
+                id: Stamp(self._sessions_data.all[id].stamp(), True) for id in chosen if id in self._sessions_data.all
+            }
 
-    def summaries(self) -> Sequence[Remembered]:
-        with self._shelves.lock:
-            return list(self._shelves.summaries.values())
+    def summaries(self) -> Sequence[SavedSummary]:
+        with self._sessions_data.lock:
+            return list(self._sessions_data.summaries.values())
 
-    def save_summaries(self, summaries: Sequence[Remembered]) -> None:
-        with self._shelves.lock:
-            self._shelves.summaries |= {one.session: one for one in summaries}
+    def save_summaries(self, summaries: Sequence[SavedSummary]) -> None:
+        with self._sessions_data.lock:
+            self._sessions_data.summaries |= {one.session: one for one in summaries}
 
     def forget_summaries(self, sessions: Sequence[str]) -> None:
-        with self._shelves.lock:
+        with self._sessions_data.lock:
             for id in sessions:
-                self._shelves.summaries.pop(id, None)
+                self._sessions_data.summaries.pop(id, None)
 
     # Inside
 
-    def _current(self, shelf: Shelf, entry: Entry) -> Facts:
-        """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first."""
+    def _current(self, held_session: MemorySession, entry: Entry) -> Facts:
+        """A running output whose writer is gone becomes interrupted when it is next read."""
         if entry.draft is None or not entry.draft.is_over:
             return entry.facts
         why = "its writer ended before it did; what had been written is kept"
         with explained("ending a running output"):
-            return self._end(shelf, entry, entry.draft, replace(entry.facts, state="interrupted", error=why))
+            return self._end(held_session, entry, entry.draft, replace(entry.facts, state="interrupted", error=why))
 
     def _end(
         self,
-        shelf: Shelf,
+        held_session: MemorySession,
         entry: Entry,
         draft: Draft,
         facts: Facts,
@@ -857,12 +859,12 @@ class MemoryStore:
         measure, entry.table, blob = draft.settle()
         measure = replace(measure, notes=(*measure.notes, *notes), surrogates=surrogates)
         entry.draft = None
-        return shelf.hold(entry, blob, replace(facts, measure=measure, ended=self.clock()))
+        return held_session.hold(entry, blob, replace(facts, measure=measure, ended=self.clock()))
 
     def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
-        """None where there is no quota: nothing is counted then."""
-        with self._shelves.lock:
-            self._shelves.of(session.id)  # a session that is not there is told before anything is taken in
+        """None if there is no quota: nothing is counted then."""
+        with self._sessions_data.lock:
+            self._sessions_data.of(session.id)  # a session that is not there is told before anything is taken in
             if self._quota == Quota():
                 return None
             in_all = self.used_bytes() if self._quota.store_bytes is not None else 0

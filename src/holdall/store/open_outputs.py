@@ -51,7 +51,7 @@ class Readers:
                 self._drop(key)
 
     def drop(self, session: SessionInfo, handle: str) -> None:
-        """Close it, under whatever it was asked for; whoever uses it at this moment goes on."""
+        """Close it, under whatever it was asked for; anyone who uses it at this moment continues."""
         with self._lock:
             for key, entry in list(self._entries.items()):
                 if key[0] == session.id and entry.reader.facts.handle == handle:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from holdall.policy.retention import Retention
 from holdall.store.protocol import OutputStore, Quota
-from holdall.store.read_only import read_only as only_looking
+from holdall.store.read_only import read_only as read_only_store
 from holdall.store.records import PREFIX
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import BadSetting
@@ -30,7 +30,7 @@ def default_home() -> str:
 
 
 def checked(path: str, *, key: str, where: str = "") -> str:
-    """An absolute path, as it was written: no ~ and no variable is expanded behind anybody's back."""
+    """An absolute path, as it was written: neither ~ nor variables are expanded."""
     if "\x00" in path or not os.path.isabs(path):
         rule = "it must be an absolute path to a folder (~ and $VARIABLES are not expanded here)"
         raise BadSetting(key, path, rule, where=where)
@@ -50,11 +50,11 @@ def open_store(
     clock: Callable[[], float] = time.time,
     read_only: bool = False,
 ) -> OutputStore:
-    """The store in `home`, made where there is none. With `read_only` nothing is changed through it."""
+    """The store in `home`, made if there is none. With `read_only` nothing is changed through it."""
     from holdall.store.directory.store import DirectoryStore  # noqa: PLC0415 - settings are read without a store
 
     store = DirectoryStore(home, tokenizer=tokenizer, retention=retention, quota=quota, clock=clock)
-    return only_looking(store) if read_only else store
+    return read_only_store(store) if read_only else store
 
 
 def is_store(home: str) -> bool:

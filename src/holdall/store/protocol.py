@@ -17,7 +17,7 @@ from holdall.values.outputs import Facts, Origin, State
 from holdall.values.record import record
 from holdall.values.spans import BlockTable, Totals
 
-Progress = Callable[[int], None]  # called with the bytes done so far, from whichever thread does the work
+Progress = Callable[[int], None]  # called with the bytes done so far, from any thread does the work
 
 
 @record
@@ -78,7 +78,7 @@ class LogLines(NamedTuple):
     bad: tuple[BadLine, ...] = ()
 
 
-class Remembered(NamedTuple):
+class SavedSummary(NamedTuple):
     """What was worked out about a session, and the stamp that the session had then."""
 
     session: str
@@ -174,7 +174,7 @@ class OutputReader(Protocol):
 
 
 class Watch(Protocol):
-    """Wakes whoever waits for an output that is written by this process or another one. Close it."""
+    """Wakes when an output is written to, by this process or another one. Close it."""
 
     async def changed(self) -> None:
         """Until something was written to the output, or it has ended, since the watch was made or last told so."""
@@ -247,7 +247,7 @@ class Staging(Protocol):
     def publish(self, sessions: Sequence[SessionInfo]) -> None:
         """Give the sessions their places and names, all of them also where the process is killed in the middle.
 
-        The first is the one above the others. Raises SessionExists where a name is taken.
+        The first is the one above the others. Raises SessionExists if a name is taken.
         """
         ...
 
@@ -260,18 +260,18 @@ class OutputStore(Protocol):
 
     @property
     def home(self) -> str:
-        """Where it is, as a person would say it: for messages. Never a password."""
+        """Its location, for messages. Never contains a password."""
         ...
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What tokens are counted by where whoever keeps an output brings no other."""
+        """What tokens are counted by where anyone who keeps an output brings no other."""
         ...
 
     # Sessions
 
     def open_session(self, name: str, *, retention: Retention | None = None, parent: str = "") -> SessionInfo:
-        """The session of that name, made where there is none. Two processes that ask at once get the same one."""
+        """The session of that name, made if there is none. Two processes that ask at once get the same one."""
         ...
 
     def find_session(self, name: str) -> SessionInfo | None:
@@ -337,7 +337,7 @@ class OutputStore(Protocol):
         ...
 
     def stamp(self, facts: Facts) -> str | None:
-        """Changes whenever the facts of the output do; None where it is gone."""
+        """Changes whenever the facts of the output do; None if it is gone."""
         ...
 
     def watch(self, facts: Facts) -> Watch:
@@ -347,7 +347,7 @@ class OutputStore(Protocol):
     # What a session has beside its outputs
 
     def append_events(self, session: SessionInfo, lines: bytes) -> None:
-        """Add whole lines to the session's log, each a JSON object; whoever else appends loses none of theirs.
+        """Add whole lines to the session's log, each a JSON object; concurrent appends do not lose lines.
 
         The store adds to each line what proves it, and takes that away again where lines are read.
         """
@@ -358,7 +358,7 @@ class OutputStore(Protocol):
         ...
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
-        """Whole lines; they survive the process. Only whoever has the lease appends."""
+        """Whole lines; they survive the process. Only the holder of the lease appends."""
         ...
 
     def transcript(self, session: SessionInfo) -> LogLines:
@@ -366,7 +366,7 @@ class OutputStore(Protocol):
         ...
 
     def save_tree(self, session: SessionInfo, data: bytes) -> None:
-        """The newest snapshot of the operation tree, in place of the one before: whoever reads gets one of the two."""
+        """The newest snapshot of the operation tree, replaced atomically."""
         ...
 
     def tree(self, session: SessionInfo) -> bytes | None: ...
@@ -374,7 +374,7 @@ class OutputStore(Protocol):
     def lease(self, session: SessionInfo, holder: str) -> AbstractContextManager[None]:
         """Hold the session's transcript, until the block is left or the process is gone. `holder` says who.
 
-        Raises SessionHeld, with who that is, where somebody else does.
+        Raises SessionLocked, with who that is, where somebody else does.
         """
         ...
 
@@ -383,7 +383,7 @@ class OutputStore(Protocol):
         ...
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
-        """What was remembered in this session under these two hashes; None where there is nothing (any more)."""
+        """What was remembered in this session under these two hashes; None if there is nothing (any more)."""
         ...
 
     def remember(self, session: SessionInfo, content: str, key: str, data: bytes, *, durable: bool = True) -> None:
@@ -399,7 +399,7 @@ class OutputStore(Protocol):
         ...
 
     def log_length(self, session: SessionInfo, log: Log) -> int:
-        """Up to where the log has whole lines; 0 where there is none."""
+        """Up to where the log has whole lines; 0 if there is none."""
         ...
 
     def read_log(self, session: SessionInfo, log: Log, start: int, end: int) -> bytes:
@@ -415,11 +415,11 @@ class OutputStore(Protocol):
         """
         ...
 
-    def summaries(self) -> Sequence[Remembered]:
+    def summaries(self) -> Sequence[SavedSummary]:
         """What was saved. A cache: anything may be missing, nothing is wrong."""
         ...
 
-    def save_summaries(self, summaries: Sequence[Remembered]) -> None: ...
+    def save_summaries(self, summaries: Sequence[SavedSummary]) -> None: ...
 
     def forget_summaries(self, sessions: Sequence[str]) -> None: ...
 
@@ -434,7 +434,7 @@ class OutputStore(Protocol):
 
         Bytes go with the last output that has them, remembered answers with them; notices, and what events and the
         operation tree quote, go at once. The transcript stays: it is the conversation. Done again, it finishes what was
-        interrupted. Raises OutputInUse where one is still being written: then nothing is removed.
+        interrupted. Raises OutputInUse if one is still being written: then nothing is removed.
         """
         ...
 
@@ -468,7 +468,7 @@ class OutputStore(Protocol):
         ...
 
     def free_bytes(self) -> int | None:
-        """How much there is room for; None where nobody can tell."""
+        """How much there is room for; None if nobody can tell."""
         ...
 
     def staging(self) -> AbstractContextManager[Staging]:

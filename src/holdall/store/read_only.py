@@ -1,4 +1,4 @@
-"""A store for somebody who only looks: a viewer must not become part of what it shows.
+"""A read-only view of a store, for the viewer.
 
 Nothing is kept, begun, expired or written down through it, and no session is made: what is not there is an error. What
 a bag does without being asked (its log, its notes, the end of its session) is left out without a word. The store
@@ -8,7 +8,7 @@ behind it may fill its caches, as every look does, and finds outputs whose write
 from typing import Any, NoReturn, cast
 
 from holdall.store.protocol import OutputStore, SessionInfo
-from holdall.values.errors import NothingFound, WrongUse
+from holdall.values.errors import NothingFound, UsageError
 
 
 def read_only(store: OutputStore) -> OutputStore:
@@ -33,11 +33,11 @@ class _ReadOnlyStore:
     def sweep_due(self) -> bool:
         return False
 
-    def _leave_out(self, *_args: Any, **_options: Any) -> None:
+    def _ignore(self, *_args: Any, **_options: Any) -> None:
         """No-op: read-only."""
 
     def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise WrongUse("this store was opened to look at it, and nothing is changed through it.")
+        raise UsageError("this store is open read-only.")
 
-    end_session = append_events = remember = _leave_out
+    end_session = append_events = remember = _ignore
     put = begin = append_transcript = save_tree = lease = expire = remove = remove_session = sweep = staging = _refuse

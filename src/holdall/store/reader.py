@@ -67,7 +67,7 @@ def char_of_byte(reader: OutputReader, byte: int) -> int:
 
 
 def lines_of(reader: OutputReader, span: Span) -> Span | None:
-    """The lines that a span of bytes touches; None where it is empty."""
+    """The lines that a span of bytes touches; None if it is empty."""
     if span.start >= span.end:
         return None
     return Span(line_of_byte(reader, span.start), line_of_byte(reader, span.end - 1))
@@ -86,8 +86,6 @@ def _nth_newline(data: bytes, number: int) -> int:
     return len(data) - len(data.split(b"\n", number)[-1]) - 1
 
 
-# Reading stored bytes, each block checked against its checksum before a byte of it is given out.
-#
 # Opened once, by descriptor: a file that is renamed, replaced or removed under our feet changes nothing. A reader never
 # writes and never repairs.
 

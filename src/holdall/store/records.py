@@ -4,7 +4,7 @@ The record of an output describes it completely, and proves itself:
 
     holdall record 2 <xxh3 of everything after this line, 16 hex digits>\n
     {the facts, as JSON on one line}\n
-    <the block table, as stored by values.blocks>
+    <the block table, as stored by values.spans>
 
 The number in the first line is the version of the format. A reader that meets a version it does not know says so and
 touches nothing. A session is of one version for its whole life: in one that an older program made, everything is
@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from holdall.policy.measure import checksum
 from holdall.store.protocol import BadLine, Log, LogLines
-from holdall.values.errors import REMOVED, OutputDamaged, StoreFault, WrongUse
+from holdall.values.errors import REMOVED, OutputDamaged, StoreFault, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
@@ -58,7 +58,7 @@ def encode(facts: Facts, table: BlockTable, version: int = VERSION) -> bytes:
 
 
 def decode(data: bytes, *, handle: str) -> tuple[Facts, BlockTable]:
-    """Raises OutputDamaged where one bit is not as it was written."""
+    """Raises OutputDamaged if one bit is not as it was written."""
     first, _, body = data.partition(b"\n")
     words = first.removeprefix(_MAGIC).split(b" ")
     if not first.startswith(_MAGIC) or len(words) != 2:
@@ -92,7 +92,7 @@ def version_in(record: bytes) -> int | None:
 
 
 def sealed(lines: bytes, version: int = VERSION) -> bytes:
-    """Each whole line with its proof. What stands after the last newline stays as it is: it proves nothing."""
+    """Each whole line with its proof. What is after the last newline stays as it is: it proves nothing."""
     if version == 1:
         return lines
     *whole, rest = lines.split(b"\n")
@@ -103,13 +103,13 @@ def _sealed(line: bytes) -> bytes:
     if line == b"{}":
         return _EMPTY % checksum(b"{") + b"\n"
     if not line.startswith(b"{") or not line.endswith(b"}"):
-        raise WrongUse("a line of a log must be a JSON object.")
+        raise UsageError("a line of a log must be a JSON object.")
     body = line[:-1]
     return body + _PROOF % checksum(body) + b"\n"
 
 
 def _opened(line: bytes) -> bytes | None:
-    """The line as it was before it was sealed, without its end; None where it does not prove itself."""
+    """The line as it was before it was sealed, without its end; None if it does not prove itself."""
     body = line[:-_PROOF_LENGTH]
     if body and line[-_PROOF_LENGTH:] == _PROOF % checksum(body):
         return body
@@ -117,7 +117,7 @@ def _opened(line: bytes) -> bytes | None:
 
 
 def unsealed(line: bytes) -> bytes:
-    """One line as it was. Raises ValueError where it does not prove itself."""
+    """One line as it was. Raises ValueError if it does not prove itself."""
     body = _opened(line.removesuffix(b"\n"))
     if body is None:
         raise ValueError(_NO_MATCH)
@@ -125,7 +125,7 @@ def unsealed(line: bytes) -> bytes:
 
 
 def lines_in(data: bytes, at: int, version: int, before: Callable[[], int]) -> LogLines:
-    """The whole lines of `data`, which stands at byte `at` of a log. `before` counts the lines that stand before it."""
+    """The whole lines of `data`, which is at byte `at` of a log. `before` counts the lines that are before it."""
     end = data.rfind(b"\n") + 1
     good: list[bytes] = []
     bad: list[BadLine] = []
@@ -179,7 +179,7 @@ def _object_in(line: bytes, version: int) -> dict[str, Any] | None:
 
 
 def _as_long(told: bytes, line: bytes, version: int) -> bytes | None:
-    """An object as a line of the length of another one; None where it does not fit."""
+    """An object as a line of the length of another one; None if it does not fit."""
     room = len(line) - (_PROOF_LENGTH if version > 1 else 1)
     body = told[:-1].ljust(max(0, room))
     return sealed(body + b"}\n", version)[:-1] if len(body) == room else None
@@ -235,13 +235,13 @@ def file_for(facts: Facts) -> str:
 
 def note_name(content: str, key: str) -> str:
     if not _HEX.fullmatch(content) or not _HEX.fullmatch(key):
-        raise WrongUse("a note is named by two hashes.")
+        raise UsageError("a note is named by two hashes.")
     return f"{content}-{key}"
 
 
 def check_name(name: str) -> None:
     """The name of a session comes from outside, and is never part of a path."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise WrongUse(
+        raise UsageError(
             f"{name[:40]!r} cannot be the name of a session: write 1 to {LONGEST_NAME} printable characters."
         )

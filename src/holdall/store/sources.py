@@ -29,7 +29,7 @@ from typing import Any, cast
 
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED, Surrogates
-from holdall.values.errors import WrongUse
+from holdall.values.errors import UsageError
 
 # From an asynchronous iterator to the plain one that a store takes, across a thread.
 #
@@ -38,7 +38,7 @@ from holdall.values.errors import WrongUse
 
 
 class Cancelled(BaseException):
-    """Whoever waited for the output gave up; not an error of the tool."""
+    """The caller that waited for the output gave up; not an error of the tool."""
 
 
 class Pump:
@@ -133,10 +133,10 @@ class Source:
         _widen(file)
         while part := cast("object", file.read(CHUNK)):
             if not isinstance(part, (str, *_BYTES)):
-                raise WrongUse(f"read() of a {_type(file)} gave a {_type(part)}, not text or bytes.")
+                raise UsageError(f"read() of a {_type(file)} gave a {_type(part)}, not text or bytes.")
             yield self._part(cast("object", part))
         if part is None:  # not the end: what is still to come must not count as not there
-            raise WrongUse(f"read() of a {_type(file)} gave nothing yet; a file to be kept must be a blocking one.")
+            raise UsageError(f"read() of a {_type(file)} gave nothing yet; a file to be kept must be a blocking one.")
 
     def _iterated(self, parts: Iterator[object]) -> Iterator[bytes]:
         for part in parts:
@@ -156,8 +156,8 @@ def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
 
 
 def _widen(file: Any) -> None:
-    """Where `file` is a pipe, let it hold a megabyte instead of 64 KiB: fewer turns between whoever writes and us."""
-    # Not a pipe, not on Linux, not allowed to: all goes well without.
+    """Enlarge a pipe from 64 KiB to a megabyte: fewer switches between its writer and us."""
+    # Not a pipe, not on Linux, or not allowed: it works without.
     with contextlib.suppress(AttributeError, OSError, TypeError, ValueError):
         descriptor = file.fileno()
         if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < CHUNK:
@@ -205,7 +205,7 @@ def json_text(value: object) -> Iterator[str]:
             # A TypeError is a mapping whose keys are not text: ours writes them as text.
             yield from _walk(value)
     except ValueError as problem:  # it holds itself, or a number that Python does not write
-        raise WrongUse(f"a {_type(value)} cannot be kept as JSON: {problem}.") from problem
+        raise UsageError(f"a {_type(value)} cannot be kept as JSON: {problem}.") from problem
 
 
 def plain(value: object) -> object:
@@ -239,10 +239,10 @@ def storable(arguments: object) -> Any:
     try:
         plainly: object = json.loads(json.dumps(arguments, default=plain))
         return "".join(json_text(arguments)) if _is_deep(plainly) else plainly
-    except (RecursionError, TypeError, ValueError, WrongUse):
+    except (RecursionError, TypeError, ValueError, UsageError):
         try:
             return "".join(json_text(arguments))
-        except (ValueError, WrongUse) as problem:
+        except (ValueError, UsageError) as problem:
             return f"(not kept: {problem})"
 
 

@@ -15,7 +15,7 @@ from holdall.values.patterns import lazy_pattern
 # Where a text may be cut without cutting what a person takes for one character: a family emoji, a flag, CRLF.
 #
 # Only the surroundings of the cut are looked at, whatever the length of the text: to know a border, one needs the
-# character after it and what stands before it back to a border that is certain. Positions are those of `str`.
+# character after it and what is before it back to a border that is certain. Positions are those of `str`.
 
 
 _REACH = 32  # how far before a cut a certain border is looked for at first; the reach doubles until there is one
@@ -45,7 +45,7 @@ def cluster_end(text: str, start: int, most: int) -> int:
 
 
 def _certain_border(text: str, at: int) -> int:
-    """A border at or before `at` that needs no look at what stands before it: the start, or one told by two neighbours.
+    """A border at or before `at` that needs no look at what is before it: the start, or one told by two neighbours.
 
     Where nothing is found the reach doubles, so that a long run of flags or marks costs its own length and no more.
     """
@@ -79,15 +79,15 @@ def _lengths(text: str) -> Iterator[int]:
 # Where a large output is best cut in two: after a line, between two elements of JSON, between two words.
 #
 # Only a small stretch before the wanted place is read, whatever the size of the output. A line ends where a newline
-# stands, so its border is certain. Whether a comma stands between two elements or inside a string cannot be known
-# without reading from the start: the border of an element is the most likely one, and nothing more is claimed of it. No
-# cut is ever made inside a character.
+# stands, so its border is certain. Whether a comma is between two elements or inside a string cannot be known without
+# reading from the start: the border of an element is the most likely one, and nothing more is claimed of it. No cut is
+# ever made inside a character.
 
 
 Read = Callable[[int, int], bytes]
 
 _FIRST_LOOK = 4 * 1024  # bytes; most borders lie so near that the rest need not be read
-_WORD = 256  # a longer run without a blank is no word
+_WORD = 256  # a longer run without a blank is not a word
 _AHEAD = 16  # bytes after the cut that tell whether an element begins there
 
 _SPACE = rb"[ \t\r\n]*+"

@@ -61,12 +61,12 @@ def _bound(value: object, unit: str) -> int | None:
 
 
 def resolve_lines(wanted: Ask, total: int) -> Span | None:
-    """First and last line, both included; None where the range holds no line of the output."""
+    """First and last line, both included; None if the range holds no line of the output."""
     if wanted.start == 0 or wanted.end == 0:
         raise BadRange(f"lines are numbered from 1, and {wanted} has line 0; {_HOW}.")
     first = 1 if wanted.start is None else wanted.start if wanted.start > 0 else max(1, total + 1 + wanted.start)
     last = total if wanted.end is None else wanted.end if wanted.end > 0 else total + 1 + wanted.end
-    _refuse_backwards(wanted, first, last, "lines")
+    _check_order(wanted, first, last, "lines")
     last = min(last, total)
     return Span(first, last) if first <= last else None
 
@@ -75,12 +75,12 @@ def resolve_offsets(wanted: Ask, total: int, *, unit: str) -> Span:
     """Start and excluded end, cut to the output. Empty (start == end) where the range lies past the end."""
     start = 0 if wanted.start is None else wanted.start if wanted.start >= 0 else max(0, total + wanted.start)
     end = total if wanted.end is None else wanted.end if wanted.end >= 0 else max(0, total + wanted.end)
-    _refuse_backwards(wanted, start, end, unit)
+    _check_order(wanted, start, end, unit)
     start = min(start, total)
     return Span(start, max(start, min(end, total)))
 
 
-def _refuse_backwards(wanted: Ask, start: int, end: int, unit: str) -> None:
+def _check_order(wanted: Ask, start: int, end: int, unit: str) -> None:
     same_sign = wanted.start is not None and wanted.end is not None and (wanted.start < 0) == (wanted.end < 0)
     if same_sign and start > end and wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
         raise BadRange(f"the range {wanted} of {unit} ends before it starts; {_HOW}.")

@@ -11,7 +11,7 @@ from holdall.values.patterns import lazy_pattern
 
 # Masking parts of a text without moving anything else: a mask has as many bytes as what it hides, and keeps its lines.
 #
-# What is to be masked is found by whoever hands in `find`. Bytes of any length pass by in windows that overlap; JSON is
+# The caller passes `find`, which finds what is masked. Bytes of any length pass by in windows that overlap; JSON is
 # looked at string by string, as it reads, and masked as it is written.
 
 
@@ -115,7 +115,7 @@ class Masker:
         return given
 
     def _given(self, findings: Iterable[Finding], until: int) -> bytes:
-        """What stands between what was given out and `until`, masked."""
+        """What is between what was given out and `until`, masked."""
         here: list[Finding] = []
         numbers: set[int] = set()
         for start, end, kind in findings:
@@ -126,7 +126,7 @@ class Masker:
         return masked(self._held[self._done - self._base : until - self._base], here, numbers)
 
     def _followed(self, one: Finding, window_end: int) -> Finding:
-        """A secret that ended with the window before may go on: up to the next space or quote it does."""
+        """A secret that ended with the window before may continue: up to the next space or quote it does."""
         start, end, kind = one
         if end - start >= RIGHT - LEFT and end < window_end:
             rest = _REST.match(self._held, end - self._base)
@@ -164,7 +164,7 @@ def _text(raw: bytes) -> str:
 
 
 def _as_written(raw: bytes, text: bytes, one: Finding) -> Finding:
-    """Where bytes of the text of a string stand in the string as it is written, whole escapes only."""
+    """Where bytes of the text of a string are in the string as it is written, whole escapes only."""
     start, end, kind = one
     if raw == text:
         return one
@@ -197,13 +197,15 @@ _SECRET = lazy_pattern(
     r"(?i)(pass(word|wd|phrase)?$|secret|token$|api[_-]?key|access[_-]?key|private[_-]?key|authorization|credential"
     r"|cookie|bearer)"
 )
-_MOST_LEVELS = 50
+_MAX_LEVELS = 50
 
 
 def masked_arguments(arguments: object, *, level: int = 0) -> Any:
-    """The same value with the secrets in it replaced; the same object where there are none and it is no container."""
-    if level > _MOST_LEVELS:
-        return MASK  # nobody looks that deep, so nobody can say that it is harmless
+    """The same value with the secrets in it replaced; the same object where there are none and it is not a
+    container.
+    """
+    if level > _MAX_LEVELS:
+        return MASK  # not examined that deep, so it is masked
     if isinstance(arguments, Mapping):
         table = cast("Mapping[object, object]", arguments)
         return {

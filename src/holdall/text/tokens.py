@@ -12,8 +12,6 @@ from typing import Protocol
 
 from holdall.values.patterns import lazy_pattern
 
-# How many tokens a text has: exactly where a tokenizer is at hand, otherwise by an estimate that says so.
-#
 # A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
 # that no input costs more than a fixed amount of work; the result is then an estimate too.
 
@@ -63,8 +61,8 @@ class Estimate:
         return ceil(len(_PIECE_OF_TEXT.findall(text)) + longer)
 
 
-def last_resort(chars: int) -> int:
-    """Where no tokenizer answers: four characters a token."""
+def rough_estimate(chars: int) -> int:
+    """Fallback without a tokenizer: four characters per token."""
     return ceil(chars / 4)
 
 
@@ -88,13 +86,13 @@ def _count_in_pieces(tokenizer: Tokenizer, text: str) -> tuple[int, bool]:
 
 
 def _count(tokenizer: Tokenizer, text: str) -> tuple[int, bool]:
-    """A tokenizer that fails costs the exact number, never the output."""
+    """If the tokenizer fails, the number is an estimate; the output is still kept."""
     try:
         return tokenizer.count(text), True
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # tokenizers written in Rust panic with what is no Exception
-        return last_resort(len(text)), False
+        return rough_estimate(len(text)), False
 
 
 class TokenMeter:
@@ -146,8 +144,8 @@ class TokenMeter:
         return ceil(tokens * len(whole) / sum(map(len, windows)))
 
     def _shares(self) -> Iterator[float]:
-        """Tokens by window. Each stands for what is nearest to it, on both sides: the windows stand at the start of
-        their stretches, and would otherwise give a text that begins densely too many."""
+        """Tokens by window. Each stands for what is nearest to it, on both sides: the windows are at the start of their
+        stretches, and would otherwise give a text that begins densely too many."""
         spacing = self._stride * _BLOCK
         last = len(self._windows) - 1
         for index, window in enumerate(self._windows):
@@ -166,7 +164,7 @@ TOKENS_PACKAGE = "rs-bpe" if sys.version_info < (3, 14) else "bpe-openai"
 
 @functools.cache
 def tokenizer_named(name: str) -> Tokenizer:
-    """`o200k` needs the extra `tokens` and says so; `auto` takes it where it is installed."""
+    """`o200k` needs the extra `tokens` and says so; `auto` takes it if it is installed."""
     if name == "estimate" or (name == "auto" and importlib.util.find_spec(TOKENS_PACKAGE.replace("-", "_")) is None):
         return Estimate()
     tokenizer: Tokenizer = importlib.import_module("holdall.text.o200k").O200k()

@@ -34,7 +34,7 @@ _CHAR = lazy_pattern(
 def pending_bytes(tail: bytes) -> int:
     """How many bytes at the end of `tail` begin a character that is not finished yet (0 to 3).
 
-    The last three bytes decide: a lead byte always starts a new character, whatever stood before it.
+    The last three bytes decide: a lead byte always starts a new character, whatever was before it.
     """
     for back in range(1, min(3, len(tail)) + 1):
         byte = tail[-back]
@@ -125,12 +125,12 @@ class Surrogates:
         return data
 
     def passed(self, data: bytes) -> bytes:
-        """Bytes that stand between pieces of text."""
+        """Bytes that are between pieces of text."""
         self._at += len(data)
         return data
 
     def packed(self) -> str:
-        """For the facts: what `with_surrogates` needs. Nothing where nothing was replaced. Asked once, at the end."""
+        """For the facts: what `with_surrogates` needs. Nothing if nothing was replaced. Asked once, at the end."""
         if self._packer is None:
             return ""
         return base64.b64encode(self._packed + self._packer.flush()).decode("ascii")
@@ -150,7 +150,7 @@ class Surrogates:
 def with_surrogates(data: bytes, packed: str) -> str:
     """The text whose encoding is `data`, with the lone surrogates that `Surrogates` replaced back in their places.
 
-    Raises ValueError where the two do not fit together.
+    Raises ValueError if the two do not fit together.
     """
     whole, at = bytearray(data), 0
     most = len(data) // len(_REPLACED) * _LONGEST_PLACE  # whoever wrote it: it never takes more memory than this

@@ -1,4 +1,4 @@
-"""Frozen data that every other room speaks in: facts, spans, handles, answers, settings, errors.
+"""Frozen data that all other packages use: facts, spans, handles, answers, settings, errors.
 
 Nothing here does anything. No module in this package reads a clock, a disk or a source of randomness.
 """

@@ -1,4 +1,4 @@
-"""What the verbs answer. Each answer states its range, the whole it is a part of, and how to go on.
+"""What the verbs answer. Each answer states its range, the whole it is a part of, and how to continue.
 
 `to_json` of each class is the stable form that `--json` prints. The bytes themselves are kept beside the
 decoded text, so that a command can print exactly what is stored.
@@ -21,11 +21,11 @@ class Passage:
     text: str
     bytes: Span
     chars: Span
-    lines: Span | None  # None where the passage is empty
+    lines: Span | None  # None if the passage is empty
     total: Totals
     state: State = "ready"
     next: str = ""  # the range that follows, as the same verb takes it: "lines=201:400"; empty at the end
-    exact: bool = True  # False where the bytes are not valid UTF-8 and the text stands for them with U+FFFD
+    exact: bool = True  # False if the bytes are not valid UTF-8 and the text stands for them with U+FFFD
     past_end: bool = False
     notes: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class Group:
 
 @record
 class Found:
-    """What grep answers. `total` counts every match, shown or not; `next` is the byte to go on from."""
+    """What grep answers. `total` counts every match, shown or not; `next` is the byte to continue from."""
 
     handle: str
     matches: tuple[Match, ...]
@@ -137,7 +137,7 @@ class Table:
     rows: tuple[tuple[Any, ...], ...]
     total: int
     totals: Totals
-    next: int | None = None  # the row to go on from: the query's own OFFSET
+    next: int | None = None  # the row to continue from: the query's own OFFSET
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Nodes:
     nodes: tuple[Node, ...]
     total: int
     totals: Totals
-    next: int | None = None  # how many values to skip to go on
+    next: int | None = None  # how many values to skip to continue
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class Answer:
 
 
 def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
-    """The bytes that stand in an answer as they are stored."""
+    """The bytes that are in an answer as they are stored."""
     match answer:
         case Passage():
             return (answer.bytes,) if answer.bytes.start < answer.bytes.end else ()

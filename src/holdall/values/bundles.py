@@ -12,8 +12,8 @@ from holdall.values.handles import is_uuid
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-MOST_SESSIONS = 10_000
-MOST_ENTRIES = 2_000_000
+MAX_SESSIONS = 10_000
+MAX_ENTRIES = 2_000_000
 _MOST = 1 << 62  # of anything that is counted
 _HEX = lazy_pattern(r"[0-9a-f]{64}")
 
@@ -94,16 +94,16 @@ class Bundle:
         listed, redacted = table.get("sessions"), table.get("redacted")
         if set(table) != {"sessions", "redacted"} or not isinstance(redacted, bool):
             raise ValueError("its list of contents has other fields than it should")
-        if not isinstance(listed, list) or not 1 <= len(cast("list[object]", listed)) <= MOST_SESSIONS:
-            raise ValueError(f"it must hold 1 to {MOST_SESSIONS:,} sessions")
+        if not isinstance(listed, list) or not 1 <= len(cast("list[object]", listed)) <= MAX_SESSIONS:
+            raise ValueError(f"it must hold 1 to {MAX_SESSIONS:,} sessions")
         sessions = tuple(_session(one, at, version) for at, one in enumerate(cast("list[object]", listed)))
         if len({one.id for one in sessions}) < len(sessions) or len({one.name for one in sessions}) < len(sessions):
             raise ValueError("two of its sessions have the same id or name")
         found = Bundle(sessions, redacted)
         if found.version != version or min(one.format for one in sessions) < 1:
             raise ValueError("the formats of its sessions are not those of its version")
-        if found.entries > MOST_ENTRIES:
-            raise ValueError(f"it says that it has {found.entries:,} files; {MOST_ENTRIES:,} is the most")
+        if found.entries > MAX_ENTRIES:
+            raise ValueError(f"it says that it has {found.entries:,} files; {MAX_ENTRIES:,} is the most")
         return found
 
 
@@ -111,8 +111,8 @@ class Bundle:
 class Mask:
     """Where something was masked, and what kind of secret it was taken for; never the secret.
 
-    `start` and `end` are bytes of the file; in a record, of what it says as JSON. `handle` is empty where it stood in
-    no output and no record.
+    `start` and `end` are bytes of the file; in a record, of what it says as JSON. `handle` is empty if it was in no
+    output and no record.
     """
 
     kind: str

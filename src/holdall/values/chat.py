@@ -33,7 +33,7 @@ class User:
 
 
 @record
-class Said:
+class Assistant:
     """What the model said before: text, calls, or both."""
 
     text: str = ""
@@ -41,7 +41,7 @@ class Said:
 
 
 @record
-class Returned:
+class ToolResult:
     """What one of its calls gave."""
 
     call_id: str
@@ -50,13 +50,13 @@ class Returned:
     is_error: bool = False
 
 
-Message = System | User | Said | Returned
+Message = System | User | Assistant | ToolResult
 Stop = Literal["end", "calls", "length", "refused"]  # why it stopped: "length" means that it was cut off
 
 
 @record
 class Usage:
-    """Of one call or of many. `cost` is in US dollars; None where the price of the model is not known."""
+    """Of one call or of many. `cost` is in US dollars; None if the price of the model is not known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -96,6 +96,6 @@ def size_of(messages: "tuple[Message, ...]") -> int:
     total = 0
     for message in messages:
         total += len(message.text.encode("utf-8", "replace"))
-        if isinstance(message, Said):
+        if isinstance(message, Assistant):
             total += sum(len(str(call.arguments).encode("utf-8", "replace")) for call in message.calls)
     return total

@@ -1,7 +1,7 @@
 """Every error that Holdall raises, for three readers: the caller, the model, the operator.
 
     HoldallError
-    ├── WrongUse                the request cannot be carried out as it was written   (exit code 2)
+    ├── UsageError                the request cannot be carried out as it was written   (exit code 2)
     │   ├── UnknownHandle       nothing is kept under that handle in this session
     │   ├── AmbiguousCallId     several outputs share that call id
     │   ├── BadRange            a range that is not one
@@ -14,10 +14,10 @@
     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
     │   ├── QueryMissing        an extraction without a question
     │   ├── NoModel             an extraction, and no model is configured for it
-    │   ├── SessionHeld         another agent runs in this session
+    │   ├── SessionLocked         another agent runs in this session
     │   ├── NoSuchModel         a model's name that says nothing, or whose file is not there
     │   ├── TooCostly           a question would take more calls, tokens or money than it may
-    │   ├── RealCallsOff        a real model was to be called where that is switched off
+    │   ├── ModelCallsDisabled        a real model was to be called where that is switched off
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
     │   ├── BadServer           the configuration of an MCP server that cannot be one
     │   ├── OutputInUse         an output that is to be removed is still being written
@@ -40,8 +40,8 @@
         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
         │   └── ModelOverflow   the request is longer than the model can take
         │       └── TooLongForModel  and could not be made shorter
-        └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is no answer
-            ├── UpstreamOverdue it has not answered in time
+        └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is not an answer
+            ├── UpstreamTimeout it has not answered in time
             └── UpstreamRefused it answered with an error of the protocol
 
 A message says what happened and what to do next. It never holds the content of an output.
@@ -70,7 +70,22 @@ class HoldallError(Exception):
     """The root of the tree."""
 
 
-class WrongUse(HoldallError):
+# What `--json` prints as `error` is a contract: classes that were renamed keep the name of version 0.1 there.
+_JSON_NAMES = {
+    "ModelCallsDisabled": "RealCallsOff",  # alias
+    "SessionLocked": "SessionHeld",  # alias
+    "UpstreamTimeout": "UpstreamOverdue",  # alias
+    "UsageError": "WrongUse",  # alias
+}
+
+
+def json_name(error: BaseException) -> str:
+    """The name of an error in `--json`."""
+    name = type(error).__name__
+    return _JSON_NAMES.get(name, name)
+
+
+class UsageError(HoldallError):
     """The request cannot be carried out as it was written."""
 
 
@@ -82,8 +97,8 @@ class StoreFault(HoldallError):
     """The disk, or something upstream, refused."""
 
 
-class UnknownHandle(WrongUse):
-    """A foreign handle, an expired guess and plain nonsense all get this same answer."""
+class UnknownHandle(UsageError):
+    """Foreign handles, old handles and invalid ones all get this answer."""
 
     def __init__(self, handle: str, *, session: str, known: Sequence[str] = ()) -> None:
         self.handle = handle
@@ -97,7 +112,7 @@ class UnknownHandle(WrongUse):
         )
 
 
-class AmbiguousCallId(WrongUse):
+class AmbiguousCallId(UsageError):
     """A call id that several outputs have."""
 
     def __init__(self, call_id: str, handles: Sequence[str]) -> None:
@@ -109,19 +124,19 @@ class AmbiguousCallId(WrongUse):
         )
 
 
-class BadRange(WrongUse):
+class BadRange(UsageError):
     """A range that is not one; the message says what a range looks like."""
 
 
-class BadPattern(WrongUse):
+class BadPattern(UsageError):
     """A pattern that cannot run in linear time or means different things in different engines."""
 
 
-class BadQuery(WrongUse):
+class BadQuery(UsageError):
     """SQL, JSONPath or JSON Pointer that does not fit the data; the message names what does."""
 
 
-class BadSetting(WrongUse):
+class BadSetting(UsageError):
     """A setting that is unknown, or a value that breaks its rule."""
 
     def __init__(self, key: str, value: object, rule: str, *, where: str = "") -> None:
@@ -132,7 +147,7 @@ class BadSetting(WrongUse):
         super().__init__(f"setting {key!r}{place} is {short(value)}; {rule}")
 
 
-class MissingExtra(WrongUse):
+class MissingExtra(UsageError):
     """What was asked for needs an optional package."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
@@ -141,7 +156,7 @@ class MissingExtra(WrongUse):
         super().__init__(f"{purpose} needs the package {package!r}. Install it with: pip install 'holdall[{extra}]'")
 
 
-class NotReady(WrongUse):
+class NotReady(UsageError):
     """The output has not ended yet."""
 
     def __init__(self, handle: str) -> None:
@@ -149,7 +164,7 @@ class NotReady(WrongUse):
         super().__init__(f"output {handle} is still being written.")
 
 
-class TooLargeForRaw(WrongUse):
+class TooLargeForRaw(UsageError):
     """The whole was asked for, and does not fit."""
 
     def __init__(self, bytes: int, tokens: int) -> None:
@@ -158,7 +173,7 @@ class TooLargeForRaw(WrongUse):
         super().__init__(f"the whole output ({bytes:,} bytes, ~{tokens:,} tokens) does not fit; read a part of it.")
 
 
-class AnswerTooLong(WrongUse):
+class AnswerTooLong(UsageError):
     """Even the shortest answer is over the limit of answers."""
 
     def __init__(self, tokens: int) -> None:
@@ -168,14 +183,14 @@ class AnswerTooLong(WrongUse):
         )
 
 
-class QueryMissing(WrongUse):
+class QueryMissing(UsageError):
     """An extraction without a question."""
 
     def __init__(self) -> None:
         super().__init__("an extraction needs a question.")
 
 
-class NoModel(WrongUse):
+class NoModel(UsageError):
     """A question to a model, where none is configured."""
 
     def __init__(self, tool: str = "") -> None:
@@ -183,7 +198,7 @@ class NoModel(WrongUse):
         super().__init__("no model is configured for extraction.")
 
 
-class SessionClosed(WrongUse):
+class SessionClosed(UsageError):
     """A bag, or a pool of them, was used after its end."""
 
     def __init__(self, *, pool: bool = False) -> None:
@@ -191,19 +206,19 @@ class SessionClosed(WrongUse):
         super().__init__("these sessions were closed. Open them again: Sessions.open(…)." if pool else alone)
 
 
-class SessionHeld(WrongUse):
+class SessionLocked(UsageError):
     """Another agent holds the transcript of the session."""
 
     def __init__(self, holder: str) -> None:
         self.holder = flat(holder)
-        super().__init__(f"another agent runs in this session: {self.holder or 'it did not say who it is'}.")
+        super().__init__(f"another agent runs in this session: {self.holder or 'holder unknown'}.")
 
 
-class NoSuchModel(WrongUse):
+class NoSuchModel(UsageError):
     """The message names what was given, and the forms that there are."""
 
 
-class TooCostly(WrongUse):
+class TooCostly(UsageError):
     """The message names the ceiling, what it would take, and how to raise it or to ask for less."""
 
     def __init__(self, message: str, *, tool: str = "") -> None:
@@ -211,18 +226,18 @@ class TooCostly(WrongUse):
         super().__init__(message)
 
 
-class RealCallsOff(WrongUse):
+class ModelCallsDisabled(UsageError):
     """HOLDALL_REAL_MODELS=off, and a real model was asked."""
 
     def __init__(self, model: str) -> None:
         super().__init__(f"a call of {model} was refused: real models are switched off here (HOLDALL_REAL_MODELS=off).")
 
 
-class BadReference(WrongUse):
+class BadReference(UsageError):
     """The message names the argument, and what a reference looks like."""
 
 
-class BadServer(WrongUse):
+class BadServer(UsageError):
     """Names the place and the rule, and never the value: it may be a password."""
 
     def __init__(self, where: str, key: str, rule: str, *, near: str = "") -> None:
@@ -232,7 +247,7 @@ class BadServer(WrongUse):
         super().__init__(f"{flat(where[:300])}: {flat(key[:200])} {rule}.{hint}")
 
 
-class OutputInUse(WrongUse):
+class OutputInUse(UsageError):
     """An output that is still being written is not removed."""
 
     def __init__(self, handle: str) -> None:
@@ -243,7 +258,7 @@ class OutputInUse(WrongUse):
         )
 
 
-class SessionExists(WrongUse):
+class SessionExists(UsageError):
     """The message names the session that is there, and the way out."""
 
 
@@ -340,16 +355,16 @@ class ModelOverflow(ModelFault):
 class UpstreamFault(StoreFault):
     """`said` is the end of what the server wrote beside its messages, on one line and without its secrets."""
 
-    def __init__(self, server: str, what: str, *, way_out: str = "", said: str = "") -> None:
+    def __init__(self, server: str, what: str, *, advice: str = "", said: str = "") -> None:
         self.server = server
         self.what = what
         self.said = said
         words = f' It last wrote: "{said}".' if said else ""
-        super().__init__(f'MCP server "{flat(server[:100])}" {what}.{words}{" " + way_out if way_out else ""}')
+        super().__init__(f'MCP server "{flat(server[:100])}" {what}.{words}{" " + advice if advice else ""}')
 
 
-class UpstreamOverdue(UpstreamFault):
-    """It was told that nobody waits any longer; what it has done until then is not known."""
+class UpstreamTimeout(UpstreamFault):
+    """The server was sent a cancellation; what it has done by then is unknown."""
 
 
 class UpstreamRefused(UpstreamFault):

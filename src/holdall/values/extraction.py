@@ -22,7 +22,7 @@ VERIFIED: tuple[Check, ...] = ("exact", "loose")
 class Snippet:
     """A piece of the source that the model rests on.
 
-    `exact`: it stands there as the model wrote it. `loose`: it does but for white space and escapes. `near`: the most
+    `exact`: it is there as the model wrote it. `loose`: it does except for white space and escapes. `near`: the most
     similar place; the model changed it. `none`: it is nowhere; then `text` is the model's and the range is empty.
     """
 
@@ -67,7 +67,7 @@ class CallRecord:
 
     purpose: str  # map, reduce, read-grep
     model: str
-    chunk: int | None  # from 0; None where the call is about no chunk
+    chunk: int | None  # from 0; None if the call is about no chunk
     messages: int
     request_bytes: int
     reply_bytes: int
@@ -127,7 +127,7 @@ class Extraction:
     chunks_searched: int
     chunks_total: int
     snippets: tuple[Snippet, ...] = ()
-    confidence: float | None = None  # the model's own, 0 to 1; None where it gave none
+    confidence: float | None = None  # the model's own, 0 to 1; None if it gave none
     failed: tuple[FailedChunk, ...] = ()
     searched: tuple[Span, ...] = ()  # what a model has read of the source
     unchecked: int = 0  # quotes that were too many to be looked for, and are left out

@@ -1,8 +1,8 @@
 """The grammar of handles.
 
-Three forms name an output: the short handle that a model sees (`k3f9`), the long one
-(`session-<uuid>/<uuid>`), and the call id that came from outside. Only the first two have a grammar; a call
-id is compared as a value and never becomes part of a path. Anything else is nobody's handle.
+Three forms name an output: the short handle that a model sees (`k3f9`), the long one (`session-<uuid>/<uuid>`), and the
+call id that came from outside. Only the first two have a grammar; a call id is compared as a value and never becomes
+part of a path. Anything else is not a handle.
 
 This module makes no handles: randomness lives in the store.
 """

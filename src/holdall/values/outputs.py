@@ -14,7 +14,7 @@ from holdall.values.record import record
 
 # JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
 #
-# Where a result holds something large, whoever stores it takes the bytes; whoever has to show it asks for the value.
+# The store takes the bytes; code that shows it asks for the value.
 
 
 @record(eq=False)
@@ -42,8 +42,8 @@ class LargeJson:
             return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-class AsCame(dict[str, Any]):
-    """A result, and the bytes that it was read from: so that who passes it on unchanged passes on just these.
+class RawResult(dict[str, Any]):
+    """A result, and the bytes that it was read from: so that it can be passed on byte for byte.
 
     Numbers, escapes and names that occur twice are not what they were once they have been read and written.
     """
@@ -80,7 +80,7 @@ class Origin:
     terminal: bool = False  # the output of a command: kept under terminal/ as a log
     is_error: bool = False  # the tool said that it failed, or raised
     process: int = 0  # that can be asked to end it, while it runs; it holds the file's lock for as long
-    traceback: str = ""  # of what it raised: for whoever looks into it, never for a model
+    traceback: str = ""  # of what it raised: for people, never for a model
 
 
 @record
@@ -147,7 +147,7 @@ class Facts:
 
     @staticmethod
     def from_json(flat: dict[str, Any]) -> "Facts":
-        """Raises KeyError, TypeError or ValueError where `flat` is not what `to_json` wrote."""
+        """Raises KeyError, TypeError or ValueError if `flat` is not what `to_json` wrote."""
         if not _KIND.fullmatch(flat["kind"]) or flat["state"] not in STATES:
             raise ValueError("unknown kind or state")
         # Records from before there were such fields have none of them.
@@ -192,7 +192,7 @@ class Kept:
 
 @record
 class Running:
-    """It goes on in the background: what it has written so far can be read under the handle."""
+    """It continues in the background: what it has written so far can be read under the handle."""
 
     __match_args__ = ("handle",)
 

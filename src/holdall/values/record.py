@@ -2,7 +2,7 @@
 
 `dataclasses` writes and compiles six methods for each class when it is defined, 0.8 ms a class: that was most of what
 importing Holdall cost. Here a class gets its slots at once, its `__init__` is compiled when the first object is made,
-and the other methods are shared. It is a dataclass to everybody else: `fields`, `replace`, `asdict`, `match`, pickling,
+and the other methods are shared. It works like a dataclass: `fields`, `replace`, `asdict`, `match`, pickling,
 `field(...)`, `__post_init__` and inheritance work. This module never looks at what the annotations mean.
 """
 

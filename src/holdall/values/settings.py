@@ -1,7 +1,7 @@
 """Every setting, once: its name, unit, default, range, what it is for, and the names it had elsewhere.
 
-Frozen and checked on the way in. Where a value comes from (a file, the environment, a flag) is the business of
-`config`; what it means is the business of whoever reads it.
+Frozen and checked on the way in. Where a value comes from (a file, the environment, a flag) belongs to `config`; what
+it means is up to its reader.
 """
 
 import functools
@@ -180,7 +180,7 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             check(one, getattr(self, one.name), key=one.name)
-        # A copy: whoever handed the tables in cannot change them past the check.
+        # A copy: the caller cannot change them after the check.
         object.__setattr__(self, "tools", dict(self.tools))
 
 

@@ -1,5 +1,5 @@
-"""Where something stands in an output: spans and totals, and the block table that finds any line, char or byte
-with one small read. Frozen data; nothing here reads an output.
+"""Where something is in an output: spans and totals, and the block table that finds any line, char or byte with one
+small read. Frozen data; nothing here reads an output.
 """
 
 import sys
@@ -39,11 +39,11 @@ class BlockTable:
         return self.chars[block - 1] if block else 0
 
     def block_of_newline(self, number: int) -> int:
-        """The block that holds newline `number`, counted from 1. len(self) where there is none."""
+        """The block that holds newline `number`, counted from 1. len(self) if there is none."""
         return bisect_left(self.newlines, number)
 
     def block_of_char(self, index: int) -> int:
-        """The block in which char `index`, counted from 0, ends. len(self) where there is none."""
+        """The block in which char `index`, counted from 0, ends. len(self) if there is none."""
         return bisect_right(self.chars, index)
 
     def to_bytes(self) -> bytes:
@@ -69,8 +69,6 @@ def _little_endian(column: "array[int]") -> "array[int]":
     return column
 
 
-# Where something stands in an output.
-#
 # A span of bytes or chars counts from 0 and excludes its end. A span of lines counts from 1 and includes both ends.
 # Which of the two a span is, is said by the name of the field that holds it.
 

@@ -1,5 +1,5 @@
-"""grep: where a pattern matches, how often, how often each captured value occurs, and what is shown of each match.
-Also whether a pattern stands in an output that is still being written.
+"""grep: where a pattern matches, how often, how often each captured value occurs, and what is shown of each match. Also
+whether a pattern is in an output that is still being written.
 
 A match is shown as its line, or as a window where the line is long; the answer states all that there are, shown or not.
 ripgrep only says where: every byte that is shown is read again, through the reader, which checks it. Nothing found is
@@ -18,7 +18,7 @@ from typing import Any
 from holdall.search.pattern import Pattern, read_pattern
 from holdall.search.ripgrep import (
     LONG_VALUE,
-    MOST_VALUES,
+    MAX_VALUES,
     Places,
     Tally,
     Want,
@@ -41,7 +41,7 @@ from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.values.spans import BLOCK, Span
 from holdall.verbs.read import Bounds
-from holdall.wire.verbs import MOST_CONTEXT, MOST_SHOWN
+from holdall.wire.verbs import MAX_CONTEXT, MAX_SHOWN
 
 _SMALLEST_ROOM = 200  # bytes: less cannot hold one match with anything around it
 
@@ -69,8 +69,8 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     search = _Search(
         reader,
         read_pattern(pattern, literal=literal, ignore_case=ignore_case),
-        context=_number("context", context, 0, MOST_CONTEXT),
-        limit=_number("limit", limit, 1, MOST_SHOWN),
+        context=_number("context", context, 0, MAX_CONTEXT),
+        limit=_number("limit", limit, 1, MAX_SHOWN),
         start=whole_number(start, name="start"),
         room=None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM),
         seconds=_seconds(seconds),
@@ -225,7 +225,7 @@ def _shown_groups(tally: Tally, limit: int, room: int | None) -> tuple[list[Grou
         notes.append(f"{plural(cut, 'value')} shown by the first {longest} bytes")
     if tally.full:
         notes.append(
-            f"there are more than {MOST_VALUES:,} different values: the first of them are counted exactly, "
+            f"there are more than {MAX_VALUES:,} different values: the first of them are counted exactly, "
             "later ones only in the total"
         )
     return groups, notes
@@ -375,7 +375,7 @@ class Windows:
         return byte_of_line(self._reader, line_of_byte(self._reader, byte))
 
     def _line_end(self, byte: int) -> int:
-        """Where the newline that ends the line of `byte` stands; the end of the output where there is none."""
+        """Where the newline that ends the line of `byte` stands; the end of the output if there is none."""
         total = self._reader.totals.bytes
         newline = self._reader.read(byte, byte + _NEAR).find(b"\n")
         if newline >= 0:
@@ -386,16 +386,14 @@ class Windows:
         return byte_of_line(self._reader, line + 1) - 1
 
 
-# Whether a pattern stands in an output that is still being written.
-
 _PIECE = 1 << 20
 _LONGEST_LINE = 1 << 20  # of a longer line that is not whole yet, only so much is looked at again
 _GAP = 0.2  # seconds from one look to the next: each starts a process, and some tools write a thousand times a second
 _LOOK_SECONDS = 60.0
 
 
-class Lookout:
-    """Looks for a pattern in what is new. Raises BadPattern where grep would.
+class PatternWatch:
+    """Looks for a pattern in what is new. Raises BadPattern if grep would.
 
     A look begins with the last line that was not whole at the look before, so a match that comes bit by bit is found.
     """
@@ -413,7 +411,7 @@ class Lookout:
         return max(0.0, self._next_look - self._clock())
 
     def found(self, reader: OutputReader) -> bool:
-        """Whether it stands in what has come since."""
+        """Whether it is in what has come since."""
         total = reader.totals.bytes
         if self._at >= total:
             return False

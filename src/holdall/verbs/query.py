@@ -10,11 +10,11 @@ from typing import Any
 
 from holdall.sql.results import fair_cap
 from holdall.sql.source import kind_so_far
-from holdall.sql.worker import Answer, Asked, OutOfTime, SqlWorker
+from holdall.sql.worker import Answer, OutOfTime, SqlRequest, SqlWorker
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import lines_of
 from holdall.text.excerpt import beginning
-from holdall.text.json.find import Finding, Hit, find, why_nothing
+from holdall.text.json.find import Finding, Hit, explain_no_match, find
 from holdall.text.json.path import parse_path
 from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
@@ -29,7 +29,7 @@ __all__ = ["SqlWorker", "query", "query_path", "query_sql"]
 
 _LONGEST_SQL = 100_000  # characters
 _NODE_COST = 48  # bytes that a value costs besides its path and its text
-_LEAST_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
+_MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
 
 
 def query(
@@ -77,7 +77,7 @@ def query_sql(
         "max_bytes": None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=1),
         "memory_bytes": memory_bytes,
     }
-    asked = Asked(reader, request, worker or SqlWorker(), time.monotonic() + seconds)
+    asked = SqlRequest(reader, request, worker or SqlWorker(), time.monotonic() + seconds)
     try:
         answer, notes = asked.answer(at)
     except OutOfTime:
@@ -147,15 +147,15 @@ def query_path(
     parsed = parse_path(path)
     total_bytes, kind = reader.totals.bytes, kind_so_far(reader)
     if kind != "ndjson":
-        _refuse_what_is_no_json(reader)
+        _check_is_json(reader)
     most = limit if max_bytes is None else min(limit, max(1, max_bytes // _NODE_COST))
     found = find(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most)
     if found.fault and not found.total:
-        raise BadQuery(f"{_what_it_is(kind)}: {found.fault}. No value of the path stands before that.")
+        raise BadQuery(f"{_described_kind(kind)}: {found.fault}. No value of the path stands before that.")
     nodes = _nodes(reader, found.hits, max_bytes)
     notes = _path_notes(found, nodes, skip)
     if not found.total:
-        notes.append(why_nothing(reader.read, total_bytes, parsed, found.scan, layout=found.layout))
+        notes.append(explain_no_match(reader.read, total_bytes, parsed, found.scan, layout=found.layout))
     after = skip + len(nodes)
     return Nodes(
         handle=reader.facts.handle,
@@ -167,7 +167,7 @@ def query_path(
     )
 
 
-def _refuse_what_is_no_json(reader: OutputReader) -> None:
+def _check_is_json(reader: OutputReader) -> None:
     kind = kind_so_far(reader)
     start = reader.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if kind == "json" or (kind != "binary" and start and start in b'{["-0123456789tfnNI'):
@@ -176,7 +176,7 @@ def _refuse_what_is_no_json(reader: OutputReader) -> None:
     raise BadQuery(f"the output is {what}; a path names values in JSON. Use grep, or SQL over t (line_no, text).")
 
 
-def _what_it_is(kind: str) -> str:
+def _described_kind(kind: str) -> str:
     return "the JSON is broken" if kind in ("json", "ndjson") else f"the output is {kind}, not JSON"
 
 
@@ -188,12 +188,12 @@ def _nodes(reader: OutputReader, hits: Sequence[Hit], max_bytes: int | None) -> 
     room, shown = max_bytes, 0
     for hit, length in zip(hits, sizes, strict=True):
         cost = _NODE_COST + len(hit.path.encode("utf-8", "replace"))
-        if shown and room < cost + min(length, _LEAST_TEXT):
+        if shown and room < cost + min(length, _MIN_TEXT):
             break
-        room -= cost + min(length, _LEAST_TEXT)
+        room -= cost + min(length, _MIN_TEXT)
         shown += 1
-    room += sum(min(length, _LEAST_TEXT) for length in sizes[:shown])
-    cap = fair_cap(sizes[:shown], max(_LEAST_TEXT // 4, room))
+    room += sum(min(length, _MIN_TEXT) for length in sizes[:shown])
+    cap = fair_cap(sizes[:shown], max(_MIN_TEXT // 4, room))
     return tuple(_node(reader, hit, cap) for hit in hits[:shown])
 
 

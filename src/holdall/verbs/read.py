@@ -1,5 +1,5 @@
-"""Read a range of an output: by lines, bytes or characters, from its end, or around a text that stands in it; and how
-large an answer may be. Whatever the shape of the output, every byte can be reached.
+"""Read a range of an output: by lines, bytes or characters, from its end, or around a text that is in it; and how large
+an answer may be. Whatever the shape of the output, every byte can be reached.
 """
 
 import mmap
@@ -16,7 +16,7 @@ from holdall.text.ranges import whole_number
 from holdall.text.tokens import Tokenizer, count_in_pieces
 from holdall.text.utf8 import decode
 from holdall.values.answers import Passage
-from holdall.values.errors import AnchorNotFound, BadRange, WrongUse
+from holdall.values.errors import AnchorNotFound, BadRange, UsageError
 from holdall.values.outputs import Measure
 from holdall.values.record import record
 from holdall.values.settings import Settings
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # How large an answer may be, and how bytes are cut to fit: at a line end, or in a long line at a character.
 #
-# A cut is never silent: whoever cuts says where to go on.
+# A cut is never silent: the answer says where to continue.
 
 
 @record
@@ -104,7 +104,7 @@ class Target:
 
     span: Span
     unit: str
-    end: str  # the end as it was asked for, in its own unit; empty where it was open
+    end: str  # the end as it was asked for, in its own unit; empty if it was open
     past_end: bool
 
 
@@ -114,7 +114,7 @@ def locate(reader: OutputReader, *, lines: object = None, bytes: object = None, 
         (unit, value) for unit, value in (("lines", lines), ("bytes", bytes), ("chars", chars)) if value is not None
     ]
     if len(given) > 1:
-        raise WrongUse(f"give one range, not {' and '.join(unit for unit, _ in given)}.")
+        raise UsageError(f"give one range, not {' and '.join(unit for unit, _ in given)}.")
     unit, value = given[0] if given else ("lines", ":")
     wanted = ranges.ask(value, unit=unit)
     totals = reader.totals
@@ -197,7 +197,7 @@ def _next(reader: OutputReader, target: Target, shown: Span) -> str:
         return f"lines={line_of_byte(reader, at)}:{target.end}"
     if target.unit == "chars":
         return f"chars={chars_of(reader, Span(at, at)).start}:{target.end}"
-    # Inside a long line there is no line number to go on from.
+    # Inside a long line there is no line number to continue from.
     return f"bytes={at}:{target.end if target.unit == 'bytes' else target.span.end}"
 
 
@@ -222,7 +222,7 @@ def tail(reader: OutputReader, lines: int = DEFAULT_LINES, *, bounds: Bounds = U
     return passage(reader, shown, data, going_on=before)
 
 
-# Cut a piece out by characters: from a position, or around a text that stands in it.
+# Cut a piece out by characters: from a position, or around a text that is in it.
 #
 # The anchor is a string, never a pattern. `window` is how many characters stand around it, half on each side.
 

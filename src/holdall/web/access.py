@@ -1,8 +1,8 @@
 """Who may look, and what a page may do: the exact host, our own origin, a token; and headers that forbid the rest.
 
-A page of somebody else must not reach us: not by a name of its own that leads here (the host is compared exactly), not
-from its own origin, not in a frame, and not without the token, which is new with each start. Nothing here changes
-anything, so only GET and HEAD are answered. It never writes the token into a log.
+Pages of other origins are refused: not by a name of its own that leads here (the host is compared exactly), not from
+its own origin, not in a frame, and not without the token, which is new with each start. Nothing here changes anything,
+so only GET and HEAD are answered. It never writes the token into a log.
 """
 
 import hmac
@@ -47,7 +47,7 @@ class Denied(Exception):
 
 
 @record(frozen=False)
-class Door:
+class AccessRules:
     """Who is let in. `hosts` are written as a browser sends them, with the port."""
 
     hosts: frozenset[str]
@@ -62,7 +62,7 @@ class Door:
         return made
 
     def takes(self, given: str) -> bool:
-        """Whether it stands for the token in an address."""
+        """Whether it is the token, or an unused one-time ticket."""
         if given in self.tickets:
             self.tickets.discard(given)
             return True
@@ -77,11 +77,11 @@ class Door:
         if headers.get(b"host", "").lower() not in self.hosts:
             raise Denied(421, "this address is not served here")
         if b"origin" in headers and headers[b"origin"].lower() not in self.origins:
-            raise Denied(403, "a page of another origin has no business here")
+            raise Denied(403, "requests from other origins are refused")
         if method not in ("GET", "HEAD"):
-            raise Denied(405, "nothing can be changed here")
+            raise Denied(405, "only GET and HEAD are allowed")
         if headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none") and not _is_navigation(headers):
-            raise Denied(403, "a page of another origin has no business here")
+            raise Denied(403, "requests from other origins are refused")
 
     def knows(self, headers: "dict[bytes, str]") -> bool:
         """Whether it brings the token, as a cookie or as `Authorization: Bearer`."""
@@ -100,11 +100,11 @@ class Door:
 
 
 class Guard:
-    """Stands before the application; what it refuses never gets there."""
+    """Middleware: refused requests never reach the application."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         self._app = app
-        self._door = door
+        self._rules = rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -119,29 +119,29 @@ class Guard:
         began = time.monotonic()
         try:
             headers = _single(scope["headers"])
-            self._door.check(scope["method"], headers)
-            if (first := self._arrival(scope)) is not None:
-                await answer.redirect(first, self._door)
-            elif self._door.knows(headers):
+            self._rules.check(scope["method"], headers)
+            if (first := self._redirect_without_token(scope)) is not None:
+                await answer.redirect(first, self._rules)
+            elif self._rules.knows(headers):
                 await self._app(scope, receive, answer)
             else:
                 raise Denied(401, "open the address that `holdall view` has printed, with its token")
         except Denied as denied:
-            _LOG.warning("refused %s %s: %s", *_told(scope), denied)
+            _LOG.warning("refused %s %s: %s", *_log_line(scope), denied)
             await answer.refuse(denied)
         except Exception as problem:
-            _LOG.error("%s %s failed: %s", *_told(scope), one_line(f"{type(problem).__name__}: {problem}", 300))
+            _LOG.error("%s %s failed: %s", *_log_line(scope), one_line(f"{type(problem).__name__}: {problem}", 300))
             if not answer.status:
-                await answer.refuse(Denied(500, "this page could not be made; standard error says why"))
-        _LOG.info("%s %s %d in %.0f ms", *_told(scope), answer.status, (time.monotonic() - began) * 1000)
+                await answer.refuse(Denied(500, "this page could not be rendered; see standard error"))
+        _LOG.info("%s %s %d in %.0f ms", *_log_line(scope), answer.status, (time.monotonic() - began) * 1000)
 
-    def _arrival(self, scope: Scope) -> str | None:
-        """Where to go on without the token that stands in the address; None where none does. Raises Denied."""
+    def _redirect_without_token(self, scope: Scope) -> str | None:
+        """Where to continue without the token that is in the address; None if none does. Raises Denied."""
         asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for name, value in asked if name == "token"]
         if not tokens:
             return None
-        if not all(map(self._door.takes, tokens)):
+        if not all(map(self._rules.takes, tokens)):
             raise Denied(401, "this token is not known; open the address that `holdall view` has printed")
         rest = urlencode([(name, value) for name, value in asked if name != "token"])
         path = "/" + quote(str(scope["path"])).lstrip("/")  # two slashes would lead to another host
@@ -163,8 +163,8 @@ class _Answer:
             message["headers"] = [*kept, *HEADERS]
         await self._send(message)
 
-    async def redirect(self, to: str, door: Door) -> None:
-        cookie = f"{door.cookie}={door.token}; Path=/; HttpOnly; SameSite=Strict"
+    async def redirect(self, to: str, rules: AccessRules) -> None:
+        cookie = f"{rules.cookie}={rules.token}; Path=/; HttpOnly; SameSite=Strict"
         await self._whole(303, b"", ((b"location", to.encode()), (b"set-cookie", cookie.encode())))
 
     async def refuse(self, denied: Denied) -> None:
@@ -203,10 +203,10 @@ def _single(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, str]:
 
 
 def _is_navigation(headers: "dict[bytes, str]") -> bool:
-    """Somebody followed a link, or wrote the address: the whole window is ours then."""
+    """A navigation (a link or a typed address), not a request of another page."""
     return headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
 
 
-def _told(scope: "MutableMapping[str, Any]") -> tuple[str, str]:
-    """Method and path for a log, on one line; never what stands after the question mark."""
+def _log_line(scope: "MutableMapping[str, Any]") -> tuple[str, str]:
+    """Method and path for a log, on one line; never what is after the question mark."""
     return one_line(str(scope["method"]), 20), one_line(str(scope["path"]), 200)

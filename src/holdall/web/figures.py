@@ -1,4 +1,4 @@
-"""Numbers, times and charts as the pages show them. Pure, but for the time zone of this machine."""
+"""Numbers, times and charts as the pages show them. Pure, except for the time zone of this machine."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,11 +11,11 @@ from holdall.text.numbers import age, grouped, plural, roughly, size
 from holdall.values.events import Event
 from holdall.values.record import record
 
-# Numbers and times as the pages show them. Pure, but for the time zone of this machine.
+# Numbers and times as the pages show them.
 
 
 def number(value: object) -> float:
-    """What a log says; 0 where that is no number, or none that could be true."""
+    """What a log says; 0 where that is not a number, or none that could be true."""
     if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e18:
         return float(value)
     return 0.0
@@ -97,7 +97,7 @@ WIDTH, HEIGHT = 720.0, 220.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 704.0, 18.0, 186.0
 _LANE = 1000.0
 _LEAST = 2.0
-_MOST_BARS = 400
+_MAX_BARS = 400
 
 
 @record
@@ -149,7 +149,7 @@ class ContextChart:
 
 
 def context_chart(events: Iterable[Event]) -> ContextChart | None:
-    """From the log; None where there are no two turns to compare."""
+    """From the log; None if there are no two turns to compare."""
     turns: list[Turn] = []
     kept_out = 0
     for event in events:
@@ -197,7 +197,7 @@ def _pieces(ranges: Ranges, total: int) -> list[tuple[float, float]]:
             break
         x = min(_LANE - _LEAST, start / total * _LANE)
         right = max(x + _LEAST, min(end, total) / total * _LANE)
-        if found and x - found[-1][1] < _LANE / _MOST_BARS:
+        if found and x - found[-1][1] < _LANE / _MAX_BARS:
             found[-1][1] = max(found[-1][1], right)
         else:
             found.append([x, right])

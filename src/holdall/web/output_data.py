@@ -17,7 +17,7 @@ from holdall.values.errors import HoldallError
 from holdall.values.outputs import Facts
 from holdall.values.spans import Span, Totals
 from holdall.web.output_rows import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     By,
     Place,
     Reader,
@@ -153,7 +153,7 @@ async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, 
             return {"rows": [], "columns": [], "of_columns": 0, **_so_far(reader)}
         found = table_rows(reader, columns, first, count)
         shown = [row | _marked(mark_of(coverage, Span(row["at"], max(row["at"] + 1, row["end"] - 1)))) for row in found]
-        names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names[:MOST_COLUMNS]]
+        names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names[:MAX_COLUMNS]]
         return {"rows": shown, "columns": names, "of_columns": len(columns.names), **_so_far(reader)}
 
     return await bag.on(handle, look)

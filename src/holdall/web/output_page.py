@@ -1,7 +1,7 @@
 """The page of one output, and what its scripts ask for. Everything is a GET that changes nothing.
 
 A page is small and the same for every size: rows, trees and tables come as they are looked at. Answers for scripts are
-JSON in ASCII; a refusal has the words of whoever refused. The bytes themselves are only ever sent as a download.
+JSON in ASCII; a refusal has the message of the error. The bytes themselves are only ever sent as a download.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span, Totals
 from holdall.web import output_data as asking
 from holdall.web.output_rows import WAYS, By, Place, Reader
-from holdall.web.state import house_of, render
+from holdall.web.state import render, state_of
 
 # A tool call as the model saw it.
 #
@@ -81,16 +81,16 @@ def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
     return told
 
 
-# What models have quoted from an output, and whether it stands there.
+# What models have quoted from an output, and whether it is there.
 #
 # The events of a session tell of each question where its quotes stand and how sure that is. The words are read from the
-# stored bytes, which are checked: what is shown as verified stands there now. Only a quote that is nowhere has the
-# model's own words, from the event.
+# stored bytes, which are checked: what is shown as verified is there now. Only a quote that is nowhere has the model's
+# own words, from the event.
 
 
 Badge = Literal["verified", "near", "unverified"]
-_MOST_QUESTIONS = 50  # the newest
-_MOST_QUOTES = 40  # of one question
+_MAX_QUESTIONS = 50  # the newest
+_MAX_QUOTES = 40  # of one question
 _QUOTE_BYTES = 600
 _FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "near"}
 
@@ -99,7 +99,7 @@ _FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "n
 class Quote:
     text: str
     badge: Badge
-    span: Span | None  # None where it is nowhere; then the words are the model's
+    span: Span | None  # None if it is nowhere; then the words are the model's
     left: int = 0  # bytes that are not in `text`
 
 
@@ -122,7 +122,7 @@ async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
     events = [one for one in await asyncio.to_thread(bag.history) if one.handle == facts.handle]
     asked = [(event, _shown_after(events[at + 1 :])) for at, event in enumerate(events) if event.kind == "extracted"]
     found: list[Question] = []
-    for event, shown in reversed(asked[-_MOST_QUESTIONS:]):
+    for event, shown in reversed(asked[-_MAX_QUESTIONS:]):
         found.append(await _question(bag, facts, event, shown))
     return found
 
@@ -144,9 +144,9 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
 
     def look(reader: Reader) -> list[Quote]:
         if isinstance(kept, list):
-            found = [_checked(reader, one) for one in cast("list[object]", kept)[:_MOST_QUOTES]]
+            found = [_checked(reader, one) for one in cast("list[object]", kept)[:_MAX_QUOTES]]
             return [one for one in found if one is not None]
-        return [_read(reader, span, "verified") for span in shown[:_MOST_QUOTES]]
+        return [_read(reader, span, "verified") for span in shown[:_MAX_QUOTES]]
 
     try:
         quotes = await bag.on(facts.handle, look)
@@ -190,26 +190,26 @@ _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 
 
 async def page(request: Request) -> Response:
-    async with house_of(request).session(request.path_params["session"]) as bag:
+    async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
         coverage = await bag.coverage(facts.handle)
         total, gone = await asking.totals(bag, facts)
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
-            by=_best_way(facts, total), seen=coverage.share(total.bytes), retrievals=coverage.retrievals,
+            by=_best_view(facts, total), seen=coverage.share(total.bytes), retrievals=coverage.retrievals,
             views=[] if gone else await asking.views(bag, facts), base=f"/s/{bag.session.id}/o/{facts.handle}",
             arguments=_written(facts.origin.arguments),
         )  # fmt: skip
 
 
 async def notice(request: Request) -> Response:
-    async with house_of(request).session(request.path_params["session"]) as bag:
+    async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
         return render(request, "output_notice.html", facts=facts, notice=await notice_of(bag, facts))
 
 
 async def quotes(request: Request) -> Response:
-    async with house_of(request).session(request.path_params["session"]) as bag:
+    async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
         base = f"/s/{bag.session.id}/o/{facts.handle}"
         return render(request, "output_quotes.html", questions=await questions_about(bag, facts), base=base)
@@ -217,7 +217,7 @@ async def quotes(request: Request) -> Response:
 
 async def raw(request: Request) -> Response:
     """The bytes exactly as they are kept, never as something that a browser would show."""
-    async with house_of(request).session(request.path_params["session"]) as bag:
+    async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
         size = (await asking.so_far(bag, facts.handle)).bytes
     name = f"{facts.handle}.{format_of(facts.measure.kind).ending}"
@@ -237,7 +237,7 @@ async def raw(request: Request) -> Response:
 
 
 async def _bytes(request: Request, facts: Facts, span: Span) -> AsyncIterator[bytes]:
-    async with house_of(request).session(request.path_params["session"]) as bag:
+    async with state_of(request).session(request.path_params["session"]) as bag:
         async for chunk in bag.stream(facts.handle, span):
             yield chunk
 
@@ -248,7 +248,7 @@ def _told(ask: _Ask) -> Callable[[Request], Awaitable[Response]]:
     @functools.wraps(ask)
     async def endpoint(request: Request) -> Response:
         try:
-            async with house_of(request).session(request.path_params["session"]) as bag:
+            async with state_of(request).session(request.path_params["session"]) as bag:
                 facts = await bag.show(request.path_params["handle"])
                 return _json(await ask(request, bag, facts.handle))
         except (NothingFound, UnknownHandle) as problem:
@@ -329,7 +329,7 @@ def _number_asked(request: Request, name: str, usual: int | None = None, *, leas
 
 
 def _range_of(header: str, size: int) -> Span | None:
-    """One range of RFC 9110. None where there is none, or one that may be ignored. BadRange past the end."""
+    """One range of RFC 9110. None if there is none, or one that may be ignored. BadRange past the end."""
     unit, _, spec = header.partition("=")
     first, dash, last = spec.strip().partition("-")
     if (
@@ -351,7 +351,7 @@ def _range_of(header: str, size: int) -> Span | None:
     return span
 
 
-def _best_way(facts: Facts, total: Totals) -> str:
+def _best_view(facts: Facts, total: Totals) -> str:
     """By lines where lines are what they should be."""
     is_long = total.bytes > _LONG_LINES * max(1, total.lines)
     return "bytes" if is_long or facts.measure.kind == "binary" else "lines"

@@ -155,15 +155,15 @@ def _runs(levels: Sequence[int]) -> list[tuple[int, int, int]]:
 
 By = Literal["lines", "bytes", "hex"]
 WAYS: tuple[str, ...] = get_args(By)
-MOST_ROWS = 400
+MAX_ROWS = 400
 LINE_BYTES = 1024  # of one line that are shown
-MOST_WIDTH = 512
+MAX_WIDTH = 512
 HEX_WIDTH = 16
 _NEWLINE = lazy_pattern(b"\n")
 
 
 class Reader(Protocol):
-    """What the bag hands to whoever looks into an open output."""
+    """An open output, as the bag passes it to a function."""
 
     @property
     def facts(self) -> Facts: ...
@@ -197,8 +197,8 @@ class Row:
 
 def window(reader: Reader, by: By, first: int, count: int, width: int) -> list[Row]:
     """At most `count` rows from `first` on: a line from 1 on, or a run of `width` bytes from 0 on."""
-    if first < 0 or not 0 < count <= MOST_ROWS or not 0 < width <= MOST_WIDTH:
-        raise BadRange(f"a window has 1 to {MOST_ROWS} rows of 1 to {MOST_WIDTH} bytes and starts at 0 or later.")
+    if first < 0 or not 0 < count <= MAX_ROWS or not 0 < width <= MAX_WIDTH:
+        raise BadRange(f"a window has 1 to {MAX_ROWS} rows of 1 to {MAX_WIDTH} bytes and starts at 0 or later.")
     if by == "lines":
         return list(lines_from(reader, max(1, first), count))
     return list(_pieces(reader, first, count, width, in_hex=by == "hex"))
@@ -245,7 +245,7 @@ def _pieces(reader: Reader, first: int, count: int, width: int, *, in_hex: bool)
     data = reader.read(base, min(size, stop + 3))
 
     def border(place: int) -> int:
-        """Where the character starts that stands at `place`."""
+        """Where the character starts that is at `place`."""
         if in_hex or place >= size:
             return min(place, size)
         at = place - base
@@ -273,7 +273,7 @@ _BACK = 32  # lines before a window in which a quoted field may have begun
 _LINE_BYTES = 16 * 1024
 _CELL = 300  # characters
 _SAMPLE = 50
-MOST_COLUMNS = 200
+MAX_COLUMNS = 200
 
 
 @record
@@ -283,7 +283,7 @@ class Columns:
 
 
 def columns_of(reader: Reader) -> Columns | None:
-    """By the first lines; None where they are no table."""
+    """By the first lines; None if they are no table."""
     texts = [_text(reader, start, end) for _, start, end in _lines(reader, 1, _SAMPLE)]
     if not texts:
         return None
@@ -308,7 +308,7 @@ def table_rows(reader: Reader, columns: Columns, first: int, count: int) -> list
             if offset:
                 row["goes_on"] = True
             elif len(fields) == len(columns.names):
-                row["cells"] = [cell_of(field) for field in fields[:MOST_COLUMNS]]
+                row["cells"] = [cell_of(field) for field in fields[:MAX_COLUMNS]]
             else:
                 row["odd"] = cell_of(texts[len(rows)])
             rows.append(row)
@@ -328,7 +328,7 @@ def answer_of(table: Table) -> dict[str, Any]:
 
 
 def cell_of(value: object) -> dict[str, Any]:
-    """What stands in it, and of what kind it is."""
+    """What is in it, and of what kind it is."""
     match value:
         case None:
             return {"t": ["NULL"], "k": "null"}
@@ -369,7 +369,7 @@ def _records(texts: Sequence[str], sign: str) -> Iterator[tuple[list[str], int]]
             at += taken
 
 
-# JSON as a tree, one level at a time: the children of the value that stands at a byte, a page of them.
+# JSON as a tree, one level at a time: the children of the value that is at a byte, a page of them.
 #
 # A value is named by its bytes, so opening one deep inside costs what it holds and nothing else. What is stepped over
 # is never parsed and never held. A page that takes too long is given as far as it came: the value that was being
@@ -389,7 +389,7 @@ class Child:
     name: str | None  # None for an element
     kind: NodeKind
     start: int
-    end: int | None  # None where it could not be found in time, or is not there
+    end: int | None  # None if it could not be found in time, or is not there
     runs: list[Run]
 
     def to_json(self) -> dict[str, Any]:
@@ -402,7 +402,7 @@ class Child:
 
 @record
 class Place:
-    """Where a page of children goes on: the byte, and the number of the child that stands there."""
+    """Where a page of children continues: the byte, and the number of the child that is there."""
 
     byte: int
     index: int = 0

@@ -17,12 +17,12 @@ from holdall.agent.transcript import messages_in
 from holdall.bag import Holdall
 from holdall.bag.overview import Listed, Summary
 from holdall.policy.folds import Ledger, Tree
-from holdall.values.errors import HoldallError, WrongUse
+from holdall.values.errors import HoldallError, UsageError
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.web import figures
 from holdall.web import timeline as timeline_rows
-from holdall.web.state import House, house_of, render
+from holdall.web.state import ViewerState, render, state_of
 from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, linked, output_address, report_text, task_of
 
 # The first page: every session, newest first, a page at a time, with what it kept and what it took.
@@ -45,14 +45,14 @@ async def rows(request: Request) -> Response:
 
 
 async def totals(request: Request) -> Response:
-    total, unknown = await asyncio.to_thread(house_of(request).overview.totals)
+    total, unknown = await asyncio.to_thread(state_of(request).overview.totals)
     return render(request, "sessions_totals.html", total=total, unknown=unknown)
 
 
 async def _listed(request: Request, *, seconds: float) -> tuple[Listed, str]:
     search = request.query_params.get("q", "")[:_LONGEST_SEARCH]
     page = _page(request.query_params.get("page", "1"))
-    overview = house_of(request).overview
+    overview = state_of(request).overview
     listed = await asyncio.to_thread(
         overview.page, search=search, start=(page - 1) * SESSIONS_PAGE, count=SESSIONS_PAGE, seconds=seconds
     )
@@ -70,14 +70,14 @@ def _session_values(listed: Listed, search: str) -> dict[str, Any]:
 
 
 def _address(search: str, page: int) -> str:
-    """What stands after the question mark."""
+    """What is after the question mark."""
     asked = {"q": search} if search else {}
     return urlencode(asked | ({"page": str(page)} if page > 1 else {}))
 
 
 def _page(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or not 1 <= len(text) <= 6 or int(text) < 1:
-        raise WrongUse("a page is a number, from 1.")
+        raise UsageError("a page is a number, from 1.")
     return int(text)
 
 
@@ -95,7 +95,7 @@ sessions_routes = [
 
 TIMELINE_PAGE = 200  # rows of each list that are shown at once
 _LONGEST_QUOTE = 600  # bytes
-_MOST_QUOTES = 200
+_MAX_QUOTES = 200
 _LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 
 
@@ -113,35 +113,37 @@ async def timeline(request: Request) -> Response:
 
 
 async def live(request: Request) -> Response:
-    """The part of the page that changes; nothing where it has not (204)."""
-    house, session = house_of(request), request.path_params["session"]
-    async with house.session(session):
-        stamp = await asyncio.to_thread(house.overview.stamp, session)
+    """The part of the page that changes; nothing if it has not (204)."""
+    viewer, session = state_of(request), request.path_params["session"]
+    async with viewer.session(session):
+        stamp = await asyncio.to_thread(viewer.overview.stamp, session)
     if stamp and request.query_params.get("v") == stamp:
         return Response(status_code=204)
     return render(request, "timeline_live.html", **await _timeline_values(request))
 
 
 async def _timeline_values(request: Request) -> dict[str, Any]:
-    house, session = house_of(request), str(request.path_params["session"])
-    async with house.session(session) as bag:
-        stamp = await asyncio.to_thread(house.overview.stamp, session)
-        summary = await asyncio.to_thread(house.overview.one, session)
+    viewer, session = state_of(request), str(request.path_params["session"])
+    async with viewer.session(session) as bag:
+        stamp = await asyncio.to_thread(viewer.overview.stamp, session)
+        summary = await asyncio.to_thread(viewer.overview.one, session)
         if summary is None:
             raise HTTPException(404)
-        values = await asyncio.to_thread(_told, bag, summary, _start(request, "from"), _start(request, "outputs"))
+        values = await asyncio.to_thread(
+            _session_values_now, bag, summary, _start(request, "from"), _start(request, "outputs")
+        )
         proofs = await _proofs(bag, values.pop("quotes"))
     return {
         **values,
         "stamp": stamp,
         "proofs": proofs,
         "report": _report(values, proofs, session),
-        "family": await asyncio.to_thread(_family, house, summary),
+        "family": await asyncio.to_thread(_family, viewer, summary),
         "now": time.time(),
     }
 
 
-def _told(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
+def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
     """Everything that the log, the transcript and the records say."""
     events = bag.history()
     messages = messages_in(bag.transcript())
@@ -167,11 +169,11 @@ def _told(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> 
 
 
 def _quotes(rows: Sequence[Row]) -> list[Quote]:
-    return [quote for row in rows for quote in row.quotes][:_MOST_QUOTES]
+    return [quote for row in rows for quote in row.quotes][:_MAX_QUOTES]
 
 
 async def _proofs(bag: Holdall, quotes: Sequence[Quote]) -> dict[Quote, Proof]:
-    """The quotes with their words, read from the output: what is shown is what stands there."""
+    """The quotes with their words, read from the output: what is shown is what is there."""
     found: dict[Quote, Proof] = {}
     for quote in quotes:
         words, href = quote.words, ""
@@ -191,15 +193,15 @@ def _report(values: dict[str, Any], proofs: dict[Quote, Proof], session: str) ->
     return linked(values["report_text"], session, values["tool_of"], proofs.values())
 
 
-def _family(house: House, summary: Summary) -> dict[str, Any]:
-    parent = house.overview.one(summary.parent) if summary.parent else None
-    return {"parent": parent, "children": house.overview.children(summary.id)}
+def _family(viewer: ViewerState, summary: Summary) -> dict[str, Any]:
+    parent = viewer.overview.one(summary.parent) if summary.parent else None
+    return {"parent": parent, "children": viewer.overview.children(summary.id)}
 
 
 def _start(request: Request, name: str) -> int:
     text = request.query_params.get(name, "0")
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise WrongUse(f"{name} is a number, from 0.")
+        raise UsageError(f"{name} is a number, from 0.")
     return int(text)
 
 

@@ -23,12 +23,12 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from holdall.text.escape import one_line
-from holdall.values.errors import HoldallError, NothingFound, StoreFault, UnknownHandle, WrongUse
+from holdall.values.errors import HoldallError, NothingFound, StoreFault, UnknownHandle, UsageError
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.web import output_page, pages
-from holdall.web.access import Door, Guard, hosts_of, is_loopback
-from holdall.web.state import House, house_of, render
+from holdall.web.access import AccessRules, Guard, hosts_of, is_loopback
+from holdall.web.state import ViewerState, render, state_of
 
 # The viewer as an application: every page, the files beside them, what is shown where something is not there.
 
@@ -38,15 +38,17 @@ _LOG = logging.getLogger("holdall.web")
 
 def create_app(home: str, token: str, host: str, port: int, *, settings: Settings | None = None) -> Starlette:
     """For one store, at one address; `token` lets in."""
-    door = Door(hosts_of(host, port), token, f"holdall-view-{port}")  # cookies know no ports: one for each viewer
-    house = House(home, settings or Settings())
+    rules = AccessRules(
+        hosts_of(host, port), token, f"holdall-view-{port}"
+    )  # cookies know no ports: one for each viewer
+    viewer = ViewerState(home, settings or Settings())
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
         try:
             yield
         finally:
-            await house.close()
+            await viewer.close()
 
     app = Starlette(
         routes=[
@@ -55,17 +57,17 @@ def create_app(home: str, token: str, host: str, port: int, *, settings: Setting
             *output_page.routes,
             Route("/static/{name:path}", _static, name="static"),
         ],
-        middleware=[Middleware(Guard, door=door)],
+        middleware=[Middleware(Guard, rules=rules)],
         exception_handlers={HTTPException: _no_page, HoldallError: _trouble},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    app.state.house, app.state.door = house, door
+    app.state.viewer, app.state.rules = viewer, rules
     return app
 
 
 async def _static(request: Request) -> Response:
-    found = house_of(request).static(request.path_params["name"])
+    found = state_of(request).static(request.path_params["name"])
     if found is None:
         raise HTTPException(404)
     return Response(found.body, media_type=found.type)
@@ -89,7 +91,7 @@ async def _trouble(request: Request, problem: Exception) -> Response:
 # The viewer from its start to its end: bound to this machine, so many connections and no more, over with a signal.
 
 
-MOST_CONNECTIONS = 100  # a browser opens six for each window
+MAX_CONNECTIONS = 100  # a browser opens six for each window
 
 
 @record
@@ -108,17 +110,17 @@ async def serve(
     port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     app = create_app(home, token, host, port, settings=settings)
-    await asyncio.to_thread(cast("House", app.state.house).prepare)
+    await asyncio.to_thread(cast("ViewerState", app.state.viewer).prepare)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", http=Connection, server_header=False,
         timeout_graceful_shutdown=1, timeout_keep_alive=30,
     )  # fmt: skip
     server = _Server(config)
-    stop = _asked_to_end()
+    stop = _shutdown_requested()
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     stopped = asyncio.ensure_future(stop.wait())
     shown = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-    ready(Ready(f"{shown}?token={token}", f"{shown}?token={cast('Door', app.state.door).ticket()}"))
+    ready(Ready(f"{shown}?token={token}", f"{shown}?token={cast('AccessRules', app.state.rules).ticket()}"))
     try:
         await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -128,9 +130,9 @@ async def serve(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Listening already, so whoever is told the address can come at once."""
+    """Already listening when the address is printed."""
     if not is_loopback(host):
-        raise WrongUse(
+        raise UsageError(
             f"the viewer listens on this machine only (127.0.0.1, ::1 or localhost), not on {host[:100]}. From another "
             "one, go through a tunnel: ssh -L 8765:127.0.0.1:8765 THIS-MACHINE, with holdall view --port 8765 here."
         )
@@ -139,7 +141,7 @@ def bound(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as problem:
         why = os.strerror(problem.errno or 0) if isinstance(problem, OSError) else "a port is a number up to 65535"
-        raise WrongUse(f"cannot listen on {host}:{port}: {why}. Without --port a free one is taken.") from problem
+        raise UsageError(f"cannot listen on {host}:{port}: {why}. Without --port a free one is taken.") from problem
 
 
 class Connection(H11Protocol):
@@ -155,7 +157,7 @@ class Connection(H11Protocol):
         self.opened = asyncio.get_running_loop().time()
         # One that was turned away stays in the set until the loop has come round to it.
         there = [one for one in cast("set[Connection]", self.connections) if not one.transport.is_closing()]
-        if len(there) > MOST_CONNECTIONS:
+        if len(there) > MAX_CONNECTIONS:
             idle = (one for one in there if one.is_idle and one is not self)
             min(idle, key=lambda one: one.opened, default=self).transport.abort()
 
@@ -173,7 +175,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _asked_to_end() -> asyncio.Event:
+def _shutdown_requested() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,6 +1,6 @@
 """What all pages share: the open sessions, the templates, the files beside them.
 
-A page gets at a session by `house_of(request).session(id)`, and answers with `render`. Every text that a template
+A page gets at a session by `state_of(request).session(id)`, and answers with `render`. Every text that a template
 shows is escaped for HTML, and characters that could hide or reorder what a person reads are shown as escapes.
 """
 
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from holdall.bag import Holdall
-from holdall.bag.holdall import open_to_look
+from holdall.bag.holdall import open_read_only
 from holdall.bag.overview import Overview
 from holdall.text.escape import for_people
 from holdall.values.record import record
@@ -25,7 +25,7 @@ from holdall.values.settings import Settings
 from holdall.web import figures
 
 _HERE = Path(__file__).parent
-_MOST_OPEN = 8  # sessions at once; each holds a few descriptors
+_MAX_OPEN = 8  # sessions at once; each holds a few descriptors
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -46,7 +46,7 @@ class StaticFile:
 
 
 @record(frozen=False)
-class House:
+class ViewerState:
     """One for each application. Used from one event loop."""
 
     home: str
@@ -63,10 +63,10 @@ class House:
 
     @contextlib.asynccontextmanager
     async def session(self, id: str) -> AsyncGenerator[Holdall]:
-        """The session with this id, open while the block runs and usually longer. NothingFound where there is none."""
+        """The session with this id, open while the block runs and usually longer. NothingFound if there is none."""
         entry = self._open.get(id)
         if entry is None:
-            task = asyncio.ensure_future(asyncio.to_thread(open_to_look, id, home=self.home, settings=self.settings))
+            task = asyncio.ensure_future(asyncio.to_thread(open_read_only, id, home=self.home, settings=self.settings))
             entry = self._open[id] = _Open(task)
         self._open.move_to_end(id)
         entry.users += 1
@@ -100,19 +100,19 @@ class House:
 
     async def _close_some(self) -> None:
         idle = [id for id, entry in self._open.items() if not entry.users]
-        for id in idle[: max(0, len(self._open) - _MOST_OPEN)]:
+        for id in idle[: max(0, len(self._open) - _MAX_OPEN)]:
             await _closed(self._open.pop(id))
 
 
-def house_of(request: Request) -> House:
-    return cast("House", request.app.state.house)
+def state_of(request: Request) -> ViewerState:
+    return cast("ViewerState", request.app.state.viewer)
 
 
 def render(
     request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> HTMLResponse:
     """A page or a fragment of one. Templates see `request` and these values."""
-    page = house_of(request).rendered(template, {"request": request, **values})
+    page = state_of(request).rendered(template, {"request": request, **values})
     return HTMLResponse(page, status, headers)
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from holdall.policy.folds import Operation
 from holdall.text.escape import one_line
 from holdall.text.numbers import grouped, plural, roughly, size
-from holdall.values.chat import Message, Said, User
+from holdall.values.chat import Assistant, Message, User
 from holdall.values.events import Event
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
@@ -47,7 +47,7 @@ class Quote:
 class Row:
     """One operation. `x` and `width` are on the scale: of time, and for a turn of the tokens that it began with.
 
-    `behind` is the width of what went on in the background.
+    `behind` is the width of what continued in the background.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Known:
                 first = _first_stretch(sorted(spans, key=lambda span: span.start))
                 key = (event.handle, str(event.data.get("name", "")))
                 shown.setdefault(key, []).append((event.at, first.start, first.end))
-        calls = [call for one in messages if isinstance(one, Said) for call in one.calls]
+        calls = [call for one in messages if isinstance(one, Assistant) for call in one.calls]
         return Known(session, kept, ended, shown, {call.id: _arguments(call.arguments) for call in calls})
 
 
@@ -190,7 +190,7 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
         case "model":
             return f"failed: {data['why']}" if data.get("why") else ""
         case "tool":
-            return _told_output(str(data.get("outcome", "")), known.kept.get(handle, {}))
+            return _output_text(str(data.get("outcome", "")), known.kept.get(handle, {}))
         case "agent":
             return plural(whole(data["turns"]), "turn") if "turns" in data else "runs"
         case "extraction":
@@ -199,7 +199,7 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
             return ""
 
 
-def _told_output(outcome: str, kept: Mapping[str, Any]) -> str:
+def _output_text(outcome: str, kept: Mapping[str, Any]) -> str:
     match outcome:
         case "kept" | "running":
             tokens, stood = whole(kept.get("tokens")), whole(kept.get("content_tokens"))
@@ -260,7 +260,7 @@ def _plain(value: object) -> str:
 
 
 _SHORTEST_QUOTE = 12  # characters; a shorter one stands everywhere
-_FEWEST_WORDS = 4
+_MIN_WORDS = 4
 
 
 @record
@@ -296,7 +296,7 @@ class Reported:
 
 @record
 class Proof:
-    """A quote of an extraction with the words that stand there; empty where they could not be read."""
+    """A quote of an extraction with the words that are there; empty if they could not be read."""
 
     quote: Quote
     text: str
@@ -310,7 +310,7 @@ def task_of(messages: Iterable[Message]) -> str:
 def report_text(messages: Sequence[Message]) -> str:
     """The newest one. A model without tools reports in plain text."""
     for one in reversed(messages):
-        if isinstance(one, Said):
+        if isinstance(one, Assistant):
             for call in one.calls:
                 arguments: object = call.arguments
                 if call.name == "final_report" and isinstance(arguments, Mapping):
@@ -344,8 +344,8 @@ def linked(text: str, session: str, handles: Iterable[str], proofs: Iterable[Pro
 def _place_of(quote: str, text: str) -> tuple[int, int] | None:
     """Where the text repeats the quote, or a few words of it: quotes are whole lines, reports cite a part of one."""
     words = quote.split(" ")
-    for first in range(max(1, len(words) - _FEWEST_WORDS + 1)):
-        few = " ".join(words[first : first + _FEWEST_WORDS])
+    for first in range(max(1, len(words) - _MIN_WORDS + 1)):
+        few = " ".join(words[first : first + _MIN_WORDS])
         at = text.find(few) if len(few) >= _SHORTEST_QUOTE else -1
         if at >= 0:
             inside = quote.find(few)

@@ -2,7 +2,7 @@
 
 An action is `{"tool": NAME, "arguments": {…}}` or `{"answer": TEXT}`. Where a model can be held to `action_schema` it
 writes nothing else; where it cannot, `read_action` finds the action in what it wrote. The refusals that every model
-gets for a call that cannot be run stand here too. Nothing is called here.
+gets for a call that cannot be run are here too. Nothing is called here.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any, cast
 
-from holdall.values.chat import Message, Returned, Said, System, User
+from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
@@ -79,10 +79,10 @@ def as_plain_messages(messages: Iterable[Message], tools: Sequence[ToolSpec] = (
     plain: list[Message] = [System(opening)] if opening else []
     for message in waiting[len(leading) :]:
         match message:
-            case Said(text, calls):
+            case Assistant(text, calls):
                 written = [text, *(_json({"tool": call.name, "arguments": call.arguments}) for call in calls)]
-                _add(plain, Said("\n".join(part for part in written if part)))
-            case Returned():
+                _add(plain, Assistant("\n".join(part for part in written if part)))
+            case ToolResult():
                 _add(plain, User(_result(message)))
             case System(text) | User(text):
                 _add(plain, User(text))
@@ -100,7 +100,7 @@ def read_action(text: str, tools: Iterable[ToolSpec]) -> Action:
             continue
         if isinstance(found, dict) and (action := _action(cast("dict[str, Any]", found), names)) is not None:
             return action
-    if (call := _CUT_CALL.match(text)) and call[1] in names:  # half a call is no answer; it cannot be run either
+    if (call := _CUT_CALL.match(text)) and call[1] in names:  # half a call is not an answer; it cannot be run either
         return Action(tool=call[1], arguments=text[call.end() :])
     cut = _CUT_ANSWER.match(text)
     return Action(answer=_string_so_far(text, cut.end()) if cut else text)
@@ -139,11 +139,11 @@ def _string_so_far(text: str, start: int) -> str:
 
 
 def _whole_characters(text: str) -> str:
-    """Half of a pair of surrogates is no character, and could not be written anywhere."""
+    """Half of a pair of surrogates is not a character, and could not be written anywhere."""
     return text.encode("utf-8", "ignore").decode("utf-8")
 
 
-def _result(returned: Returned) -> str:
+def _result(returned: ToolResult) -> str:
     """The fence does not occur in what it holds, so no result can end its own."""
     fence, number = "result", 1
     while f"</{fence}" in returned.text:
@@ -157,8 +157,8 @@ def _add(messages: list[Message], message: Message) -> None:
     match messages[-1] if messages else None, message:
         case (User(first), User(second)):
             messages[-1] = User(f"{first}\n\n{second}")
-        case (Said(first), Said(second)):
-            messages[-1] = Said(f"{first}\n{second}")
+        case (Assistant(first), Assistant(second)):
+            messages[-1] = Assistant(f"{first}\n{second}")
         case _:
             messages.append(message)
 

@@ -1,5 +1,5 @@
 """What a model reads when it has fetched something, waited for something, or asked for what cannot be done: where it
-is, the whole it is part of, how to go on.
+is, the whole it is part of, how to continue.
 """
 
 import json
@@ -23,7 +23,7 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.tool import Ask
 
-# What a model reads after a wait: which calls have ended, which still run, and how to go on.
+# What a model reads after a wait: which calls have ended, which still run, and how to continue.
 
 
 @record
@@ -99,7 +99,7 @@ def _size(number: int) -> str:
 def plain_refusal(error: HoldallError, _ask: Ask) -> str:
     """Our own words, for any dialect: no tool is named, for it may not be there.
 
-    What is meant for somebody at a command line is said for a model.
+    Advice for the command line is reworded for a model.
     """
     if isinstance(error, UnknownHandle):
         known = ", ".join(error.known[:8]) or "nothing yet"
@@ -155,7 +155,7 @@ def not_json(problem: Exception) -> str:
 NOT_AN_OBJECT = "The arguments must be a JSON object."
 
 
-# Advice in errors is for whoever types commands; a model has tools and arguments instead.
+# Advice in errors names commands; a model has tools and arguments instead.
 _FOR_A_MODEL = (
     (" with --group", " with group=true"),
     (" `holdall verify` lists what is damaged.", ""),
@@ -169,16 +169,16 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# What a model reads when it has fetched something: where it stands, the whole it is part of, how to go on.
+# What a model reads when it has fetched something: where it stands, the whole it is part of, how to continue.
 #
-# Stored text stands inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or pass for
-# a sentence of ours. Nothing here cuts: what is handed in is shown, and whoever fetched it kept to the bounds.
+# Stored text is inside a fence whose tag occurs nowhere in it, so no content can close its own wrapper or look like
+# Holdall's text. Nothing here cuts: everything passed in is shown; the verb kept to the bounds.
 
 
 _HEX_ROW = 32
 
-# (verb, handle, the arguments that go on) as a call that can be copied; empty where the dialect has none for it.
-GoOn = Callable[[str, str, dict[str, Any]], str]
+# (verb, handle, the arguments that continue) as a call that can be copied; empty if the dialect has none for it.
+NextCall = Callable[[str, str, dict[str, Any]], str]
 
 
 @record
@@ -199,11 +199,11 @@ class Seen:
 
 @record
 class Frame:
-    """What stands around the data of an answer."""
+    """What is around the data of an answer."""
 
     handle: str  # as the dialect writes it
     tag: str
-    go_on: GoOn
+    go_on: NextCall
 
     def around(self, head: Sequence[str], body: str, foot: str) -> str:
         top = " · ".join(part for part in (self.handle, *head) if part)

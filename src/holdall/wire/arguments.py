@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 
 Fault = Literal["must", "missing", "unknown"]
-_MOST_LISTED = 40
+_MAX_LISTED = 40
 _LONGEST_NAME = 60
 _LONGEST_RULE = 500
 _LONGEST_PATH = 210
@@ -59,7 +59,7 @@ def unreadable(why: str) -> str:
     return f"cannot be read: {why}"
 
 
-def most_telling(problems: Sequence[InvalidArgument]) -> InvalidArgument:
+def clearest_problem(problems: Sequence[InvalidArgument]) -> InvalidArgument:
     """The one to report. A value that fits no member of a union has one for each member: the deepest came furthest,
     and what is asked for at the same place is joined: "must be an integer or null"."""
     best = max(problems, key=lambda one: len(one.place) + (one.fault == "unknown"))
@@ -92,8 +92,8 @@ def _path(place: Sequence[str | int]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     shown = [name[:_LONGEST_NAME] for name in names]
-    more = f" and {len(shown) - _MOST_LISTED} more" if len(shown) > _MOST_LISTED else ""
-    return (", ".join(shown[:_MOST_LISTED]) or "none") + more
+    more = f" and {len(shown) - _MAX_LISTED} more" if len(shown) > _MAX_LISTED else ""
+    return (", ".join(shown[:_MAX_LISTED]) or "none") + more
 
 
 # Whether the arguments of a call fit the schema of one of our own tools: the few keywords that those use.
@@ -114,7 +114,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def schema_problem(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """What is wrong, in one sentence; empty where nothing is. A null counts as left out."""
+    """What is wrong, in one sentence; empty if nothing is. A null counts as left out."""
     properties = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {}))
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in cast("Sequence[str]", schema.get("required", ())):

@@ -15,9 +15,9 @@ from holdall.wire.results import field, is_block, results_in, text_of, with_fiel
 
 # The clamp of one text: line cap first, then byte cap, and the suffix that says so.
 #
-# The suffix stands inside the byte cap and after the line cap: a clamped text has at most `max_bytes` bytes, and at
-# most `max_lines` lines before its suffix. A text that was clamped before is recognised by its suffix and left as it
-# is, so that a second clamp, or the guard before a transcript is kept, changes nothing.
+# The suffix is inside the byte cap and after the line cap: a clamped text has at most `max_bytes` bytes, and at most
+# `max_lines` lines before its suffix. A text that was clamped before is recognised by its suffix and left as it is, so
+# that a second clamp, or the guard before a transcript is kept, changes nothing.
 #
 # How a real suffix is told from a quoted one: it is the end of the text, and where what is kept of the text holds the
 # same words, the real one carries a tag, `[holdall:TAG]`, that occurs nowhere before it (see `clamp_text`).
@@ -147,8 +147,8 @@ def clamp_text(
 
     Without a `suffix` it is that of S4, made from the limits. `tag` is a word that the output could not foresee; it is
     put before the suffix only where the beginning itself holds words of a clamp, lengthened until it occurs nowhere in
-    it. So with a tag at hand a suffix is real when it ends the text and either no other stands before it or it is
-    tagged, and every other one is quoted.
+    it. So with a tag at hand a suffix is real when it ends the text and either no other is before it or it is tagged,
+    and every other one is quoted.
     """
     total_bytes, total_lines = byte_count(text), line_count(text)
     ending = suffix_for(max_bytes, max_lines) if suffix is None else suffix
@@ -184,7 +184,7 @@ def lines_shown(text: str, suffix: str = "") -> int:
     if any(text == form.strip() for form in _SHORT):
         return 0
     end = _end_of_output(text, suffix)
-    # Of a block that is left out only a marker stands there, with the suffix after it where it is the first.
+    # Of a block that is left out only a marker is there, with the suffix after it where it is the first.
     return 0 if text.startswith(MARK) and text.find("\n", 0, end) < 0 else line_count(text, end)
 
 
@@ -223,7 +223,7 @@ _STRUCTURED = ("structuredContent", "structured_content")
 
 @record
 class _Block:
-    """A text block: where it stands in the list, and what its text takes of the budgets."""
+    """A text block: where it is in the list, and what its text takes of the budgets."""
 
     at: int
     text: str
@@ -393,7 +393,7 @@ def _message(error: BaseException) -> str:
     name = type(error).__name__
     try:
         message = str(error)
-    except Exception as problem:  # an error's own text may fail, and this is no place to fail with it
+    except Exception as problem:  # str() of an error may raise; ignore that here
         message = f"(its message could not be read: {type(problem).__name__})"
     return f"{name}: {message}" if message else name
 

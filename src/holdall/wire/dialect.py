@@ -19,11 +19,8 @@ from holdall.wire.extraction import Fits, own_answer
 from holdall.wire.system_notice import OUR_WORDS, StatusWords
 from holdall.wire.tool import Ask, Tool, ToolSpec
 
-# Everything that a notice may tell of one output, gathered before a word of it is written.
-
-
-MOST_TOKENS = 500
-GLIMPSE = 4096  # how much of each end is enough to build a notice from
+MAX_TOKENS = 500
+PREVIEW_BYTES = 4096  # how much of each end is enough to build a notice from
 
 
 @record
@@ -37,7 +34,7 @@ class View:
     outline: Outline | None = None
     errors: tuple[tuple[int, str], ...] = ()
     tokenizer: Tokenizer = field(default_factory=Estimate)
-    most_tokens: int = MOST_TOKENS
+    most_tokens: int = MAX_TOKENS
     long_handle: bool = False
     extracts: bool = False  # whether a model can be asked about it
     near: tuple[int, int] | None = None  # first and last line of what is worth reading
@@ -48,8 +45,6 @@ class View:
         return self.facts.long_handle if self.long_handle else self.facts.handle
 
 
-# A dialect: one exact set of limits, texts and tools that a model sees. Data and small pure functions, nothing else.
-#
 # A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
 
 
@@ -61,11 +56,11 @@ class Cut:
     limits: Limits  # what may be shown
     over: Limits  # what it was judged by
     room: bool = False  # whether the room left in the turn was too small for it
-    handle: str = ""  # where the whole is kept; empty where it is not
+    handle: str = ""  # where the whole is kept; empty if it is not
     why: str = ""  # why it is not
     tag: str = ""
     incomplete: bool = False  # `result` is only the beginning: it says so, however short it is
-    total_bytes: int | None = None  # of all of it, where that is known
+    total_bytes: int | None = None  # of all of it, if that is known
 
 
 def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
@@ -93,7 +88,7 @@ def plain_running(view: View) -> str:
 
 
 def no_call(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:
-    """For dialects in which a model cannot go on by itself."""
+    """For dialects in which a model cannot continue by itself."""
     return ""
 
 
@@ -101,7 +96,7 @@ def _own_extraction(extraction: Extraction, frame: Frame, _tool: str, fits: Fits
     return own_answer(extraction, frame, fits)
 
 
-def _shows_nothing(_view: View) -> tuple[Span, ...]:
+def _no_spans(_view: View) -> tuple[Span, ...]:
     return ()
 
 
@@ -122,14 +117,14 @@ class Dialect:
     paragraphs: bool = False  # whether it shows errors with the lines around them
     waits_later: bool = False  # whether the tool that waits is offered only once something ran in the background
     wait: Callable[[Waited], str] = our_wait
-    races: bool = False  # whether a slow call goes on in the background
+    races: bool = False  # whether a slow call continues in the background
     counts_room: bool = True  # whether the room left in the turn decides too
-    shows: Callable[[View], tuple[Span, ...]] = _shows_nothing  # the bytes that stand in a notice as they are
+    shows: Callable[[View], tuple[Span, ...]] = _no_spans  # the bytes that are in a notice as they are
     both: Callable[[View], tuple[str, tuple[Span, ...]]] | None = None  # `notice` and `shows`, where that is cheaper
     extracted: Callable[[Extraction, Frame, str, Fits], str] = _own_extraction
     extracts_with_model: bool = True  # the tool that asks a model is offered only where there is one
     always_chunked: bool = False  # whether such a model reads all of an output, whatever it is
-    chunk_share: float | None = None  # the part of the model's window that a chunk may take, where it is fixed
+    chunk_share: float | None = None  # the part of the model's window that a chunk may take, if it is fixed
     chunk_overlap_percent: float = 10.0
     with_model: str = ""  # what the instructions say besides where there is a model
     status_words: StatusWords = OUR_WORDS  # in the system notice
@@ -143,7 +138,7 @@ class Dialect:
     )
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
-        """The notice, and the bytes that stand in it as they are."""
+        """The notice, and the bytes that are in it as they are."""
         return self.both(view) if self.both is not None else (self.notice(view), self.shows(view))
 
     def specs(self, *, waits: bool, asks: bool) -> tuple[ToolSpec, ...]:

@@ -17,7 +17,7 @@ from holdall.values.patterns import lazy_pattern
 from holdall.wire.answers import Frame
 
 Fits = Callable[[str], bool]
-_MOST_FAILED = 5
+_MAX_FAILED = 5
 _OUR_HEADERS = lazy_pattern(r"^(ABSTRACT FROM TOOL OUTPUT |TOOL_OUTPUT FAILED FOR )", re.MULTILINE)
 _CHECKS = {
     "exact": "verified",
@@ -67,21 +67,21 @@ def nothing_found_by_search(calls: int, read: int, size: int, there: str) -> str
 
 
 def not_searched(failed: Sequence[FailedChunk]) -> str:
-    listed = "; ".join(f"bytes {one.span.start}:{one.span.end} ({one.why})" for one in failed[:_MOST_FAILED])
-    more = f"; and {len(failed) - _MOST_FAILED} more" if len(failed) > _MOST_FAILED else ""
+    listed = "; ".join(f"bytes {one.span.start}:{one.span.end} ({one.why})" for one in failed[:_MAX_FAILED])
+    more = f"; and {len(failed) - _MAX_FAILED} more" if len(failed) > _MAX_FAILED else ""
     return f"Not searched: {listed}{more}."
 
 
-def not_summed_up(why: str) -> str:
+def no_summary_warning(why: str) -> str:
     return f"The findings of the chunks could not be summed up ({why.rstrip('.')}); they follow one by one."
 
 
-def fallen_back(strategy: str, why: str) -> str:
+def fallback_warning(strategy: str, why: str) -> str:
     why = why.rstrip(".")
     return f"WARNING: {strategy} failed ({why}). What follows is only the beginning and the end of the output."
 
 
-def middle_gone(omitted: int, start: int, end: int) -> str:
+def omitted_middle(omitted: int, start: int, end: int) -> str:
     return f"[… {omitted:,} bytes are left out here: bytes {start}:{end} …]"
 
 

@@ -11,7 +11,7 @@ from holdall.values.record import record
 # The wrapper in which a model hands over its answer, and the reader of it.
 #
 # The nonce is random for every call and occurs nowhere in what the model was given, so nothing in a document can pass
-# for the model's answer. Whatever stands before the wrapper, thinking above all, is not the answer.
+# for the model's answer. Whatever is before the wrapper, thinking above all, is not the answer.
 
 
 _THINKING = lazy_pattern(r"\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -26,7 +26,7 @@ def closing_tag(nonce: str) -> str:
 
 
 def report_in(text: str, nonce: str) -> str | None:
-    """What stands in the last wrapper of `text`; None where there is none, or nothing in it.
+    """What is in the last wrapper of `text`; None if there is none, or nothing in it.
 
     The closing tag may be missing, or cut off: models stop early.
     """
@@ -60,7 +60,7 @@ def _without_cut_tag(body: str, tag: str) -> str:
 
 
 NOTHING = "NO RELEVANT DATA FOUND"
-_MOST_QUOTES = 200  # of one reply; a model that repeats itself has no end
+_MAX_QUOTES = 200  # of one reply; a model that repeats itself has no end
 _QUOTE_LINE = lazy_pattern(r"^\s*>\s?(.+?)\s*$", re.MULTILINE)
 _SURE = lazy_pattern(r"^\s*\**confidence\**\s*[:=]\s*\**\s*(\d+(?:\.\d+)?)\s*(%?)\**\s*$", re.MULTILINE | re.IGNORECASE)
 # A reply to SCHEMA that was cut off: where its quotes begin, a whole one, and what it has of the answer.
@@ -102,7 +102,7 @@ class Finding:
 
 
 def finding_in_text(text: str, nonce: str) -> Finding | None:
-    """From a reply in the wrapper; None where there is no wrapper."""
+    """From a reply in the wrapper; None if there is no wrapper."""
     report = report_in(text, nonce)
     return None if report is None else finding_of(report)
 
@@ -117,12 +117,12 @@ def finding_of(report: str) -> Finding:
         answer = answer[len(NOTHING) :].lstrip(" .:\n")
     unique = list(dict.fromkeys(_unwrapped(quote) for quote in quotes if quote.strip()))
     confidence = _share(said[-1].group(1), percent=bool(said[-1].group(2))) if said else None
-    kept = tuple(unique[:_MOST_QUOTES]) if found else ()
+    kept = tuple(unique[:_MAX_QUOTES]) if found else ()
     return Finding(found, answer, kept, confidence, len(unique) - len(kept) if found else 0)
 
 
 def finding_in_json(text: str) -> Finding | None:
-    """From a reply that was held to SCHEMA; None where it is not one. Of one that was cut off, what it has quoted."""
+    """From a reply that was held to SCHEMA; None if it is not one. Of one that was cut off, what it has quoted."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -140,20 +140,20 @@ def finding_in_json(text: str) -> Finding | None:
     confidence = (
         float(sure) if isinstance(sure, int | float) and not isinstance(sure, bool) and 0 <= sure <= 1 else None
     )
-    # A small model says that it found nothing and quotes it all the same: what it quotes is looked for.
+    # A small model says that it found nothing and quotes it anyway: what it quotes is looked for.
     silent = not (answer.strip() or unique)
-    says_nothing = (found is False and not listed) or answer.strip().upper().startswith(NOTHING) or silent
-    if says_nothing:
+    means_no_data = (found is False and not listed) or answer.strip().upper().startswith(NOTHING) or silent
+    if means_no_data:
         return Finding(False, answer.strip().removeprefix(NOTHING).strip(" .:\n"), (), confidence)
-    return Finding(True, answer.strip(), tuple(unique[:_MOST_QUOTES]), confidence, max(0, len(unique) - _MOST_QUOTES))
+    return Finding(True, answer.strip(), tuple(unique[:_MAX_QUOTES]), confidence, max(0, len(unique) - _MAX_QUOTES))
 
 
 def _before_the_cut(text: str) -> Finding | None:
-    """Asked again, a model that goes on quoting goes on quoting; and whole quotes can be looked for as they are."""
+    """Asked again, a model that goes on quoting continues quoting; and whole quotes can be looked for as they are."""
     begin = _QUOTES_BEGIN.match(text)
     quotes: list[str] = []
     at = begin.end() if begin else len(text)
-    while len(quotes) < _MOST_QUOTES and (quote := _WHOLE_QUOTE.match(text, at)):
+    while len(quotes) < _MAX_QUOTES and (quote := _WHOLE_QUOTE.match(text, at)):
         quotes.append(_meant(quote[1]))
         at = quote.end()
     unique = [quote for quote in dict.fromkeys(quotes) if quote.strip()]
@@ -168,7 +168,7 @@ def _meant(written: str) -> str:
         meant: str = json.loads(f'"{written}"', strict=False)
     except ValueError:
         return written
-    return meant.encode("utf-8", "ignore").decode("utf-8")  # half a pair of surrogates is no character
+    return meant.encode("utf-8", "ignore").decode("utf-8")  # half a pair of surrogates is not a character
 
 
 def _marked(text: str) -> list[str]:

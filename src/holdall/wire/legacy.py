@@ -1,5 +1,5 @@
-"""What stands in for Holdall where it is switched off: a cut in the middle, and a marker that counts what is gone. JSON
-stays JSON: long strings and long containers lose their middle, largest first.
+"""Truncation for when Holdall is switched off: the middle is cut, and a marker counts what is missing. JSON stays JSON:
+long strings and long containers lose their middle, largest first.
 """
 
 import json
@@ -15,7 +15,7 @@ from holdall.values.record import record
 
 # JSON read for shortening: numbers as they are written, members in order and with names that occur twice.
 #
-# Numbers are bytes, to be told from strings: no float holds every number, and NaN and the infinities are no JSON at
+# Numbers are bytes, to be told from strings: no float holds every number, and NaN and the infinities are not JSON at
 # all. Nesting has no limit: what is too deep for Python's reader is read by a loop.
 
 
@@ -100,7 +100,7 @@ def _closed(text: str, at: int, holder: list[Any]) -> int:
 
 
 def _name(text: str, at: int, holder: list[Any], names: list[str]) -> int:
-    """Past the name of a member, where one has to stand here."""
+    """Past the name of a member, where one has to be here."""
     if not isinstance(holder, Members):
         return at
     if text[at] != '"':
@@ -178,7 +178,7 @@ def written(value: "Json", most: int) -> str | None:
 
 
 def _fit(value: "Json", room: int, depth: int, *, over: bool = False) -> str | None:
-    """`value` in at most `room` bytes: whole, shorter, or only a marker; None where there is no room for that.
+    """`value` in at most `room` bytes: whole, shorter, or only a marker; None if there is no room for that.
 
     `over` says that it is known not to fit as a whole.
     """
@@ -346,9 +346,7 @@ def _quoted(text: str) -> str:
     return encode_basestring(text)
 
 
-# What stands in for Holdall where it is switched off: a cut in the middle, and a marker that counts what is gone.
-#
-# A JSON document stays one (see `legacy_json`). Any other text keeps its two ends, half of the room for each. Nothing
+# A JSON document stays one (see `shorten_json`). Any other text keeps its two ends, half of the room for each. Nothing
 # is stored: what is cut is gone, and the marker is all that tells of it.
 
 
@@ -394,5 +392,5 @@ def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int) -> st
     return f"{head.text}{_marker(gone, line_count(text[head.end : tail.start]))}{tail.text}"
 
 
-def _marker(gone_bytes: int, gone_lines: int) -> str:
-    return f"\n[… {plural(gone_bytes, 'byte')} ({plural(gone_lines, 'line')}) truncated …]\n"
+def _marker(omitted_bytes: int, omitted_lines: int) -> str:
+    return f"\n[… {plural(omitted_bytes, 'byte')} ({plural(omitted_lines, 'line')}) truncated …]\n"

@@ -1,4 +1,4 @@
-"""Short notes that stand in the place of something that is no text, and what a client of MCP gets beside a notice:
+"""Short notes that stand in the place of something that is not text, and what a client of MCP gets beside a notice:
 structured content, its schema, links to kept outputs.
 """
 
@@ -14,7 +14,7 @@ from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.wire.reference import context_ref
 
-# Short notes that stand in the place of something that is no text: what it was, how large, where it is kept.
+# Short notes that stand in the place of something that is not text: what it was, how large, where it is kept.
 
 
 _PART = "a part of a result: "
@@ -29,7 +29,7 @@ def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") ->
     return f"[{what}: too large to show, and not kept: {why}]"
 
 
-def aside_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
+def part_kept_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """For a part of a result that has a place of its own, because only the text of the result has one here."""
     what = f"{media_type[:80]}, {plural(size, 'byte')}"
     return f"[{what}: kept by itself; handle: {handle}]" if handle else f"[{what}: not kept: {why}]"
@@ -45,7 +45,7 @@ def structured_note(facts: Facts) -> dict[str, Any]:
     return {"kept": True, "handle": facts.handle, "ref": context_ref(facts)}
 
 
-def structured_gone(size: int, why: str) -> dict[str, Any]:
+def structured_not_kept(size: int, why: str) -> dict[str, Any]:
     return {"kept": False, "bytes": size, "why": why}
 
 
@@ -55,7 +55,7 @@ def part_note(what: str) -> str:
 
 
 def media_type_in(notes: Iterable[str]) -> str:
-    """The type that such a note tells; empty where there is none, or what it tells is no media type."""
+    """The type that such a note tells; empty if there is none, or what it tells is not a media type."""
     told = (note.removeprefix(_PART) for note in notes if note.startswith(_PART))
     return next((what for what in told if _MEDIA_TYPE.fullmatch(what)), "")
 
@@ -66,12 +66,12 @@ def all_is_kept(facts: Facts) -> str:
     return f"all of it is kept, but {changed[0]}" if changed else "all of it is kept"
 
 
-SAID_SO = "the tool said that it failed"
+TOOL_SAID_FAILED = "the tool said that it failed"
 """Why an output in the background has failed whose tool gave an error as its result."""
 
 
 def unreadable(value: object, problem: Exception) -> str:
-    """In the place of a value that does not let itself be told."""
+    """In place of a value that cannot be written."""
     return f"[a value of type {type(value).__name__} that cannot be written: {type(problem).__name__}: {problem}]"
 
 
@@ -109,7 +109,7 @@ def kept_note(facts: Facts) -> dict[str, Any]:
 
 
 def widened(schema: object) -> object:
-    """The schema of a tool's output, or the handle object. What is no schema stays as it is."""
+    """The schema of a tool's output, or the handle object. What is not a schema stays as it is."""
     if not isinstance(schema, dict):
         return schema
     original = dict(cast("dict[str, Any]", schema))

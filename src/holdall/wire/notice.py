@@ -1,9 +1,9 @@
-"""What a model sees in place of an output that does not fit: what it is, its handle, its outline, how to go on.
+"""What a model sees in place of an output that does not fit: what it is, its handle, its outline, how to continue.
 
-Everything that comes from the output stands inside a fence with a tag that nobody could have foreseen: it is data.
-Only the calls that go on stand outside and have short values of it, as arguments. The notice stands beside the data,
-never inside it. This module reads nothing: what it shows is handed in. It is never longer than its token budget,
-whatever the output: parts have ranks, and those that do not fit are left out. The first sentence and the handle stay.
+Everything that comes from the output is inside a fence with a tag that nobody could have foreseen: it is data. Only the
+calls that continue are outside and have short values of it, as arguments. The notice stands beside the data, never
+inside it. This module reads nothing: what it shows is handed in. It is never longer than its token budget, whatever the
+output: parts have ranks, and those that do not fit are left out. The first sentence and the handle stay.
 """
 
 import re
@@ -21,7 +21,7 @@ from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.wire.dialect import GLIMPSE, View, as_a_call
+from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call
 from holdall.wire.notes import all_is_kept
 
 # How many tokens a short text has at most, where nothing is at hand that can count them.
@@ -104,7 +104,7 @@ def _at_most(text: str) -> int:
 
 
 def _other(piece: str) -> float:
-    """What a piece that is no word costs at most: of what is not named here, a token for each byte."""
+    """What a piece that is not a word costs at most: of what is not named here, a token for each byte."""
     length, first = len(piece), piece[:1]
     if not piece:  # a word, or the space before one, which costs nothing
         return 0.0
@@ -136,7 +136,7 @@ def _word(part: str, strange: bool) -> float:
 _known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=1024)(_other)
 
 
-# The first and the last lines of an output as they stand in a notice: each cut at a byte cap, with its number.
+# The first and the last lines of an output as they are in a notice: each cut at a byte cap, with its number.
 #
 # What is cut says so. Lines without a letter or a digit tell nothing and are passed over. Nothing here reads: the two
 # ends are handed in.
@@ -150,7 +150,7 @@ _ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), "
 
 @record
 class End:
-    """`text` as it is shown, `span` the bytes of the output that stand in it, `line` the number; 0 for none."""
+    """`text` as it is shown, `span` the bytes of the output that are in it, `line` the number; 0 for none."""
 
     text: str
     span: Span
@@ -199,7 +199,13 @@ def last_lines(view: View, most: int) -> list[End]:
 
 def _beginning(view: View, number: int, start: int, line: bytes, known: bool) -> End:
     kept = beginning(line.removesuffix(b"\r"), LINE_BYTES)
-    left = view.facts.measure.bytes - kept.end if view.facts.measure.lines <= 1 else kept.omitted if known else GLIMPSE
+    left = (
+        view.facts.measure.bytes - kept.end
+        if view.facts.measure.lines <= 1
+        else kept.omitted
+        if known
+        else PREVIEW_BYTES
+    )
     more = "" if left <= 0 else f" … +{left:,} bytes" if known or view.facts.measure.lines <= 1 else " …"
     return End(f"L{number:,}  {_shown(kept.text)}{more}", Span(start, start + kept.end), number)
 
@@ -227,7 +233,7 @@ def _rows(head: bytes, most: int) -> list[End]:
     ]
 
 
-# How to go on from a notice: calls with real values, ready to copy, the most useful first.
+# How to continue from a notice: calls with real values, ready to copy, the most useful first.
 
 
 MOST = 4
@@ -299,7 +305,7 @@ def notice(view: View) -> str:
 
 
 def shown_by_notice(view: View) -> tuple[Span, ...]:
-    """The bytes of the first and the last lines that stand in a notice as they are."""
+    """The bytes of the first and the last lines that are in a notice as they are."""
     return _spans(view, _chosen(view))
 
 
@@ -332,7 +338,7 @@ def running_notice(view: View) -> str:
 
 def summary(facts: Facts) -> str:
     """One line for a person: the handle and what it holds."""
-    return f"{facts.handle}  {_what(facts, facts.measure.kind)}"
+    return f"{facts.handle}  {_size_and_kind(facts, facts.measure.kind)}"
 
 
 # What is shown
@@ -390,7 +396,10 @@ def _written(view: View, chosen: list[_Part]) -> str:
     facts = view.facts
     label = view.outline.label if view.outline is not None else facts.measure.kind
     count = counter(view.tokenizer)
-    lines = [f"{_tool(facts, count)} returned {_what(facts, label)}. {_why(facts, count)}", f"handle: {view.handle}"]
+    lines = [
+        f"{_tool(facts, count)} returned {_size_and_kind(facts, label)}. {_why(facts, count)}",
+        f"handle: {view.handle}",
+    ]
     ordered = sorted(chosen, key=lambda part: part.place)
     data = [part.text for part in ordered if not part.is_call]
     calls = [part.text for part in ordered if part.is_call]
@@ -405,7 +414,7 @@ def _fence(view: View) -> str:
     return f"{view.handle}:{view.tag}"
 
 
-def _what(facts: Facts, label: str) -> str:
+def _size_and_kind(facts: Facts, label: str) -> str:
     measure = facts.measure
     tokens = grouped(measure.tokens) if measure.tokens_exact else "~" + roughly(measure.tokens)
     return (

@@ -60,7 +60,7 @@ READ_GREP = (READ, GREP)
 
 
 def go_on(verb: str, handle: str, arguments: dict[str, Any]) -> str:
-    """How an answer tells to go on: `Read(filename="k3f9", lines="51:100")`."""
+    """How an answer tells to continue: `Read(filename="k3f9", lines="51:100")`."""
     name = {"read": "Read", "grep": "Grep"}.get(verb)
     if name is None:
         return ""
@@ -73,7 +73,7 @@ def no_such_file(given: str, handle: str) -> str:
 
 # What a model that extracts is told: S0's prompts, with the document fenced as data.
 #
-# VERSION is part of every cache key: whoever changes a word here raises it. The document stands before the question, so
+# VERSION is part of every cache key: raise it with every change of wording. The document is before the question, so
 # that a provider's cache serves a second question about the same part.
 
 
@@ -104,7 +104,7 @@ class Source:
 
 @record
 class Form:
-    """How the model is to answer: in the wrapper with this nonce, or held to a JSON schema where there is none.
+    """How the model is to answer: in the wrapper with this nonce, or held to a JSON schema if there is none.
 
     `tag` fences the document; neither occurs anywhere in what the model is given.
     """

@@ -33,8 +33,8 @@ def context_ref_json(facts: Facts) -> str:
 def function_call_record(name: str, arguments: object, response: str) -> str:
     """A finished call as text, for the history of a model that has no tool messages.
 
-    What stands between the tags is one JSON object; a `<` inside of it is written `\\u003c`, so that no response can
-    end the record or begin another.
+    What is between the tags is one JSON object; a `<` inside of it is written `\\u003c`, so that no response can end
+    the record or begin another.
     """
     record = {"name": name, "arguments": arguments, "response": response}
     inside = json.dumps(record, ensure_ascii=False, default=str).replace("<", "\\u003c")

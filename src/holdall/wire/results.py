@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.text.excerpt import byte_count
-from holdall.values.chat import Returned
+from holdall.values.chat import ToolResult
 from holdall.values.record import record
 
 # The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
@@ -21,7 +21,7 @@ from holdall.values.record import record
 
 
 def field(value: object, *names: str) -> object:
-    """The first of these fields that is there; None where there is none."""
+    """The first of these fields that is there; None if there is none."""
     for name in names:
         if isinstance(value, Mapping):
             found: object = cast("Mapping[str, object]", value).get(name)
@@ -83,7 +83,7 @@ class Payload:
 
 @record
 class Note:
-    """In the place of a block that was set aside, until the text of the others is settled: then `block` stands there.
+    """In the place of a block that was set aside, until the text of the others is settled: then `block` is there.
 
     It is a block, and no text: what is done with the text of a result neither joins it, nor cuts it, nor leaves it out.
     """
@@ -126,7 +126,7 @@ def json_of(block: object) -> object:
 
 
 def payload_of(block: object) -> Payload | None:
-    """What a block carries as base64, as a data URL or as bytes; None where it carries none of these."""
+    """What a block carries as base64, as a data URL or as bytes; None if it carries none of these."""
     media, found = _found(block)
     if isinstance(found, str):
         head, comma, rest = found.partition(",") if found.startswith("data:") else ("", "", found)
@@ -138,8 +138,8 @@ def payload_of(block: object) -> Payload | None:
     return Payload(media, bytes(found)) if found else None
 
 
-def fields_beside(block: object) -> object:
-    """What a block has beside its text or its payload, as plain data; None where that is its type and no more."""
+def extra_fields(block: object) -> object:
+    """What a block has beside its text or its payload, as plain data; None if that is its type and no more."""
     members = _members(block)
     if members.keys() <= _PLAIN:
         return None
@@ -223,12 +223,12 @@ _STARTS_TOLD = 20
 
 @record
 class Parts:
-    """`blocks` is None where the result, or its field, is a plain text."""
+    """`blocks` is None if the result, or its field, is a plain text."""
 
     whole: object
     path: tuple[str, ...]  # from the result to the text or the blocks
     blocks: tuple[object, ...] | None
-    text: str | None  # of all text blocks, joined by newlines; None where there is none
+    text: str | None  # of all text blocks, joined by newlines; None if there is none
     is_error: bool = False
 
     @property
@@ -367,8 +367,8 @@ def _holds_content(content: object, *, of_result: bool) -> bool:
 # The tool results in the messages of a transcript: what each holds, whose it is, and the message with another.
 #
 # Known are the messages of OpenAI (`role: tool`, `function_call_output`), of Anthropic (`tool_result` blocks), of
-# Bedrock (`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or objects; and `Returned`,
-# our own.
+# Bedrock (`toolResult` blocks) and of pi and OpenClaw (`role: toolResult`), as dictionaries or objects; and
+# `ToolResult`, our own.
 
 
 _MESSAGES = ("tool", "function", "toolResult")
@@ -387,7 +387,7 @@ class Result:
 
 
 def results_in(message: object) -> Iterator[Result]:
-    if isinstance(message, Returned):
+    if isinstance(message, ToolResult):
         own = message
         yield Result(own.text, own.name, own.call_id, own.is_error, lambda old, new: with_field(old, "text", new))
         return

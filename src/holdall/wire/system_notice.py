@@ -34,7 +34,7 @@ class FailedTool:
 
 @record
 class Work:
-    """What goes on beside the turns, and what is kept: only after a compaction or a resume are outputs listed."""
+    """Background calls, and what is kept: only after a compaction or a resume are outputs listed."""
 
     running: Sequence[RunningTool] = ()
     queued: Sequence[RunningTool] = ()

@@ -13,8 +13,8 @@ from holdall.values.record import record
 
 DEFAULT_LINES = 10  # of the end of an output
 DEFAULT_WINDOW = 1000  # characters around an anchor
-MOST_CONTEXT = 1000
-MOST_SHOWN = 100_000
+MAX_CONTEXT = 1000
+MAX_SHOWN = 100_000
 
 
 @record
@@ -102,9 +102,9 @@ Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
         Argument("ignore_case", bool, False, "", "Ignore case.", "-i --ignore-case"),
         Argument("literal", bool, False, "The pattern is plain text.", "The pattern is plain text.", "-F --fixed"),
         Argument("context", int, 0, "Lines around each match.",
-                 "N lines around each match.", "-C --context", "N", 0, MOST_CONTEXT),
+                 "N lines around each match.", "-C --context", "N", 0, MAX_CONTEXT),
         Argument("limit", int, 100, "At most this many matches or values.",
-                 "Show at most N matches or values.", "-m --max", "N", 1, MOST_SHOWN),
+                 "Show at most N matches or values.", "-m --max", "N", 1, MAX_SHOWN),
         Argument("count", bool, False, "", "Print only how many matches there are.", "-c --count"),
         Argument("group", bool, False, "", "Print how often each captured value (or each match) occurs.", "--group"),
         Argument("start", int, 0, "Go on from this byte.", "Go on from this byte.", "--from", "BYTE", 0),

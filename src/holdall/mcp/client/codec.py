@@ -10,11 +10,11 @@ from decimal import Decimal
 from typing import Any, cast
 
 from holdall.mcp.client.sdk import types
+from holdall.text.json.equal import readable
 from holdall.text.json.find import Hit, Scan, SeveralValues
 from holdall.text.json.path import parse_path
 from holdall.text.json.reader import JsonFault
-from holdall.text.json.same import readable
-from holdall.values.outputs import AsCame, LargeJson, LargeText
+from holdall.values.outputs import LargeJson, LargeText, RawResult
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -32,7 +32,7 @@ MUCH_STRUCTURE = 32 * 1024
 """Bytes of structured content from which on it is: so much is stored rather than shown, and that as it came."""
 
 _PIECE = 256 * 1024  # of which a few copies are made on the way, at four bytes a character
-_MOST_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
+_MAX_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
 _PAIR = 12  # bytes of two escapes that are one character
 _RUN = 64  # backslashes before a quote, at most
 _MARK = "holdall: large text "
@@ -45,13 +45,13 @@ _ONE_TEXT = lazy_pattern(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text:
 
 
 class _Odd(ValueError):
-    """Not for this module."""
+    """Raised for messages that this module leaves to `json`."""
 
 
 def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
-    """The message with what is large in it by its bytes; None where nothing is, and the line is as it was.
+    """The message with what is large in it by its bytes; None if nothing is, and the line is as it was.
 
-    Raises ValueError and RecursionError as `json` does, where what is around it is no message.
+    Raises ValueError and RecursionError as `json` does, where what is around it is not a message.
     """
     structure = without_structure(line, large=much)
     value = parse(line) if len(line) >= LARGE else None
@@ -90,16 +90,16 @@ def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJ
 
 
 def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int = LARGE) -> object | None:
-    """The message with a LargeText for each large text; None where there is none, or more than `most` beside them.
+    """The message with a LargeText for each large text; None if there is none, or more than `most` beside them.
 
-    The line is emptied where something was found. Raises ValueError, also RecursionError, as `json` does, where what
-    is around the texts is no JSON.
+    The line is emptied where something was found. Raises ValueError, also RecursionError, as `json` does, where what is
+    around the texts is not JSON.
     """
     found: list[LargeText] = []
     rest = bytearray()
     at = done = 0
     try:
-        for _ in range(_MOST_STRINGS):
+        for _ in range(_MAX_STRINGS):
             start = line.find(b'"', at) + 1
             if not start:
                 break
@@ -112,7 +112,7 @@ def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int
             at = end + 1
     except ValueError:
         return None
-    # Most of it may be data, which it would cost more to walk through than is won; or somebody writes as we do.
+    # Most of it may be data, which costs more to walk through than it saves; or the text contains our mark.
     if not found or len(rest) + len(line) - done > most:
         return None
     rest += line[done:]
@@ -125,7 +125,7 @@ def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int
 
 def plain(value: Any) -> Any:
     """The same as JSON has it, without anything taken out; the same object where nothing was."""
-    if isinstance(value, AsCame):
+    if isinstance(value, RawResult):
         return value
     if isinstance(value, LargeText):
         return str(value)
@@ -144,7 +144,7 @@ def plain(value: Any) -> Any:
 
 def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's result without large texts; structured content stays as it is."""
-    if isinstance(result, AsCame):
+    if isinstance(result, RawResult):
         return result
     return {name: value if isinstance(value, LargeJson) else plain(value) for name, value in result.items()}
 
@@ -244,7 +244,7 @@ def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
         for name, one in table.items():
             if isinstance(one, str | dict | list):
                 table[name] = _placed(one, texts)
-        if any(name in texts for name in table):  # a name of a megabyte is one all the same
+        if any(name in texts for name in table):  # a name of a megabyte is one anyway
             return {str(texts.get(name, name)): one for name, one in table.items()}
     elif isinstance(value, list):
         items = cast("list[Any]", value)
@@ -266,7 +266,7 @@ GARBLED: object = object()
 
 _HEAD = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
 _RESULT = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
-_MOST_AS_CAME = 256
+_MAX_RAW = 256
 _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
 _DIGITS = 4000  # which Python reads as a number
 _Message = types.JSONRPCMessage
@@ -277,16 +277,16 @@ class Kept:
     """What the SDK does not carry of a reply: whether something in it is large, and the bytes that it came in."""
 
     large: set[str] = field(default_factory=set[str])
-    as_came: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    raw_replies: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
     def take(self, number: int, result: dict[str, Any]) -> dict[str, Any]:
-        raw = self.as_came.pop(str(number), b"")
-        return AsCame(result, raw) if raw else result
+        raw = self.raw_replies.pop(str(number), b"")
+        return RawResult(result, raw) if raw else result
 
     def put(self, number: object, raw: bytes) -> None:
-        while len(self.as_came) >= _MOST_AS_CAME:  # replies that nobody waits for any more
-            del self.as_came[next(iter(self.as_came))]
-        self.as_came[str(number)] = raw
+        while len(self.raw_replies) >= _MAX_RAW:  # replies that nobody waits for any more
+            del self.raw_replies[next(iter(self.raw_replies))]
+        self.raw_replies[str(number)] = raw
 
 
 def decode(line: bytearray, kept: Kept | None = None) -> list[_Message]:
@@ -312,8 +312,8 @@ def decode(line: bytearray, kept: Kept | None = None) -> list[_Message]:
     return [message for item in items if (message := _message(item)) is not None]
 
 
-def reply_in(line: bytes | bytearray) -> tuple[int, AsCame] | None:
-    """The id of the only reply in a line and its result, with the bytes of that; None where it is anything else."""
+def reply_in(line: bytes | bytearray) -> tuple[int, RawResult] | None:
+    """The id of the only reply in a line and its result, with the bytes of that; None if it is anything else."""
     match = _RESULT.match(line)
     if match is None or b"\n" in line or b"\r" in line:  # where it goes it has to be one line
         return None
@@ -324,7 +324,7 @@ def reply_in(line: bytes | bytearray) -> tuple[int, AsCame] | None:
         return None
     if not isinstance(value, dict) or text[end:].strip() != "}":
         return None
-    return int(match[1]), AsCame(cast("dict[str, Any]", value), text[:end].encode())
+    return int(match[1]), RawResult(cast("dict[str, Any]", value), text[:end].encode())
 
 
 def encode(message: _Message) -> bytes:

@@ -10,24 +10,24 @@ from dataclasses import field
 from types import TracebackType
 from typing import Any, cast
 
-from holdall.mcp.client.greeting import Greeting
-from holdall.mcp.client.keeper import Ended, Keeper, Means, joined, shared
+from holdall.mcp.client.handshake import Greeting
+from holdall.mcp.client.keeper import ConnectionOptions, Ended, Keeper, joined, shared
 from holdall.mcp.client.routes import Call, Callbacks, Progress
 from holdall.mcp.client.sdk import anyio, find_invalid_x_mcp_header, mcp_param_headers, types, x_mcp_header_map
 from holdall.mcp.client.session import Session
 from holdall.mcp.client.spec import ServerSpec
 from holdall.text.escape import one_line
-from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused, WrongUse
+from holdall.values.errors import UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
 from holdall.values.record import record
 
-# What a server answered: the exact result for whoever passes it on, and the SDK's types for whoever reads it.
+# What a server answered: the exact result to pass on, and the SDK's types to read it.
 
 
 @record
 class Reply:
     """`result` is the JSON that came: with unknown fields, in its order, not checked against any schema.
 
-    Texts in it may hold lone surrogates, where a server cut through a character or sent bytes that are no UTF-8.
+    Texts in it may hold lone surrogates, where a server cut through a character or sent bytes that are not UTF-8.
     """
 
     server: str
@@ -36,7 +36,7 @@ class Reply:
     result: dict[str, Any]
 
     def typed(self) -> "types.CallToolResult | types.InputRequiredResult":
-        """The result of `tools/call` as the SDK has it. Raises UpstreamFault where it is none."""
+        """The result of `tools/call` as the SDK has it. Raises UpstreamFault if it is none."""
         wanted = self.result.get("resultType") == "input_required"
         kind = types.InputRequiredResult if wanted else types.CallToolResult
         try:
@@ -45,17 +45,17 @@ class Reply:
             raise UpstreamFault(
                 self.server,
                 "gave a result that is not of the form which MCP describes",
-                way_out="Report it to whoever wrote that server.",
+                advice="Report it to the author of that server.",
             ) from problem
 
 
 # The tools that a server lists, page by page, as it describes them, and the headers that some of them ask for.
 #
-# Entries that are no tools are left out and logged. Descriptions are data of somebody else's: nothing here reads them.
+# Entries that are no tools are left out and logged. Descriptions are external data: nothing here interprets them.
 
 
 _LOG = logging.getLogger("holdall.upstream")
-_MOST_PAGES = 1000
+_MAX_PAGES = 1000
 
 Fetch = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -77,7 +77,7 @@ async def listing(server: str, fetch: Fetch, *, modern: bool) -> Listing:
     """Raises UpstreamFault. A server that knows no `tools/list` has no tools."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         try:
             page = await fetch({} if cursor is None else {"cursor": cursor})
         except UpstreamRefused as refusal:
@@ -91,7 +91,7 @@ async def listing(server: str, fetch: Fetch, *, modern: bool) -> Listing:
             return Listing(tuple(found), _header_maps(found) if modern else {})
         cursor = following
     raise UpstreamFault(
-        server, f"lists tools without end: {_MOST_PAGES:,} pages", way_out="Report it to whoever wrote that server."
+        server, f"lists tools without end: {_MAX_PAGES:,} pages", advice="Report it to the author of that server."
     )
 
 
@@ -116,23 +116,23 @@ def _header_maps(tools: list[dict[str, Any]]) -> dict[str, Mapping[tuple[str, ..
     return {name: one for name, one in maps.items() if one}
 
 
-# One server, kept: started with the first request, started again when it died, closed once.
-#
-# A request is sent once. It is sent a second time only where the server is known not to have seen it. Who waits for a
-# start may give up without ending it for the others. Nothing here knows what a result is used for.
+# A request is sent once. It is sent a second time only where the server is known not to have seen it. A caller that
+# waits for a start may give up without ending it for the others. Nothing here knows what a result is used for.
 
 
 _CALL, _LIST = "tools/call", "tools/list"
-_MOST_LISTINGS = 3  # of a server whose tools never stand still
+_MAX_LISTINGS = 3  # of a server whose tools never stand still
 _PING, _DISCOVER = "ping", "server/discover"
 
 
 class Connection:
-    """`callbacks` get what belongs to no single call. `means` are for tests, and for whoever has other clocks."""
+    """`callbacks` get what belongs to no single call. `means` are for tests and other clocks."""
 
-    def __init__(self, spec: ServerSpec, *, callbacks: Callbacks | None = None, means: Means | None = None) -> None:
+    def __init__(
+        self, spec: ServerSpec, *, callbacks: Callbacks | None = None, means: ConnectionOptions | None = None
+    ) -> None:
         self.spec = spec
-        self._means = means or Means()
+        self._means = means or ConnectionOptions()
         self._keeper = Keeper(spec, callbacks or Callbacks(), self._means, self._tools_changed)
         self._listing: asyncio.Task[Listing] | None = None
         self._listed: tuple[Session, Listing] | None = None
@@ -174,13 +174,13 @@ class Connection:
         more: Mapping[str, Any] | None = None,
         takes_large: bool = False,
     ) -> Reply:
-        """`timeout` counts from when the request is sent, and anew from each progress; None is the server's own.
+        """`timeout` counts from when the request is sent, and again from each progress; None is the server's own.
 
         `progress` gets the params of each such notification; `callbacks` get the others, and the requests, that the
         server sends for this call, where it can be told. `more` are further params of the request, `_meta` included.
         With `takes_large` a text of more than a megabyte may be a LargeText in the result, and its structured content
         a LargeJson, which are their bytes.
-        Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamOverdue and
+        Cancelling the awaiting task cancels the call at the server. Raises UpstreamFault, or UpstreamTimeout and
         UpstreamRefused, which are kinds of it.
         """
         given = dict(arguments or {})
@@ -228,12 +228,12 @@ class Connection:
     ) -> Reply:
         seconds = self.spec.call_seconds if limit is None else limit
         if not seconds > 0:
-            raise WrongUse("a deadline is a number of seconds, more than 0.")
+            raise UsageError("a deadline is a number of seconds, more than 0.")
         session = await self._keeper.living()
         call = session.call(method, seconds=seconds, **options)
         try:
             result = await session.request(call, params, self._headers(session, method, params))
-        except UpstreamOverdue:
+        except UpstreamTimeout:
             self._suspect(session)
             raise
         except UpstreamFault as fault:
@@ -268,7 +268,7 @@ class Connection:
             return (await self._request(_LIST, params, None, {})).result
 
         found = Listing()
-        for _ in range(_MOST_LISTINGS):
+        for _ in range(_MAX_LISTINGS):
             self._stale = False
             found = await listing(self.name, fetch, modern=session.greeting.modern)
             if not self._stale:  # else they changed while they were listed
@@ -281,7 +281,7 @@ class Connection:
         self._listed = None
 
     def _suspect(self, session: Session) -> None:
-        """A server that let a deadline pass may be busy, or may hang; one that hangs is of no use to anybody."""
+        """A server that let a deadline pass may be busy, or may hang; a server that hangs is ended."""
         if not session.busy and not session.over.is_set() and (self._checking is None or self._checking.done()):
             self._checking = asyncio.get_running_loop().create_task(self._check(session))
 
@@ -290,9 +290,9 @@ class Connection:
         method = _DISCOVER if session.greeting.modern else _PING
         try:
             await session.request(session.call(method, seconds=self._means.bounds.ping_seconds), None)
-        except UpstreamOverdue:
+        except UpstreamTimeout:
             if session.channel.heard == heard:
-                session.end("hung: it did not even answer a ping, and was ended")
+                session.end("hung: it did not answer a ping, and was ended")
         except UpstreamFault:
             pass  # an error is an answer too
 
@@ -303,7 +303,7 @@ def _is_forgotten(call: Call, fault: UpstreamFault) -> bool:
     return call.trouble is not None and call.trouble.gone and not of_the_method
 
 
-# Several servers by name, opened and closed together. What happens to one of them happens to no other.
+# Several servers by name, opened and closed together. A failure of one does not affect the others.
 
 
 Tools = tuple[dict[str, Any], ...]
@@ -320,13 +320,13 @@ class Servers:
         specs: Iterable[ServerSpec],
         *,
         callbacks: Callbacks | Mapping[str, Callbacks] | None = None,
-        means: Means | None = None,
+        means: ConnectionOptions | None = None,
     ) -> None:
         """`callbacks` are for all servers, or for each by its name."""
         self._connections: dict[str, Connection] = {}
         for spec in specs:
             if spec.name in self._connections:
-                raise WrongUse(f'two MCP servers are called "{spec.name}"; give one of them another name.')
+                raise UsageError(f'two MCP servers are called "{spec.name}"; give one of them another name.')
             own = callbacks.get(spec.name) if isinstance(callbacks, Mapping) else callbacks
             self._connections[spec.name] = Connection(spec, callbacks=own, means=means)
 
@@ -350,7 +350,7 @@ class Servers:
             near = difflib.get_close_matches(name, self._connections, n=1)
             hint = f' Did you mean "{near[0]}"?' if near else ""
             known = ", ".join(self._connections) or "none"
-            raise WrongUse(f'there is no MCP server "{name[:100]}". There are: {known}.{hint}') from None
+            raise UsageError(f'there is no MCP server "{name[:100]}". There are: {known}.{hint}') from None
 
     async def tools(self) -> dict[str, Tools | UpstreamFault]:
         """The tools of each server, or why it has none: one that does not start keeps no other from being used."""

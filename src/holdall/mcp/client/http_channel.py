@@ -1,8 +1,8 @@
 """The channel to a server behind a URL: the SDK's streamable HTTP over a client whose failures stay with their call.
 
 In the SDK a connection that is refused, or a notification that is never acknowledged, ends or blocks every request of
-the connection. Here the one request gets an error, and its call is told what happened; nobody waits for what needs no
-answer. There is no deadline: a request may take as long as its caller allows. Answers may be of any size.
+the connection. Here the one request gets an error, and its call is told what happened; notifications are not waited
+for. There is no deadline: a request may take as long as its caller allows. Answers may be of any size.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import Kept
-from holdall.mcp.client.routes import CURRENT, Call, Trouble
+from holdall.mcp.client.routes import CURRENT, Call, HttpFailure
 from holdall.mcp.client.sdk import httpx2, streamable_http_client, types
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
@@ -82,7 +82,7 @@ class _Answer(httpx2.AsyncByteStream):
             begun = bytearray(part[end or len(part) :])
         if begun:
             yield bytes(begun)
-        # Whoever has the answer reads no further: it ends here only where there was none.
+        # Anyone who has the answer reads no further: it ends here only where there was none.
         callbacks = self._call.callbacks
         if numbered and callbacks is not None and callbacks.paused is not None:
             callbacks.paused()
@@ -90,7 +90,7 @@ class _Answer(httpx2.AsyncByteStream):
     def _lines(self, lines: bytearray) -> bytes:
         """The same lines, where the first one is large without what is large in it. The others came in one piece."""
         if len(lines) < codec.MUCH_STRUCTURE:
-            return self._as_came(lines) if self._call.takes_large and b'"result"' in lines else bytes(lines)
+            return self._raw_reply(lines) if self._call.takes_large and b'"result"' in lines else bytes(lines)
         end = lines.find(b"\n") + 1
         if end < codec.MUCH_STRUCTURE or not lines.startswith(_DATA):
             return bytes(lines)
@@ -98,7 +98,7 @@ class _Answer(httpx2.AsyncByteStream):
         del lines[end:], lines[: len(_DATA)]  # in place: it may be large
         return _DATA + self._smaller(lines).removesuffix(b"\n") + b"\n" + rest
 
-    def _as_came(self, lines: bytearray) -> bytes:
+    def _raw_reply(self, lines: bytearray) -> bytes:
         """The same lines without the result of this call, which it gets with its bytes."""
         told = bytes(lines).split(b"\n")
         return b"\n".join(
@@ -205,7 +205,7 @@ class HttpChannel:
 class _Client(httpx2.AsyncClient):
     def __init__(self, spec: HttpServer) -> None:
         self.answers = 0
-        self.trouble: Trouble | None = None  # the last one
+        self.trouble: HttpFailure | None = None  # the last one
         self._told: set[asyncio.Task[None]] = set()
         self._spec = spec
         super().__init__(
@@ -215,7 +215,9 @@ class _Client(httpx2.AsyncClient):
         )
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Never raises for the network: a fault is an answer of its own, 503, and a trouble of the call."""
+        """Never raises because of the network: a failure becomes an answer with status 503 and is noted for its
+        call.
+        """
         head = request.content[:200] if request.method == "POST" else b""
         if not _TOLD.match(head):
             return await self._send(request, math.inf if request.method != "DELETE" else _GOODBYE_SECONDS, options)
@@ -243,23 +245,23 @@ class _Client(httpx2.AsyncClient):
                 response = await super().send(request, **options)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as fault:
             what = f"cannot be reached at {self._spec.shown} ({self._words(fault)})"
-            return self._failed(request, Trouble(what))
+            return self._failed(request, HttpFailure(what))
         except (httpx2.TransportError, TimeoutError) as fault:
-            return self._failed(request, Trouble(f"broke off the connection ({self._words(fault)})", sent=True))
+            return self._failed(request, HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True))
         self.answers += 1
         if response.status_code >= 400 and request.method == "POST":  # a server need not offer the other methods
             gone = response.status_code == 404 and _SESSION in request.headers
             what = f"answered with HTTP {response.status_code} ({one_line(response.reason_phrase, 60)})"
-            self._note(Trouble(what, response.status_code, gone))
+            self._note(HttpFailure(what, response.status_code, gone))
         call = CURRENT.get()
         return watched(response, call) if call is not None and response.status_code == 200 else response
 
-    def _failed(self, request: httpx2.Request, trouble: Trouble) -> httpx2.Response:
+    def _failed(self, request: httpx2.Request, trouble: HttpFailure) -> httpx2.Response:
         if request.method == "POST":
             self._note(trouble)
         return httpx2.Response(503, request=request)
 
-    def _note(self, trouble: Trouble) -> None:
+    def _note(self, trouble: HttpFailure) -> None:
         self.trouble = trouble
         if (call := CURRENT.get()) is not None:
             call.trouble = trouble

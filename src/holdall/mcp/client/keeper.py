@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 import holdall
 from holdall.mcp.client import session as faults
-from holdall.mcp.client.greeting import Identity
+from holdall.mcp.client.handshake import Identity
 from holdall.mcp.client.http_channel import HttpChannel
 from holdall.mcp.client.routes import Callbacks
 from holdall.mcp.client.sdk import anyio
-from holdall.mcp.client.server_process import Bounds, Patience, StdioChannel
+from holdall.mcp.client.server_process import Bounds, StdioChannel, StopTimeouts
 from holdall.mcp.client.session import LISTEN, Session
 from holdall.mcp.client.spec import HttpServer, ServerSpec
 from holdall.text.escape import one_line
-from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
 
-# One task that several callers wait for: each may give up for itself, and none of them ends it for the others.
+# One task that several callers wait for: each may give up without ending it for the others.
 
 
 T = TypeVar("T")
@@ -35,12 +35,12 @@ class Ended(Exception):
 
 def shared(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     task = asyncio.get_running_loop().create_task(work)
-    task.add_done_callback(_look_at)
+    task.add_done_callback(_inspect)
     return task
 
 
 async def joined(task: "asyncio.Task[T]") -> T:
-    """Its result. Raises Ended where it was cancelled from elsewhere."""
+    """Its result. Raises Ended if it was cancelled from elsewhere."""
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -50,7 +50,7 @@ async def joined(task: "asyncio.Task[T]") -> T:
         raise
 
 
-def _look_at(task: "asyncio.Task[Any]") -> None:
+def _inspect(task: "asyncio.Task[Any]") -> None:
     """Where all who waited have gone nobody else asks for its error."""
     if not task.cancelled():
         task.exception()
@@ -83,18 +83,18 @@ class Backoff:
         return min(pause, max(0.0, self.since + pause - now))
 
 
-# What was asked of a server once and is meant to hold: the level of its log, the resources whose changes are told.
+# Requests with a lasting effect: the log level and subscriptions to resources.
 #
-# A server that is started again knows none of it, so it is asked again. Nothing here is asked for by ourselves.
+# They are repeated after a restart of the server. Nothing is requested that the client did not request.
 
 
 _LOG = logging.getLogger("holdall.upstream")
 _SET_LEVEL, _SUBSCRIBE, _UNSUBSCRIBE = "logging/setLevel", "resources/subscribe", "resources/unsubscribe"
 _SECONDS = 5.0  # a start is not to be held up by one of these
-_MOST_SUBSCRIPTIONS = 1000
+_MAX_SUBSCRIPTIONS = 1000
 
 
-class Standing:
+class RestoredState:
     def __init__(self) -> None:
         self._level: dict[str, Any] | None = None
         self._subscribed: dict[str, dict[str, Any]] = {}
@@ -105,13 +105,13 @@ class Standing:
         uri = str(given.get("uri"))
         if method == _SET_LEVEL:
             self._level = given
-        elif method == _SUBSCRIBE and len(self._subscribed) < _MOST_SUBSCRIPTIONS:
+        elif method == _SUBSCRIBE and len(self._subscribed) < _MAX_SUBSCRIPTIONS:
             self._subscribed[uri] = given
         elif method == _UNSUBSCRIBE:
             self._subscribed.pop(uri, None)
 
     async def renew(self, session: Session) -> None:
-        """Ask again, of a server that has just greeted. One that does not agree any more is served all the same."""
+        """Ask again, of a server that has just greeted. A server that now refuses is still used."""
         if session.greeting.modern:  # there each request says for itself what it wants
             return
         wanted = [(_SET_LEVEL, self._level)] if self._level is not None else []
@@ -127,8 +127,8 @@ class Standing:
 
 # Keeps one server alive for as long as somebody uses it: who starts it, who owns it, when it may start again.
 #
-# A session and its channel belong to one task from beginning to end. That task is nobody's child: cancelling a caller
-# does not touch it, and where it is cancelled itself it still ends the process.
+# A session and its channel belong to one task from beginning to end. Cancelling a caller does not touch that task, and
+# if it is cancelled itself it still ends the process.
 
 
 _LISTENED = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
@@ -138,13 +138,13 @@ _SPARE = 1.0  # seconds more than the patience with a process, until its owner i
 
 
 @record
-class Means:
-    """What a connection needs of the world, and who it says it is."""
+class ConnectionOptions:
+    """Clock, time-outs and identity of a connection."""
 
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     identity: Identity = field(default_factory=lambda: Identity("holdall", holdall.__version__, {}))
     bounds: Bounds = field(default_factory=Bounds)
-    patience: Patience = field(default_factory=Patience)
+    patience: StopTimeouts = field(default_factory=StopTimeouts)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -152,8 +152,10 @@ class Means:
 class Keeper:
     """`living` gives a session that works, or raises."""
 
-    def __init__(self, spec: ServerSpec, callbacks: Callbacks, means: Means, tools_changed: Callable[[], None]) -> None:
-        self.standing = Standing()
+    def __init__(
+        self, spec: ServerSpec, callbacks: Callbacks, means: ConnectionOptions, tools_changed: Callable[[], None]
+    ) -> None:
+        self.standing = RestoredState()
         self._spec = spec
         self._callbacks = callbacks
         self._means = means
@@ -172,7 +174,7 @@ class Keeper:
 
     async def living(self) -> Session:
         if self._closed:
-            raise WrongUse(f'the connection to MCP server "{self._spec.name}" was closed.')
+            raise UsageError(f'the connection to MCP server "{self._spec.name}" was closed.')
         if (session := self.session) is not None:
             return session
         if self._starting is None or self._starting.done():

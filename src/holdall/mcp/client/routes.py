@@ -19,7 +19,7 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 _LOG = logging.getLogger("holdall.upstream")
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 _DRAIN_SECONDS = 1.0
 
 
@@ -36,7 +36,7 @@ class Declined(Exception):
 @record
 class Callbacks:
     """`notify` gets method and params of a notification; `ask` those of a request, and returns the result or raises
-    Declined. Params are as the server sent them. Without `ask` a server is told that there is nobody to ask.
+    Declined. Params are as the server sent them. Without `ask` requests of a server are refused.
 
     `paused` is called when a server over HTTP closes the connection on which a call waits, before it has answered: it
     is asked for the rest a little later."""
@@ -47,7 +47,7 @@ class Callbacks:
 
 
 @record
-class Trouble:
+class HttpFailure:
     """What HTTP said about a request. `gone`: the server has forgotten the session, and has done nothing.
 
     `sent`: it may have done something, and the answer was lost.
@@ -67,10 +67,8 @@ class Mailbox:
         self._worker: asyncio.Task[None] | None = None
 
     def put(self, deliver: Callable[[], Awaitable[None]]) -> None:
-        if len(self._waiting) >= _MOST_WAITING:
-            _LOG.warning(
-                "more than %d notifications of a server wait to be taken; the oldest is dropped", _MOST_WAITING
-            )
+        if len(self._waiting) >= _MAX_WAITING:
+            _LOG.warning("more than %d notifications of a server are waiting; the oldest is dropped", _MAX_WAITING)
             self._waiting.popleft()
         self._waiting.append(deliver)
         if self._worker is None:
@@ -91,8 +89,8 @@ class Mailbox:
             while self._waiting:
                 try:
                     await self._waiting.popleft()()
-                except Exception:  # whatever it is, it is the callback's: the next message is not to suffer
-                    _LOG.warning("a callback for notifications of a server failed", exc_info=True)
+                except Exception:  # an error of the callback must not affect the next message
+                    _LOG.warning("a notification callback failed", exc_info=True)
         finally:
             self._worker = None
 
@@ -120,11 +118,11 @@ class Call:
         self.takes_large = takes_large  # whether LargeText and LargeJson are welcome in its result
         self.mailbox = Mailbox()
         self.limit: asyncio.Timeout | None = None
-        self.trouble: Trouble | None = None
+        self.trouble: HttpFailure | None = None
         self.large: dict[str, Any] | None = None  # its result, where that did not come through the SDK
 
     def is_alive(self) -> None:
-        """The server works on it: its time begins anew."""
+        """The server works on it: its time begins again."""
         limit = self.limit
         if limit is not None and limit.when() is not None and not limit.expired():
             limit.reschedule(asyncio.get_running_loop().time() + self.seconds)

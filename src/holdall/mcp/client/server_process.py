@@ -26,18 +26,18 @@ _OPENERS = b"{["
 _TAIL = 2000
 
 
-class TooMuch(ValueError):
-    """More than a server can mean: the message says of what."""
+class LimitExceeded(ValueError):
+    """A server sent more than it may; the message says of what."""
 
 
 class Lines:
     """`feed` chunks, get lines that begin like JSON. `reject` those that turn out to be none."""
 
-    def __init__(self, *, longest: int, noisiest: int) -> None:
+    def __init__(self, *, longest: int, noise_limit: int) -> None:
         self.noise = 0  # bytes since the last message
         self.tail = b""  # the end of the noise
         self._longest = longest
-        self._noisiest = noisiest
+        self._noise_limit = noise_limit
         self._line = bytearray()
         self._is_noise = False
 
@@ -77,19 +77,19 @@ class Lines:
             return
         self._line += piece
         if len(self._line) > self._longest:
-            raise TooMuch(f"sent one message of more than {self._longest:,} bytes")
+            raise LimitExceeded(f"sent one message of more than {self._longest:,} bytes")
 
     def _drop(self, piece: bytes, size: int) -> None:
         self.noise += size + 1
         self.tail = (self.tail + piece[-_TAIL:] + b"\n")[-_TAIL:]
-        if self.noise > self._noisiest:
-            raise TooMuch(f"wrote more than {self._noisiest:,} bytes on standard output that are no messages")
+        if self.noise > self._noise_limit:
+            raise LimitExceeded(f"wrote more than {self._noise_limit:,} bytes on standard output that are no messages")
 
 
 # A server's process: its three pipes, and its end.
 #
-# It runs in a group of its own, so that what it started ends with it. It is ended by its own id and no other: first its
-# standard input is closed, then it is asked, then it is killed. Nothing here reads a message.
+# It runs in a group of its own, so that what it started ends with it. To end it, its standard input is closed, then it
+# gets SIGTERM, then SIGKILL; only its own process group. Nothing here reads a message.
 
 
 _STDERR_TAIL = 4000
@@ -100,7 +100,7 @@ _living: set[tuple[int, int]] = set()  # who started it, and its id
 
 
 @record
-class Patience:
+class StopTimeouts:
     """Seconds that a process has after each of the three ways to end it."""
 
     after_closing: float = 1.0
@@ -136,7 +136,7 @@ class Child(asyncio.SubprocessProtocol):
         return self._tail.decode("utf-8", "replace")
 
     def write(self, data: bytes) -> None:
-        """Raises BrokenPipeError where nobody can read it any more."""
+        """Raises BrokenPipeError if nobody can read it any more."""
         pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
         if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing() or self.exited.done():
             raise BrokenPipeError("the server's standard input is closed")
@@ -146,12 +146,12 @@ class Child(asyncio.SubprocessProtocol):
         """Until it has read most of what was written to it."""
         await self._writable.wait()
 
-    async def last_words(self, seconds: float) -> int | None:
+    async def exit_code_and_stderr(self, seconds: float) -> int | None:
         """Its exit code, when that and all of its standard error are there, or after these seconds."""
         await asyncio.wait((self.exited, self._said_all), timeout=seconds)
         return self.exited.result() if self.exited.done() else None
 
-    async def end(self, patience: Patience) -> None:
+    async def end(self, patience: StopTimeouts) -> None:
         """It and what it started are gone when this returns, unless the kernel itself holds them."""
         try:
             self._close_input()
@@ -186,7 +186,7 @@ class Child(asyncio.SubprocessProtocol):
         elif fd == 2 and not self._said_all.done():
             self._said_all.set_result(None)
         elif fd == 0:
-            self._writable.set()  # whoever waits is to see that the pipe is closed
+            self._writable.set()  # anyone who waits is to see that the pipe is closed
 
     def process_exited(self) -> None:
         code = self._transport.get_returncode() if self._transport is not None else None
@@ -243,7 +243,7 @@ async def start(
     hear: Callable[[bytes], None],
     silent: Callable[[], None],
 ) -> Child:
-    """Raises OSError where it cannot be started."""
+    """Raises OSError if it cannot be started."""
     inherited = environment if spec.inherits else {key: environment[key] for key in _NEEDED if key in environment}
     _, child = await asyncio.get_running_loop().subprocess_exec(
         lambda: Child(hear, silent),
@@ -265,10 +265,7 @@ def _end_all() -> None:  # pragma: no cover - runs when the interpreter ends
                 os.killpg(pid, signal.SIGKILL)
 
 
-# The channel to a server that is a program: its process, its lines, and the streams that the SDK reads and writes.
-#
-# Noise between the messages is counted and dropped. A server that floods, or whose one message never ends, is cut off
-# here, so that it costs nobody else their time or memory.
+# Noise between the messages is counted and dropped. A server that floods, or whose message never ends, is cut off here.
 
 
 _LAST_WORDS = 0.5  # seconds to learn the exit code once the pipe is closed
@@ -288,17 +285,17 @@ class StdioChannel:
     """`async with StdioChannel(...) as channel`: started on entering, ended on leaving, whatever happens in between."""
 
     def __init__(
-        self, spec: StdioServer, *, environment: Mapping[str, str], bounds: Bounds, patience: Patience
+        self, spec: StdioServer, *, environment: Mapping[str, str], bounds: Bounds, patience: StopTimeouts
     ) -> None:
         self.heard = 0  # chunks: whether it says anything at all
         self.kept = codec.Kept()
         self._spec = spec
         self._environment = environment
         self._patience = patience
-        self._lines = Lines(longest=bounds.message_bytes, noisiest=bounds.noise_bytes)
+        self._lines = Lines(longest=bounds.message_bytes, noise_limit=bounds.noise_bytes)
         self._child: Child | None = None
         self._fault = ""
-        # Unbounded, and short all the same: the SDK takes messages out without waiting for anything.
+        # Unbounded, and short anyway: the SDK takes messages out without waiting for anything.
         self._inbox, self.read = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
         self.write = _Writer(self)
 
@@ -328,7 +325,7 @@ class StdioChannel:
 
     async def why(self) -> tuple[str, str]:
         """How it ended, in words that follow the server's name, and the end of its standard error."""
-        code = await self._child.last_words(_LAST_WORDS) if self._child is not None else None
+        code = await self._child.exit_code_and_stderr(_LAST_WORDS) if self._child is not None else None
         if self._fault:
             return self._fault, self.said()
         if code is None:
@@ -340,7 +337,7 @@ class StdioChannel:
         return what + (" in the middle of a message" if self._lines.unfinished else ""), self.said()
 
     def said(self) -> str:
-        """Standard error, or what came on standard output and was no message, where there was no other word."""
+        """Standard error, or what came on standard output and was not a message, where there was no other word."""
         words = self._child.said.strip() if self._child is not None else ""
         words = words or self._lines.tail.decode("utf-8", "replace").strip()
         return one_line(without_secrets(words, self._spec)[-_SHOWN:], _SHOWN)
@@ -372,7 +369,7 @@ class StdioChannel:
                 self._lines.accept()
                 for message in messages:
                     self._inbox.send_nowait(SessionMessage(message))
-        except TooMuch as problem:
+        except LimitExceeded as problem:
             self._fault = str(problem)
             self._inbox.close()
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):

@@ -1,5 +1,5 @@
 """One living connection to a server, from its greeting to its end: what it sends goes to the call that it belongs to,
-and a request that gets no result ends in one error that names the way out.
+and a request without a result ends in one error that says how to fix it.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from typing import Any, Protocol, cast
 
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import Kept, plain
-from holdall.mcp.client.greeting import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
-from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, Mailbox, Trouble
+from holdall.mcp.client.handshake import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
+from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFailure, Mailbox
 from holdall.mcp.client.sdk import (
     SUBSCRIPTION_ID_META_KEY,
     CallOptions,
@@ -23,9 +23,9 @@ from holdall.mcp.client.sdk import (
 )
 from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
 from holdall.text.escape import one_line
-from holdall.values.errors import UpstreamFault, UpstreamOverdue, UpstreamRefused, WrongUse
+from holdall.values.errors import UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
 
-# The one error in which a request ends that was not answered with a result, in words that name the way out.
+# The one error in which a request ends that was not answered with a result, with advice on how to fix it.
 
 
 _CLOSED = "Connection closed"  # what the SDK says to requests that are under way when the stream ends
@@ -36,7 +36,7 @@ _UNKNOWN = "What this call has done is not known."
 _AGAIN = " The next one starts it again."
 
 
-class Broken(Protocol):
+class EndedSession(Protocol):
     """A session that may be over."""
 
     spec: ServerSpec
@@ -52,17 +52,17 @@ class Broken(Protocol):
         ...
 
 
-async def fault_of(session: Broken, call: Call, refusal: MCPError) -> UpstreamFault:
+async def fault_of(session: EndedSession, call: Call, refusal: MCPError) -> UpstreamFault:
     name, shown = session.spec.name, one_line(call.name, 60)
     is_http = isinstance(session.spec, HttpServer)
     if refusal.data is codec.GARBLED:
         return UpstreamFault(name, f'answered "{shown}" with {refusal.message}', said=session.said())
     if (trouble := call.trouble) is not None and refusal.message in _MADE_BY_HTTP:
-        return UpstreamFault(name, trouble.what, way_out=_http_way_out(trouble, session.spec))
+        return UpstreamFault(name, trouble.what, advice=_http_hint(trouble, session.spec))
     if refusal.code == types.CONNECTION_CLOSED and refusal.message == _CLOSED and await _is_over(session):
         what, said = await session.why()
-        way_out = _UNKNOWN + (_AGAIN if session.again else "")
-        return UpstreamFault(name, f'{what} while "{shown}" ran', said=said, way_out=way_out)
+        advice = _UNKNOWN + (_AGAIN if session.again else "")
+        return UpstreamFault(name, f'{what} while "{shown}" ran', said=said, advice=advice)
     if refusal.code == types.CONNECTION_CLOSED and refusal.message.startswith(_CUT) and is_http:
         return UpstreamFault(name, f'broke off its answer to "{shown}" ({one_line(refusal.message, 80)})')
     reason = one_line(without_secrets(refusal.message[:2000], session.spec), 300)
@@ -70,28 +70,28 @@ async def fault_of(session: Broken, call: Call, refusal: MCPError) -> UpstreamFa
     return UpstreamRefused(name, what, code=refusal.code, reason=refusal.message, data=refusal.data)
 
 
-async def not_ready(session: Broken, call: Call, refusal: MCPError) -> UpstreamFault:
+async def not_ready(session: EndedSession, call: Call, refusal: MCPError) -> UpstreamFault:
     """The same for a greeting."""
     if refusal.code == types.CONNECTION_CLOSED and refusal.message == _CLOSED and await _is_over(session):
         what, said = await session.why()
         return UpstreamFault(
-            session.spec.name, f"{what} before it was ready", said=said, way_out=_start_way_out(session.spec)
+            session.spec.name, f"{what} before it was ready", said=said, advice=_start_hint(session.spec)
         )
     return await fault_of(session, call, refusal)
 
 
-def silent(session: Broken) -> UpstreamOverdue:
+def silent(session: EndedSession) -> UpstreamTimeout:
     """No greeting came."""
     seconds = session.spec.start_seconds
-    way_out = f"Check that {session.spec.shown} speaks MCP, or raise its start_timeout_seconds."
+    advice = f"Check that {session.spec.shown} speaks MCP, or raise its start_timeout_seconds."
     what = f"did not answer the greeting within {seconds:g} s"
-    return UpstreamOverdue(session.spec.name, what, said=session.said(), way_out=way_out)
+    return UpstreamTimeout(session.spec.name, what, said=session.said(), advice=advice)
 
 
-def overdue(session: Broken, call: Call) -> UpstreamOverdue:
+def overdue(session: EndedSession, call: Call) -> UpstreamTimeout:
     what = f'did not answer "{one_line(call.name, 60)}" within {call.seconds:g} s, and reported no progress'
-    way_out = "It was told to stop; what it has done until then is not known. A longer deadline can be given."
-    return UpstreamOverdue(session.spec.name, what, said=session.said(), way_out=way_out)
+    advice = "It was told to stop; what it has done until then is not known. A longer deadline can be given."
+    return UpstreamTimeout(session.spec.name, what, said=session.said(), advice=advice)
 
 
 def not_started(spec: ServerSpec, problem: Exception) -> UpstreamFault:
@@ -99,12 +99,12 @@ def not_started(spec: ServerSpec, problem: Exception) -> UpstreamFault:
     where = f" in {spec.source}" if spec.source else ""
     if isinstance(problem, OSError) and isinstance(spec, StdioServer):
         if isinstance(problem, FileNotFoundError) and problem.filename == spec.cwd:
-            return UpstreamFault(spec.name, "has a working folder that does not exist", way_out=f"Correct cwd{where}.")
-        way_out = f"Install it, or correct its command{where}."
+            return UpstreamFault(spec.name, "has a working folder that does not exist", advice=f"Correct cwd{where}.")
+        advice = f"Install it, or correct its command{where}."
         if " " in spec.command.strip() and not spec.arguments:
-            way_out = f"Its command{where} has spaces in it: what follows the program belongs into args."
+            advice = f"Its command{where} has spaces in it: what follows the program belongs into args."
         return UpstreamFault(
-            spec.name, f"cannot be started: {spec.shown}: {problem.strerror or 'failed'}", way_out=way_out
+            spec.name, f"cannot be started: {spec.shown}: {problem.strerror or 'failed'}", advice=advice
         )
     first: BaseException = problem
     while isinstance(first, BaseExceptionGroup):  # the SDK's tasks fail together
@@ -117,11 +117,11 @@ def resting(spec: ServerSpec, last: UpstreamFault | None, seconds: float) -> Ups
     """It failed too often to be started for this call."""
     what = last.what if last is not None else "failed"
     said = last.said if last is not None else ""
-    way_out = f"It failed several times in a row and is started again in {seconds:.0f} s, with the next call."
-    return UpstreamFault(spec.name, what, said=said, way_out=way_out)
+    advice = f"It failed several times in a row and is started again in {seconds:.0f} s, with the next call."
+    return UpstreamFault(spec.name, what, said=said, advice=advice)
 
 
-async def _is_over(session: Broken) -> bool:
+async def _is_over(session: EndedSession) -> bool:
     """A server may send the same words as the SDK; then it is not over."""
     try:
         await asyncio.wait_for(session.over.wait(), _SOON)
@@ -130,11 +130,11 @@ async def _is_over(session: Broken) -> bool:
     return True
 
 
-def _start_way_out(spec: ServerSpec) -> str:
+def _start_hint(spec: ServerSpec) -> str:
     return f"Run {spec.shown} in a terminal to see what it needs." if isinstance(spec, StdioServer) else ""
 
 
-def _http_way_out(trouble: Trouble, spec: ServerSpec) -> str:
+def _http_hint(trouble: HttpFailure, spec: ServerSpec) -> str:
     if trouble.sent:
         return _UNKNOWN
     if trouble.status in (401, 403, 407):
@@ -142,7 +142,7 @@ def _http_way_out(trouble: Trouble, spec: ServerSpec) -> str:
     return "Check that it runs, and its url." if trouble.status in (0, 404) else ""
 
 
-# What a server sends by itself, and to whom it goes: a call that is under way, or whoever keeps the connection.
+# What a server sends by itself, and its receiver: a running call, or the connection.
 #
 # Nothing is looked into further than it takes to find the receiver, and nothing is answered here but `ping`.
 
@@ -150,7 +150,7 @@ def _http_way_out(trouble: Trouble, spec: ServerSpec) -> str:
 PROGRESS = "notifications/progress"
 TOOLS_CHANGED = "notifications/tools/list_changed"
 # The SDK has acted on the one, and the other only says that we are listened to.
-_NOT_HANDED_ON = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
+_NOT_FORWARDED = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
 
 
 class Inbox:
@@ -175,8 +175,8 @@ class Inbox:
             return True
         if method == TOOLS_CHANGED:
             self._tools_changed()
-        if method not in _NOT_HANDED_ON:
-            self._hand_on(method, given)
+        if method not in _NOT_FORWARDED:
+            self._forward_notification(method, given)
         return True
 
     async def asked(
@@ -200,7 +200,7 @@ class Inbox:
     ) -> None:
         """For notifications that nobody took. There are none: `noted` has taken them all."""
 
-    def _hand_on(self, method: str, params: dict[str, Any]) -> None:
+    def _forward_notification(self, method: str, params: dict[str, Any]) -> None:
         call = self._receiver(params)
         if call is not None and call.callbacks is not None and (own := call.callbacks.notify) is not None:
             call.mailbox.put(lambda: own(method, params))
@@ -228,10 +228,8 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-# One living connection to a server, from its greeting to its end.
-#
 # Results are handed on as they came and not checked against any schema. A session is never repaired: when it is over,
-# whoever keeps the connection opens another.
+# its connection opens another.
 
 
 LISTEN = "subscriptions/listen"
@@ -246,7 +244,7 @@ class Channel(Protocol):
 
     @property
     def kept(self) -> Kept:
-        """What is known of replies beside what the SDK carries; whoever takes one removes it."""
+        """What is known of replies beside what the SDK carries; the reader removes it."""
         ...
 
     @property
@@ -299,7 +297,7 @@ class Session:
         return any(call.method != LISTEN for call in self._inbox.calls.values())
 
     async def open(self) -> None:
-        """Raises UpstreamFault where no greeting comes about."""
+        """Raises UpstreamFault if no greeting comes about."""
         reading = _Started()
         self._driver = asyncio.get_running_loop().create_task(self._drive(reading))
         try:
@@ -335,7 +333,7 @@ class Session:
     async def request(
         self, call: Call, params: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """The result as it came. Raises UpstreamFault in all other cases, and WrongUse for what is no JSON."""
+        """The result as it came. Raises UpstreamFault in all other cases, and UsageError for what is not JSON."""
         given = dict(params or {})
         _check(given, call)
         given["_meta"] = {**(given.get("_meta") or {}), "progressToken": call.number}
@@ -424,8 +422,10 @@ class _Started:
 
 
 def _check(params: Mapping[str, Any], call: Call) -> None:
-    """Here, because the SDK would find out in a task of its own, and take the whole connection down with it."""
+    """Checked here: the SDK would fail in its own task and end the whole connection."""
     try:
         json.dumps(params, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as problem:
-        raise WrongUse(f'the arguments of "{one_line(call.name, 60)}" cannot be written as JSON: {problem}.') from None
+        raise UsageError(
+            f'the arguments of "{one_line(call.name, 60)}" cannot be written as JSON: {problem}.'
+        ) from None

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from holdall.text.escape import one_line
 from holdall.text.json.jsonc import DuplicateKey, parse_jsonc
-from holdall.values.errors import BadServer, WrongUse
+from holdall.values.errors import BadServer, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -28,7 +28,7 @@ _PLACE = lazy_pattern(r"\$\{([^}]*)\}")
 _NAME = lazy_pattern(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
-class Unexpanded(ValueError):
+class UnknownVariable(ValueError):
     """`near` is a variable that there is, where one has nearly that name."""
 
     def __init__(self, rule: str, near: str = "") -> None:
@@ -45,14 +45,14 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 def _value(inside: str, environment: Mapping[str, str]) -> str:
     match = _NAME.fullmatch(inside)
     if match is None:
-        raise Unexpanded(f"holds ${{{inside[:40]}}}, and only variables of the environment, ${{NAME}}, are known")
+        raise UnknownVariable(f"holds ${{{inside[:40]}}}, and only variables of the environment, ${{NAME}}, are known")
     name, default = match[1], match[2]
     if name in environment:
         return environment[name]
     if default is not None:
         return default
     near = difflib.get_close_matches(name, environment, n=1, cutoff=0.8)
-    raise Unexpanded(f"needs the variable {name}, which the environment does not have", near[0] if near else "")
+    raise UnknownVariable(f"needs the variable {name}, which the environment does not have", near[0] if near else "")
 
 
 # The rules that one value of a server's configuration must keep.
@@ -62,7 +62,7 @@ def _value(inside: str, environment: Mapping[str, str]) -> str:
 
 _NEAR = 0.85
 _LONGEST_NAME = 100
-_MOST_SECONDS = 7 * 24 * 3600.0
+_MAX_SECONDS = 7 * 24 * 3600.0
 _TOKEN = lazy_pattern(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # a header's name, as HTTP has it
 _VISIBLE_ASCII = lazy_pattern(r"[\x20-\x7e]*")
 _T = TypeVar("_T")
@@ -102,8 +102,8 @@ class Place:
 
     def seconds(self, about: Mapping[str, Any], default: float) -> float:
         value = about.get(self.last, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
-            raise self.wrong(f"must be a number of seconds, more than 0 and at most {_MOST_SECONDS:,.0f}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MAX_SECONDS:
+            raise self.wrong(f"must be a number of seconds, more than 0 and at most {_MAX_SECONDS:,.0f}")
         return float(value)
 
     def one_of(self, about: Mapping[str, Any], known: Sequence[_T]) -> _T:
@@ -117,7 +117,7 @@ class Place:
             raise self.wrong("must be a text")
         try:
             text = expand(value, environment)
-        except Unexpanded as problem:
+        except UnknownVariable as problem:
             raise BadServer(self.source, self.key, problem.rule, near=problem.near) from None
         if "\0" in text:
             raise self.wrong("holds the character NUL")
@@ -154,19 +154,16 @@ def check_url(text: str, place: Place) -> None:
     try:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that do not fit, or a port that is no number
+    except ValueError:  # brackets that do not fit, or a port that is not a number
         valid = False
     if not valid or not text.isprintable() or " " in text:
         raise place.wrong("must be a URL that begins with http:// or https://")
 
 
-# What is known of an MCP server before it is started. Frozen data; its text forms never show a secret.
-
-
 Revision = Literal["auto", "handshake", "2026-07-28"]
 CALL_SECONDS = 600.0  # without an answer and without progress
 START_SECONDS = 60.0  # a first `npx` or `uvx` fetches packages before it answers
-_LEAST_SECRET = 4  # a shorter value hides more of a message than it protects
+_MIN_SECRET = 4  # a shorter value hides more of a message than it protects
 _MASK = "***"
 
 
@@ -230,7 +227,7 @@ ServerSpec = StdioServer | HttpServer
 def without_secrets(text: str, spec: ServerSpec) -> str:
     """What a server says may repeat what it was given; that is masked wherever the text goes."""
     for secret in sorted(spec.secrets, key=len, reverse=True):
-        if len(secret) >= _LEAST_SECRET:
+        if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, _MASK)
     return text
 
@@ -256,7 +253,7 @@ _REVISIONS: tuple[Revision, ...] = ("auto", "handshake", "2026-07-28")
 
 @record
 class Configured:
-    """Those that are switched on, in the order of the file, and what should be said to whoever wrote it."""
+    """Those that are switched on, in the order of the file, and warnings for its author."""
 
     servers: tuple[ServerSpec, ...]
     warnings: tuple[str, ...] = ()
@@ -284,11 +281,11 @@ def parse_servers(
 
 
 def from_command(words: Sequence[str], *, name: str = "", inherits: bool = True) -> StdioServer:
-    """`holdall gateway -- COMMAND…`: the environment was set by whoever started this process, for that command."""
+    """`holdall gateway -- COMMAND…`: the environment of this process was set for that command."""
     if not words or not words[0].strip():
-        raise WrongUse("a server needs a command, as in: -- npx -y @modelcontextprotocol/server-everything")
+        raise UsageError("a server needs a command, as in: -- npx -y @modelcontextprotocol/server-everything")
     if any("\0" in word for word in words):
-        raise WrongUse("a command cannot hold the character NUL.")
+        raise UsageError("a command cannot hold the character NUL.")
     shown = name or os.path.basename(words[0].rstrip("/")) or "server"
     return StdioServer(shown, words[0], tuple(words[1:]), inherits=inherits, source="the command line")
 
@@ -297,21 +294,21 @@ def _read(path: str) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as problem:
-        raise WrongUse(f"the file {path} cannot be read: {problem.strerror}.") from problem
+        raise UsageError(f"the file {path} cannot be read: {problem.strerror}.") from problem
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
-            raise WrongUse(f"{path} is not a regular file.")
+            raise UsageError(f"{path} is not a regular file.")
         if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
-            raise WrongUse(
+            raise UsageError(
                 f"anybody can write to {path}, or it belongs to somebody else, and it names commands to start; so it "
                 f"is not read. Close it with: chmod o-w {path}"
             )
         if about.st_size > _LARGEST_FILE:
-            raise WrongUse(f"{path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read.")
+            raise UsageError(f"{path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read.")
         return os.read(descriptor, _LARGEST_FILE).decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise WrongUse(f"{path} is not UTF-8 (byte {problem.start}).") from problem
+        raise UsageError(f"{path} is not UTF-8 (byte {problem.start}).") from problem
     finally:
         os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""MCP in front of MCP: any client, any servers, and no result that is cut on its way.
+"""The gateway: an MCP server in front of MCP servers. No result is cut.
 
 What a client asks goes to the server that it means, and comes back as it was, unless it is too large or too slow: then
 it is kept, and the client gets the notice and the tools to fetch any part of it. The bag decides that; nothing here

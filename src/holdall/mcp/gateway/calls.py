@@ -12,7 +12,7 @@ from holdall.mcp.client import codec
 from holdall.mcp.client.codec import only_text, plain
 from holdall.mcp.client.connection import Connection
 from holdall.mcp.gateway import messages
-from holdall.mcp.gateway.client_side import Asked
+from holdall.mcp.gateway.client_side import ClientRequest
 from holdall.mcp.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal, table
 from holdall.mcp.gateway.relay import Relay
 from holdall.text.escape import for_people, one_line
@@ -28,7 +28,7 @@ from holdall.wire.notes import (
     link_parts,
     media_type_of,
     running_note,
-    structured_gone,
+    structured_not_kept,
 )
 
 # What a client gets of a tool's result: the result itself, or the notice in its place, in the form that MCP has.
@@ -37,10 +37,10 @@ from holdall.wire.notes import (
 
 
 _ENVELOPE = ("content", "structuredContent", "isError")
-_MOST_LINKS = 5
+_MAX_LINKS = 5
 
 
-def for_the_bag(result: Mapping[str, Any]) -> object:
+def as_bag_result(result: Mapping[str, Any]) -> object:
     """The part of a result that the bag knows: its blocks, its structured twin, whether it is an error."""
     if not isinstance(result.get("content"), list):
         return plain(result)
@@ -48,7 +48,7 @@ def for_the_bag(result: Mapping[str, Any]) -> object:
     return result if len(envelope) == len(result) else {"isError": False, **envelope}
 
 
-def for_the_client(
+def as_client_result(
     taken: Taken,
     original: dict[str, Any] | None,
     *,
@@ -56,7 +56,7 @@ def for_the_client(
     has_schema: bool,
     handle_of: Callable[[Facts], str] = lambda facts: facts.handle,
 ) -> dict[str, Any]:
-    """`original` is what the server answered; None where it did not. `handle_of` is how handles are written."""
+    """`original` is what the server answered; None if it did not. `handle_of` is how handles are written."""
     match taken:
         case Inline(content=content):
             whole = original is not None and not isinstance(content, str)
@@ -70,13 +70,13 @@ def for_the_client(
             if wanted and not taken.is_error and "structuredContent" not in result:
                 result["structuredContent"] = kept_note(facts)
             result["content"] = _with_note(result, (facts, *others), handle_of)
-            if messages.knows_links(revision):
+            if messages.supports_links(revision):
                 result["content"] = [*result["content"], *_links(facts, others)]
             return result
         case Unkept(content=content, fault=fault):
             result = _merged(original, content, taken.is_error)
             if (large := only_text(original or {})) is not None and "structuredContent" in (original or {}):
-                result["structuredContent"] = structured_gone(len(large.data), str(fault))
+                result["structuredContent"] = structured_not_kept(len(large.data), str(fault))
             return result
 
 
@@ -110,7 +110,7 @@ def refused(taken: Taken, refusal: Refusal) -> Refusal:
     shown = "\n".join(str(block["text"]) for block in blocks if "text" in block)
     data = kept_note(taken.artifact) if isinstance(taken, Kept) else None
     if isinstance(taken, Unkept) and refusal.data is not None:
-        data = structured_gone(len(data_of(refusal).encode("utf-8", "replace")), str(taken.fault))
+        data = structured_not_kept(len(data_of(refusal).encode("utf-8", "replace")), str(taken.fault))
     return Refusal(refusal.code, for_people(shown), data)
 
 
@@ -145,7 +145,7 @@ def _merged(original: dict[str, Any] | None, content: object, is_error: bool) ->
 
 
 def _links(facts: Facts, others: Sequence[Facts]) -> list[dict[str, Any]]:
-    return [link(one) for one in (facts, *others)[:_MOST_LINKS]]
+    return [link(one) for one in (facts, *others)[:_MAX_LINKS]]
 
 
 # `resources/read` of what is kept: `holdall://SESSION/HANDLE`, whole or a range of it, in the client's own session.
@@ -153,7 +153,7 @@ def _links(facts: Facts, others: Sequence[Facts]) -> list[dict[str, Any]]:
 # A link into another session and one to nothing get the same answer.
 
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 """Of one answer: more has to be asked for in ranges."""
 
 
@@ -179,8 +179,8 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
     try:
         found = await bag.find(handle, **(ranges or {"bytes": ":"}))
         size = found.bytes.end - found.bytes.start
-        if size > MOST_BYTES:
-            raise only_in_ranges(uri, size, MOST_BYTES, "one answer")
+        if size > MAX_BYTES:
+            raise too_large_for_one_answer(uri, size, MAX_BYTES, "one answer")
         data = b"".join([chunk async for chunk in bag.stream(handle, found.bytes)])
     except StoreFault as fault:
         raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
@@ -189,7 +189,7 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
     return {"contents": [{"uri": uri, "mimeType": media_type_of(facts), **_content(data)}]}
 
 
-def only_in_ranges(uri: str, size: int, most: int, holder: str) -> Refusal:
+def too_large_for_one_answer(uri: str, size: int, most: int, holder: str) -> Refusal:
     """`most` is how large a range may be."""
     words = f"{plural(size, 'byte')} are more than {holder} holds ({most:,}). Read it in ranges: ?bytes=0:{most}"
     return Refusal(INVALID_PARAMS, words, {"uri": uri[:500], "size": size})
@@ -198,25 +198,23 @@ def only_in_ranges(uri: str, size: int, most: int, holder: str) -> Refusal:
 def _content(data: bytes) -> dict[str, str]:
     try:
         return {"text": data.decode("utf-8")}
-    except UnicodeDecodeError:  # it is no text, or the range cuts through a character
+    except UnicodeDecodeError:  # it is not text, or the range cuts through a character
         return {"blob": base64.b64encode(data).decode()}
 
 
-# A call of a tool: ours by the bag, anybody else's by its server and then through the bag.
-#
-# Every call ends in one answer: a result, the notice of one that is kept, or that it goes on in the background.
+# Every call ends in one answer: a result, the notice of one that is kept, or that it continues in the background.
 
 
 _TOO_LATE = "asks its user something first, and the call had gone to the background by then"
 _AGAIN = "Call it again, or let its calls wait (never_async)."
-_MOST_TOLD = 300  # signs of a message, and of data: in what is one line. More than that is an output
-_MOST_WRITTEN = 10 * _MOST_TOLD  # as much where each of them is an escape
+_MAX_MESSAGE = 300  # signs of a message, and of data: in what is one line. More than that is an output
+_MAX_WRITTEN = 10 * _MAX_MESSAGE  # as much where each of them is an escape
 
 
 class ToolCall:
     """One call of a server's tool. `shown` is its name for the client."""
 
-    def __init__(self, relay: Relay, connection: Connection, asked: Asked, *, tool: str, shown: str) -> None:
+    def __init__(self, relay: Relay, connection: Connection, asked: ClientRequest, *, tool: str, shown: str) -> None:
         self._relay = relay
         self._connection = connection
         self._asked = asked
@@ -227,7 +225,7 @@ class ToolCall:
         self._refusal: Refusal | None = None
 
     async def run(self, bag: Holdall, listed: Mapping[str, Any]) -> dict[str, Any]:
-        """`listed` is the tool as its server lists it; empty where it has not been listed."""
+        """`listed` is the tool as its server lists it; empty if it has not been listed."""
         arguments = self._asked.params.get("arguments")
         if not isinstance(arguments, dict | None):
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
@@ -245,7 +243,7 @@ class ToolCall:
             raise refused(taken, self._refusal)
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
-        result = for_the_client(taken, original, revision=revision, has_schema=has_schema, handle_of=bag.handle_of)
+        result = as_client_result(taken, original, revision=revision, has_schema=has_schema, handle_of=bag.handle_of)
         return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:
@@ -259,7 +257,7 @@ class ToolCall:
             return of_refusal(refusal)
         if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
             if not self._asked.open:
-                raise UpstreamFault(self._connection.name, _TOO_LATE, way_out=_AGAIN)
+                raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)
             self._untouched = codec.plain(result)
             return ""
         if (text := codec.only_text(result)) is not None:
@@ -267,16 +265,16 @@ class ToolCall:
             return text.data
         result = codec.plain_texts(result)
         self._remember(result)
-        return for_the_bag(result)
+        return as_bag_result(result)
 
     def _failed(self, refusal: Refusal) -> dict[str, Any]:
         """In the background nobody is left to be refused: how the call failed is told in a line, or is its output."""
         data = "" if refusal.data is None else data_of(refusal)
         said = f"(code {refusal.code})"
-        if len(refusal.message) > _MOST_TOLD or len(data) > _MOST_TOLD:
+        if len(refusal.message) > _MAX_MESSAGE or len(data) > _MAX_MESSAGE:
             return of_refusal(Refusal(refusal.code, f"{said} {refusal.message}", refusal.data))
-        what = f'refused "{one_line(self._tool, 60)}": {one_line(refusal.message, _MOST_WRITTEN)} {said}'
-        what += f", with the data {one_line(data, _MOST_WRITTEN)}" if data else ""
+        what = f'refused "{one_line(self._tool, 60)}": {one_line(refusal.message, _MAX_WRITTEN)} {said}'
+        what += f", with the data {one_line(data, _MAX_WRITTEN)}" if data else ""
         raise UpstreamRefused(
             self._connection.name, what, code=refusal.code, reason=refusal.message, data=refusal.data
         ) from refusal

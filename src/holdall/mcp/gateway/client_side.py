@@ -1,4 +1,4 @@
-"""One connected client: what it asks is answered exactly once, what it is asked is answered or given up.
+"""One connected client: each of its requests is answered exactly once; requests to it are answered or given up.
 
 A request runs in a task of its own; a client that cancels it ends that task and gets no answer, as the protocol wants.
 Nothing here knows what a method means, or how messages travel.
@@ -25,11 +25,11 @@ Send = Callable[[Message, RequestId | None], None]
 """A message for the client, and the id of its request that the message belongs to, where there is one."""
 
 
-AskBack = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+AskClient = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 @record(frozen=False, eq=False)
-class Asked:
+class ClientRequest:
     """One request of a client on its way. It is `open` until it was answered."""
 
     id: RequestId
@@ -37,20 +37,20 @@ class Asked:
     params: dict[str, Any]
     open: bool = True
     meta: dict[str, Any] = field(init=False)
-    ask_back: AskBack | None = None  # how its client can be asked on the way, where it takes no requests
+    ask_client: AskClient | None = None  # how its client can be asked on the way, where it takes no requests
 
     def __post_init__(self) -> None:
         self.meta = meta_of(self.params)
 
     @property
     def token(self) -> object:
-        """Under which the client wants to hear of progress; None where it does not."""
+        """Under which the client wants to hear of progress; None if it does not."""
         token = self.meta.get("progressToken")
         return token if is_id(token) else None
 
 
 class Handler(Protocol):
-    async def request(self, asked: Asked) -> dict[str, Any]:
+    async def request(self, asked: ClientRequest) -> dict[str, Any]:
         """The result. Raises Refusal for an error of the protocol."""
         ...
 
@@ -84,7 +84,7 @@ class Client:
         return [answer for task in tasks if task is not None and (answer := await task) is not None]
 
     async def answer(self, message: Message) -> Message | None:
-        """The answer to one message, for whoever carries it back by itself. Giving up the wait ends the request."""
+        """The answer to one message, for transports that send it themselves. Cancelling the wait ends the request."""
         answering = self._taken(message)
         return await answering if answering is not None else None
 
@@ -102,7 +102,7 @@ class Client:
         related: RequestId | None = None,
         progress: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """Its result. Raises Refusal where the client refuses, or goes. Giving up the wait is told to the client."""
+        """Its result. Raises Refusal if the client refuses, or goes. Cancelling the wait is told to the client."""
         if self._closed:
             raise Refusal(CONNECTION_CLOSED, _GONE)
         number = f"holdall-{next(self._numbers)}"
@@ -129,7 +129,7 @@ class Client:
         return set(self._answering.values())
 
     async def gone(self) -> None:
-        """The client is not there any more: what it asked is given up, and so is what it was asked."""
+        """The client has gone: cancel its requests and the requests to it."""
         self._closed = True
         for future in list(self._asked.values()):
             if not future.done():
@@ -147,7 +147,7 @@ class Client:
     def _taken(self, message: Message) -> "asyncio.Task[Message | None] | None":
         number, method, params = message.get("id"), message.get("method"), table(message.get("params"))
         if isinstance(method, str) and is_id(number):
-            return self._begin(Asked(number, method, params))  # type: ignore[arg-type] - is_id has looked
+            return self._begin(ClientRequest(number, method, params))  # type: ignore[arg-type] - is_id has looked
         if isinstance(method, str) and "id" not in message:
             self._noted(method, params)
         elif is_id(number) and ("result" in message or "error" in message):
@@ -156,7 +156,7 @@ class Client:
             self._send(messages.error(None, Refusal(messages.INVALID_REQUEST, "Invalid request")), None)
         return None
 
-    def _begin(self, asked: Asked) -> "asyncio.Task[Message | None] | None":
+    def _begin(self, asked: ClientRequest) -> "asyncio.Task[Message | None] | None":
         if asked.id in self._answering:
             refusal = Refusal(messages.INVALID_REQUEST, "Invalid request: this id is in use")
             self._send(messages.error(asked.id, refusal), asked.id)
@@ -171,7 +171,7 @@ class Client:
         task.add_done_callback(forget)
         return task
 
-    async def _answered(self, asked: Asked) -> Message | None:
+    async def _answered(self, asked: ClientRequest) -> Message | None:
         try:
             return messages.result(asked.id, await self._handler.request(asked))
         except Refusal as refusal:
@@ -181,7 +181,7 @@ class Client:
             if task is not None and task.cancelling():
                 return None  # the client does not want it any more
             return messages.error(asked.id, Refusal(messages.INTERNAL_ERROR, _ENDING))
-        except Exception:  # whatever it is: the call ends in one answer, and the others go on
+        except Exception:  # whatever it is: the call ends in one answer, and the others continue
             _LOG.exception("a request of the client failed")
             return messages.error(asked.id, Refusal(messages.INTERNAL_ERROR, "Internal error of the gateway"))
         finally:

@@ -1,7 +1,7 @@
 """What one client talks to: it looks like one MCP server, and is as many as stand behind it.
 
-Each method goes to whoever it is meant for; what is not known here goes on as it is. Which server that is, is told by
-names for tools and prompts, by who has listed it for resources, and by trying for everything else.
+Each method goes to the server it is meant for; unknown methods are passed on unchanged. Which server that is, is told
+by names for tools and prompts, by who has listed it for resources, and by trying for everything else.
 """
 
 import asyncio
@@ -13,12 +13,13 @@ from typing import Any
 
 from holdall.bag import Holdall
 from holdall.llm.sampling import Role, Sampled, SampledModel
-from holdall.mcp.client.greeting import Greeting
+from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.client.spec import ServerSpec
-from holdall.mcp.gateway import calls, messages, offers
+from holdall.mcp.gateway import calls, listing, messages
 from holdall.mcp.gateway.calls import ToolCall
-from holdall.mcp.gateway.client_side import Asked, Client, Send
+from holdall.mcp.gateway.client_side import Client, ClientRequest, Send
 from holdall.mcp.gateway.listeners import LISTEN, Listeners, follow, is_change, uris_of
+from holdall.mcp.gateway.listing import LISTS, Catalogue, Names
 from holdall.mcp.gateway.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -28,7 +29,6 @@ from holdall.mcp.gateway.messages import (
     envelope_of,
     table,
 )
-from holdall.mcp.gateway.offers import LISTS, Catalogue, Names
 from holdall.mcp.gateway.relay import Caller, Relay
 from holdall.values.errors import UpstreamFault
 from holdall.values.record import record
@@ -36,7 +36,7 @@ from holdall.wire.tool import ToolSpec
 
 # A server of the older era asks its client on the way; a client of the newer era can only be asked by a result.
 #
-# So the call goes on here, its request is answered with the question, and when the client comes again with the answer
+# So the call continues here, its request is answered with the question, and when the client comes again with the answer
 # it is handed to the server and the rest of the call is waited for. Nothing is called twice.
 
 
@@ -45,14 +45,14 @@ _CAPABILITIES = {"sampling/createMessage": "sampling", "elicitation/create": "el
 _OURS = "holdall-question-"
 _KEPT_SECONDS = 600.0  # a question that nobody answers for so long is given up
 
-Work = Callable[[Asked], Awaitable[dict[str, Any]]]
+Work = Callable[[ClientRequest], Awaitable[dict[str, Any]]]
 
 
 class Conversations:
     def __init__(self) -> None:
         self._open: dict[str, _Conversation] = {}
 
-    async def answer(self, asked: Asked, work: Work) -> dict[str, Any]:
+    async def answer(self, asked: ClientRequest, work: Work) -> dict[str, Any]:
         """The result of the call, or what its server wants to know first."""
         state = asked.params.get("requestState")
         if not isinstance(state, str) or not state.startswith(_OURS):
@@ -76,19 +76,19 @@ class Conversations:
 
 
 class _Conversation:
-    def __init__(self, asked: Asked, work: Work) -> None:
+    def __init__(self, asked: ClientRequest, work: Work) -> None:
         self._asked = asked  # the server knows only this one, however often the client comes
         self._waiting: dict[str, tuple[dict[str, Any], asyncio.Future[dict[str, Any]]]] = {}
         self._news = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        asked.ask_back = self._ask
+        asked.ask_client = self._ask
         self._task = asyncio.ensure_future(work(asked))
 
     def questions(self) -> dict[str, Any]:
         self._news.clear()
         return {key: question for key, (question, _) in self._waiting.items()}
 
-    def go_on(self, again: Asked) -> None:
+    def go_on(self, again: ClientRequest) -> None:
         """The client has come again: from now on the call is this request of it."""
         if self._timer is not None:
             self._timer.cancel()
@@ -101,7 +101,7 @@ class _Conversation:
                 self._news.set()  # it is asked again
 
     async def next(self) -> dict[str, Any] | None:
-        """The result; None where there is a question before it."""
+        """The result; None if there is a question before it."""
         news = asyncio.ensure_future(self._news.wait())
         try:
             await asyncio.wait((self._task, news), return_when=asyncio.FIRST_COMPLETED)
@@ -170,8 +170,8 @@ _BY_URI = frozenset(("resources/read", "resources/subscribe", "resources/unsubsc
 
 
 @record
-class House:
-    """What every client of a gateway shares: which servers there are, and how their names are told apart."""
+class GatewayState:
+    """Shared by all clients of a gateway: its servers, and the prefixes of their names."""
 
     servers: Sequence[ServerSpec]
     prefix: str | None = None
@@ -180,17 +180,17 @@ class House:
 class Front:
     """The handler of one client. Requests run side by side."""
 
-    def __init__(self, house: House, bag: Holdall, send: Send) -> None:
+    def __init__(self, gateway_state: GatewayState, bag: Holdall, send: Send) -> None:
         self.client = Client(send, self)
-        self._house = house
+        self._gateway_state = gateway_state
         self._bag = bag
         self._relay: Relay | None = None
         self._listeners = Listeners(self.client)
         self._conversations = Conversations()
-        names = [spec.name for spec in house.servers]
+        names = [spec.name for spec in gateway_state.servers]
         reserved = {tool.plain_name for tool in bag.dialect.tools} | {tool.name for tool in bag.dialect.tools}
-        self._names = Names(names, reserved=reserved, prefix=house.prefix)
-        self._prompts = Names(names, prefix=house.prefix)
+        self._names = Names(names, reserved=reserved, prefix=gateway_state.prefix)
+        self._prompts = Names(names, prefix=gateway_state.prefix)
         self._catalogue: Catalogue | None = None
         self._told: tuple[str, ...] | None = None  # our tools, as the client knows them
         self._model: SampledModel | None = None  # the client's own
@@ -201,11 +201,11 @@ class Front:
         return self._relay.caller.revision if self._relay is not None else ""
 
     def ending(self) -> None:
-        """What never ends by itself is over."""
+        """Cancel listeners."""
         self._listeners.close()
 
     async def close(self) -> None:
-        """The client has gone: its servers go, too. The bag is not ours to close."""
+        """The client has gone: close its servers. The bag is closed by its owner."""
         self.ending()
         if self._model is not None:
             self._bag.models.withdraw(self._model)
@@ -216,7 +216,7 @@ class Front:
 
     # The handler
 
-    async def request(self, asked: Asked) -> dict[str, Any]:
+    async def request(self, asked: ClientRequest) -> dict[str, Any]:
         revision = messages.asks_modern(asked.method, asked.params)
         if asked.method == "initialize":
             return await self._initialize(asked)
@@ -232,7 +232,7 @@ class Front:
                 result = await self._answer(relay, catalogue, asked)
         except UpstreamFault as fault:
             raise Refusal(INTERNAL_ERROR, str(fault)) from fault
-        self._tell_changes()
+        self._notify_changes()
         return result
 
     async def notified(self, method: str, params: dict[str, Any]) -> None:
@@ -240,10 +240,10 @@ class Front:
             await self._relay.tell(method, params)
 
     async def input_schema(self, shown: str, params: dict[str, Any]) -> Mapping[str, Any]:
-        """Of a server's tool, by the name that the client sees; empty where it cannot be known."""
+        """Of a server's tool, by the name that the client sees; empty if it cannot be known."""
         if self._bag.owns(shown):
             return {}
-        call = Asked("", "tools/call", params)
+        call = ClientRequest("", "tools/call", params)
         relay, _ = self._opened(call, messages.asks_modern(call.method, params))
         try:
             server, name = self._meant(self._names, shown, "tool")
@@ -254,7 +254,7 @@ class Front:
 
     # The methods
 
-    async def _answer(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+    async def _answer(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         method, params = asked.method, asked.params
         if method == "server/discover":
             return await self._discover(relay)
@@ -280,7 +280,7 @@ class Front:
             return await self._everywhere(relay, asked)
         return await self._tried(relay, asked)
 
-    async def _call(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+    async def _call(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         name = asked.params.get("name")
         if isinstance(name, str) and self._bag.owns(name):
             answer = calls.of_answer(await self._bag.call(name, asked.params.get("arguments")))
@@ -289,7 +289,7 @@ class Front:
         call = ToolCall(relay, relay.servers[server], asked, tool=tool, shown=str(name))
         return await call.run(self._bag, catalogue.tool(str(name)))
 
-    async def _complete(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+    async def _complete(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         reference = table(asked.params.get("ref"))
         if reference.get("type") == "ref/prompt":
             server, name = self._meant(self._prompts, reference.get("name"), "prompt")
@@ -303,7 +303,7 @@ class Front:
             raise Refusal(INVALID_PARAMS, f"Unknown {what}: {str(shown)[:100]}")
         return found
 
-    async def _tried(self, relay: Relay, asked: Asked, *, first: str = "") -> dict[str, Any]:
+    async def _tried(self, relay: Relay, asked: ClientRequest, *, first: str = "") -> dict[str, Any]:
         """At the server that is meant; where nobody knows which, at one after the other until one does not refuse."""
         if first:
             return await relay.forward(relay.servers[first], asked)
@@ -319,7 +319,7 @@ class Front:
                 _LOG.warning("%s", fault)
         raise last or Refusal(METHOD_NOT_FOUND, "Method not found", asked.method)
 
-    async def _everywhere(self, relay: Relay, asked: Asked) -> dict[str, Any]:
+    async def _everywhere(self, relay: Relay, asked: ClientRequest) -> dict[str, Any]:
         if relay.only is not None:
             return await relay.forward(relay.only, asked)
         found = await asyncio.gather(*(relay.forward(one, asked) for one in relay.servers), return_exceptions=True)
@@ -331,9 +331,9 @@ class Front:
 
     # Greeting
 
-    async def _initialize(self, asked: Asked) -> dict[str, Any]:
+    async def _initialize(self, asked: ClientRequest) -> dict[str, Any]:
         params = asked.params
-        revision = offers.negotiated(params.get("protocolVersion"))
+        revision = listing.negotiated(params.get("protocolVersion"))
         caller = Caller(revision, table(params.get("clientInfo")), table(params.get("capabilities")))
         if self._relay is not None and self._relay.speaks_newer:
             # It tried the newer era first, and not every server speaks that: those that did are greeted again.
@@ -345,16 +345,16 @@ class Front:
             self._model = model_of(self.client)
             self._bag.models.offer(self._model)
         capabilities = self._capabilities(greetings)
-        instructions = offers.instructions_of(greetings, self._instructions())
-        return offers.initialize_result(revision, greetings, capabilities, instructions)
+        instructions = listing.instructions_of(greetings, self._instructions())
+        return listing.initialize_result(revision, greetings, capabilities, instructions)
 
     async def _discover(self, relay: Relay) -> dict[str, Any]:
         greetings = await self._greetings(relay)
         if any(not greeting.modern for greeting in greetings.values()):
-            # A client of both eras goes on with the handshake, in which such a server can ask its client.
+            # A client of both eras continues with the handshake, in which such a server can ask its client.
             raise Refusal(METHOD_NOT_FOUND, "Method not found", "server/discover")
-        instructions = offers.instructions_of(greetings, self._instructions())
-        return offers.discover_result(greetings, self._capabilities(greetings), instructions)
+        instructions = listing.instructions_of(greetings, self._instructions())
+        return listing.discover_result(greetings, self._capabilities(greetings), instructions)
 
     async def _greetings(self, relay: Relay) -> dict[str, Greeting]:
         found = await relay.greetings(_START_SECONDS)
@@ -362,21 +362,21 @@ class Front:
         for fault in faults:
             _LOG.warning("%s", fault)
         ready = {name: one for name, one in found.items() if isinstance(one, Greeting)}
-        if faults and len(faults) == len(found):  # there is nothing to stand in front of
+        if faults and len(faults) == len(found):  # there is nothing to be in front of
             raise Refusal(INTERNAL_ERROR, " ".join(str(fault) for fault in faults))
         return ready
 
     def _capabilities(self, greetings: Mapping[str, Greeting]) -> dict[str, Any]:
         changing = self._bag.settings.tools_listed != "always"
         found = list(greetings.values())
-        if len(self._house.servers) != 1 and len(found) == 1:
+        if len(self._gateway_state.servers) != 1 and len(found) == 1:
             found.append(Greeting("", {}))  # the others are still to come
-        return offers.capabilities_of(found, changing=changing, offers=bool(self._bag.dialect.tools))
+        return listing.capabilities_of(found, changing=changing, offers=bool(self._bag.dialect.tools))
 
     def _instructions(self) -> str:
         return self._bag.instructions() if self._bag.dialect.tools else ""
 
-    def _opened(self, asked: Asked, revision: str) -> tuple[Relay, Catalogue]:
+    def _opened(self, asked: ClientRequest, revision: str) -> tuple[Relay, Catalogue]:
         if self._relay is None or (revision and not self._relay.caller.revision):
             info, capabilities = messages.envelope_of(asked.params)
             self._open(Caller(revision, info, capabilities))
@@ -387,14 +387,14 @@ class Front:
     def _open(self, caller: Caller) -> Relay:
         """The servers get to know the client once: one that goes on in the other era is the same client."""
         if self._relay is None:
-            self._relay = Relay(self._house.servers, self.client, caller, self._heard)
+            self._relay = Relay(self._gateway_state.servers, self.client, caller, self._heard)
             self._catalogue = Catalogue(self._relay, self._names, self._prompts)
         self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
         return self._relay
 
     # What changes
 
-    async def _listen(self, relay: Relay, catalogue: Catalogue, asked: Asked) -> dict[str, Any]:
+    async def _listen(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         subscriptions = [asyncio.ensure_future(follow(relay, catalogue, asked, uri)) for uri in uris_of(asked)]
         try:
             return await self._listeners.listen(asked)
@@ -418,7 +418,7 @@ class Front:
         asks = self._bag.models.configured or not self._bag.dialect.extracts_with_model
         return [tool.spec for tool in self._bag.dialect.tools if asks or tool.verb != "extract"]
 
-    def _tell_changes(self) -> None:
+    def _notify_changes(self) -> None:
         names = tuple(tool.name for tool in self._ours())
         if self._told is not None and names != self._told:
             if self._relay is not None and self._relay.caller.modern:

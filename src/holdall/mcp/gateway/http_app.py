@@ -20,15 +20,15 @@ from holdall.mcp.client.sdk import (
     versions,
 )
 from holdall.mcp.gateway import messages
-from holdall.mcp.gateway.front import Front, House
+from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
 from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
-from holdall.mcp.gateway.serving import asked_to_end, give_back_what_is_large, wind_up
-from holdall.values.errors import MissingExtra, WrongUse
+from holdall.mcp.gateway.stdio_server import set_mmap_threshold, shut_down, shutdown_requested
+from holdall.values.errors import MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-# Who may speak to a gateway over HTTP: the exact host, no foreign origin, a token. Pure, but for the comparing.
+# Who may speak to a gateway over HTTP: the exact host, no foreign origin, a token. Pure, except for the comparing.
 #
 # A page in a browser must not reach us by a name of its own that leads here, so the host is compared exactly. A session
 # id says which session, never whose: that is for the token to say.
@@ -121,15 +121,15 @@ def is_loopback(host: str) -> bool:
 
 # Arguments of a call that its HTTP headers repeat, as the newer era has it: both must say the same.
 #
-# Whoever stands between a client and us may decide by such a header, so one that lies is refused. Where the tool is not
-# known nothing is checked: its server will say so.
+# A proxy may decide by such a header, so one that contradicts the arguments is refused. Where the tool is not known
+# nothing is checked: its server will say so.
 
 
 _PREFIX = "mcp-param-"
 
 
 async def mismatch(front: Front, body: Message, headers: Mapping[str, str]) -> Refusal | None:
-    """Why this call is refused; None where it is not."""
+    """Why this call is refused; None if it is not."""
     params = table(body.get("params"))
     name, arguments = params.get("name"), params.get("arguments")
     if body.get("method") != "tools/call" or not isinstance(name, str) or not isinstance(arguments, dict | None):
@@ -211,7 +211,7 @@ class Exchange:
         lasting: bool = False,
         primed: bool = False,
     ) -> Event | None:
-        """Everything up to the answer, which is given; None where the stream ended without one.
+        """Everything up to the answer, which is given; None if the stream ended without one.
 
         It is a stream only if something has to be told before the answer, the answer takes long, or has less than
         `plain_from` bytes; `lasting` and `primed` are for that stream. Where the client takes no streams it is none.
@@ -287,10 +287,8 @@ class Exchange:
         await self._more(data, last=True)
 
 
-# Streamable HTTP towards clients, of both eras, as an ASGI application on one path.
-#
-# An answer is plain JSON where nothing else has to be told before it, else a stream of events. Whoever is not known, or
-# comes by another name, learns nothing but that.
+# An answer is plain JSON where nothing else has to be told before it, else a stream of events. Requests without a valid
+# token or host learn nothing else.
 
 
 PATH = "/mcp"
@@ -298,15 +296,15 @@ _LARGEST_BODY = 64 * 1024 * 1024
 _IDLE_SECONDS = 3600.0
 _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
 _PLAIN_FROM = 256 * 1024  # bytes: clients bound the size of an event, and not that of a body
-_MOST_SESSIONS = 200
+_MAX_SESSIONS = 200
 
 OpenBag = Callable[[str], Awaitable[Holdall]]
 """The bag of a principal: opened once for each."""
 
 
 class HttpApp:
-    def __init__(self, house: House, guard: Guard, bag_of: OpenBag) -> None:
-        self._house = house
+    def __init__(self, gateway_state: GatewayState, guard: Guard, bag_of: OpenBag) -> None:
+        self._gateway_state = gateway_state
         self._guard = guard
         self._bag_of = bag_of
         self._sessions: dict[tuple[str, str], HttpSession] = {}
@@ -396,7 +394,7 @@ class HttpApp:
             return True
         if who not in self._shared:
             bag = await self._bag_of(who)
-            self._shared.setdefault(who, HttpSession(self._house, bag, shared=True))
+            self._shared.setdefault(who, HttpSession(self._gateway_state, bag, shared=True))
         session = self._shared[who]
         if (refusal := await mismatch(session.front, body, headers)) is not None:
             await self._refused(body, refusal, exchange)
@@ -445,7 +443,7 @@ class HttpApp:
             return self._known(who, headers), ""
         await self._make_room()
         name = secrets.token_hex(16)
-        session = self._sessions[who, name] = HttpSession(self._house, await self._bag_of(who))
+        session = self._sessions[who, name] = HttpSession(self._gateway_state, await self._bag_of(who))
         return session, name
 
     def _known(self, who: str, headers: Mapping[str, str]) -> HttpSession:
@@ -461,8 +459,8 @@ class HttpApp:
             if session.idle_seconds > _IDLE_SECONDS:
                 del self._sessions[key]
                 await session.close()
-        if len(self._sessions) >= _MOST_SESSIONS:
-            raise Denied(503, f"there are {_MOST_SESSIONS} sessions already")
+        if len(self._sessions) >= _MAX_SESSIONS:
+            raise Denied(503, f"there are {_MAX_SESSIONS} sessions already")
 
     async def _exchange(
         self, session: HttpSession, request: Message, headers: Mapping[str, str], exchange: Exchange
@@ -510,37 +508,37 @@ class Address:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """`HOST:PORT`; an IPv6 address stands in brackets. Port 0 is any that is free."""
+    """`HOST:PORT`; an IPv6 address is in brackets. Port 0 is any that is free."""
     found = _ADDRESS.fullmatch(text.strip())
     if found is None or int(found[3]) > 65_535:
-        raise WrongUse("an address is HOST:PORT, as in 127.0.0.1:8765 or [::1]:8765.")
+        raise UsageError("an address is HOST:PORT, as in 127.0.0.1:8765 or [::1]:8765.")
     return found[1] or found[2], int(found[3])
 
 
 async def serve_http(
-    house: House, address: Address, bag_of: Callable[[str], Holdall], ready: Callable[[str], None]
+    gateway_state: GatewayState, address: Address, bag_of: Callable[[str], Holdall], ready: Callable[[str], None]
 ) -> None:
     """Until a signal. `ready` is told the URL once it is served."""
-    give_back_what_is_large()
+    set_mmap_threshold()
     listener = _bound(address)
     port: int = listener.getsockname()[1]
     bags = _Bags(bag_of)
     hosts = hosts_of(address.host, port, address.hosts)
-    app = HttpApp(house, Guard(address.tokens, hosts, origins_of(hosts, address.origins)), bags.of)
+    app = HttpApp(gateway_state, Guard(address.tokens, hosts, origins_of(hosts, address.origins)), bags.of)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
         timeout_graceful_shutdown=1, timeout_keep_alive=65,
     )  # fmt: skip
     server = _Server(config)
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-    stop = asyncio.ensure_future(asked_to_end().wait())
+    stop = asyncio.ensure_future(shutdown_requested().wait())
     shown = f"[{address.host}]" if ":" in address.host else address.host
     ready(f"http://{shown}:{port}{PATH}")
     try:
         await asyncio.wait((serving, stop), return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.cancel()
-        await asyncio.gather(*(wind_up(one.front, one.bag) for one in app.sessions))
+        await asyncio.gather(*(shut_down(one.front, one.bag) for one in app.sessions))
         server.should_exit = True
         await asyncio.gather(*(one.close() for one in app.sessions), bags.close())
         await asyncio.wait((serving,), timeout=2)
@@ -551,7 +549,7 @@ def _bound(address: Address) -> socket.socket:
     try:
         return socket.create_server((address.host, address.port), family=family, backlog=128)
     except OSError as problem:
-        raise WrongUse(f"cannot listen on {address.host}:{address.port}: {problem.strerror}.") from problem
+        raise UsageError(f"cannot listen on {address.host}:{address.port}: {problem.strerror}.") from problem
 
 
 class _Bags:
@@ -582,5 +580,5 @@ class _Bags:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Signals are ours: what is under way ends first."""
+        """Signals are handled by the gateway: running calls end first."""
         yield

@@ -15,7 +15,7 @@ from holdall.bag.take import keep
 from holdall.mcp.client.sdk import SUBSCRIPTION_ID_META_KEY
 from holdall.mcp.gateway import calls, messages
 from holdall.mcp.gateway import messages as eras
-from holdall.mcp.gateway.front import Front, House
+from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
@@ -30,7 +30,7 @@ from holdall.wire.results import payload_of, text_of
 # read in ranges; of a tool's result the largest parts are kept, and links lead to them. Anything else goes as it is.
 
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 """Of a message in an event; there are a few more around it."""
 
 _RANGE = 128 * 1024  # of which every byte may be an escape of six
@@ -38,14 +38,16 @@ _STRUCTURED = "structuredContent"
 
 
 def is_too_large(message: Message) -> bool:
-    return len(messages.encode(message)) > MOST_BYTES
+    return len(messages.encode(message)) > MAX_BYTES
 
 
-async def lighter(bag: Holdall, request: Message, answer: Message, *, revision: str) -> Message:
-    """The answer to `request` in a form that fits; the same where there is none."""
+async def shrunk(bag: Holdall, request: Message, answer: Message, *, revision: str) -> Message:
+    """The answer to `request` in a form that fits; the same if there is none."""
     params, result = table(request.get("params")), table(answer.get("result"))
     if request.get("method") == "resources/read" and calls.is_ours(params.get("uri")) and result:
-        refusal = calls.only_in_ranges(str(params["uri"]), _bytes_in(result), _RANGE, "an event of this stream")
+        refusal = calls.too_large_for_one_answer(
+            str(params["uri"]), _bytes_in(result), _RANGE, "an event of this stream"
+        )
         return messages.error(answer["id"], refusal)
     if request.get("method") == "tools/call" and isinstance(result.get("content"), list):
         name = str(params.get("name"))
@@ -64,7 +66,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
     """With notes in place of as many of the largest parts as it takes."""
     blocks: list[Any] = list(result["content"])
     sizes = {at: _size(block) for at, block in enumerate(blocks)} | {-1: _size(result.get(_STRUCTURED))}
-    over = _size(result) - MOST_BYTES
+    over = _size(result) - MAX_BYTES
     links: list[Facts] = []
     for at in sorted(sizes, key=lambda one: sizes[one], reverse=True):
         if over <= 0:
@@ -80,7 +82,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
             result = {**result, _STRUCTURED: structured_note(facts)}
         else:
             blocks[at] = {"type": "text", "text": blob_note(what, len(data), handle=bag.handle_of(facts))}
-    shown = [link(one) for one in links] if eras.knows_links(revision) else []
+    shown = [link(one) for one in links] if eras.supports_links(revision) else []
     return {**result, "content": [*blocks, *shown]}
 
 
@@ -101,15 +103,15 @@ def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-# Messages on their way to a client over HTTP: each is written once, and a client whose connection broke can go on.
+# Messages on their way to a client over HTTP: each is written once, and a client whose connection broke can continue.
 #
 # A stream is what one answer is made of, or the one that stands open for what belongs to no request. Its events are
 # numbered from 1, so that who has read some of them can ask for those after them. Nothing here knows who reads.
 
 
-_MOST_STREAMS = 100
-_MOST_BYTES = 2 * 1024 * 1024
-_MOST_READ = 200  # events that were read and are still there, of a stream that goes on
+_MAX_STREAMS = 100
+_MAX_BYTES = 2 * 1024 * 1024
+_MAX_READ = 200  # events that were read and are still there, of a stream that goes on
 RETRY_MILLISECONDS = 1000
 
 
@@ -117,7 +119,7 @@ RETRY_MILLISECONDS = 1000
 class Event:
     """One message as it is sent. `answers`: it is the answer, and the last; `code` is that of an error.
 
-    One without data is none: here whoever reads is let go, to come back for the rest.
+    Empty data: disconnect so the client reconnects.
     """
 
     data: bytes
@@ -136,7 +138,7 @@ class Stream:
         self._own = own
         self.size = 0  # bytes
         self._events: deque[Event] = deque()
-        self._first = 0  # how many are not there any more
+        self._first = 0  # how many no longer exist
         self._read = 0
         self._over = False
         self._news = asyncio.Event()
@@ -151,13 +153,13 @@ class Stream:
         data = messages.encode(said)[:-1]
         self._events.append(Event(data, "method" not in said, code if isinstance(code, int) else None))
         self.size += len(data)
-        while self._read - self._first > _MOST_READ:
+        while self._read - self._first > _MAX_READ:
             self.size -= len(self._events.popleft().data)
             self._first += 1
         self._tell()
 
     def pause(self) -> None:
-        """Let its reader go, to come back for what is still to come."""
+        """Disconnect its reader, which reconnects for the rest."""
         self._events.append(Event(b"", answers=False))
         self._tell()
 
@@ -170,7 +172,7 @@ class Stream:
         self._tell()
 
     async def after(self, position: int, seconds: float | None) -> Event | None:
-        """The event behind so many; None at the end. Raises TimeoutError where none comes."""
+        """The event behind so many; None at the end. Raises TimeoutError if none comes."""
         self._read = max(self._read, position)
         async with asyncio.timeout(seconds):
             while self._first + len(self._events) <= position:
@@ -207,9 +209,9 @@ class Finished:
         self._streams[stream.name] = stream
         self._streams.move_to_end(stream.name)
         size = sum(one.size for one in self._streams.values())
-        while len(self._streams) > 1 and (len(self._streams) > _MOST_STREAMS or size > _MOST_BYTES):
+        while len(self._streams) > 1 and (len(self._streams) > _MAX_STREAMS or size > _MAX_BYTES):
             size -= self._streams.popitem(last=False)[1].size
-        if size > _MOST_BYTES and stream.readers:  # it is being read; one that nobody reads may be all there is of it
+        if size > _MAX_BYTES and stream.readers:  # it is being read; one that nobody reads may be all there is of it
             del self._streams[stream.name]
 
     def get(self, name: str) -> Stream | None:
@@ -221,7 +223,7 @@ def event_id(stream: Stream, position: int) -> str:
 
 
 def place_of(last_event_id: str) -> tuple[str, int]:
-    """The name of a stream and how many of its events were read. Raises ValueError for an id that is none of ours."""
+    """The name of a stream and how many of its events were read. Raises ValueError for an id that is not ours."""
     name, _, position = last_event_id.rpartition("-")
     if not name or not (position.isascii() and position.isdigit()) or len(position) > 9:
         raise ValueError(last_event_id[:100])
@@ -235,7 +237,7 @@ def place_of(last_event_id: str) -> tuple[str, int]:
 # whose connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
 
 
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 _CANCELLED = "notifications/cancelled"
 _PRIMED_SINCE = "2025-11-25"
 
@@ -244,10 +246,15 @@ class HttpSession:
     """`shared`: by clients of the newer era, of which each request stands for itself."""
 
     def __init__(
-        self, house: House, bag: Holdall, *, shared: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        gateway_state: GatewayState,
+        bag: Holdall,
+        *,
+        shared: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.bag = bag
-        self.front = Front(house, bag, self._send)
+        self.front = Front(gateway_state, bag, self._send)
         self.front.client.pause = self._pause
         self.shared = shared
         self._standing: Stream | None = None
@@ -256,8 +263,8 @@ class HttpSession:
         self._streams: dict[RequestId, Stream] = {}  # of requests that are not answered
         self._requests: dict[RequestId, Message] = {}  # of the same
         self._finished = Finished()
-        self._lightening: set[asyncio.Task[None]] = set()
-        self._waiting: deque[Message] = deque(maxlen=_MOST_WAITING)
+        self._shrinking: set[asyncio.Task[None]] = set()
+        self._waiting: deque[Message] = deque(maxlen=_MAX_WAITING)
         self._touched = clock()
 
     @property
@@ -276,7 +283,7 @@ class HttpSession:
         number = next(self._numbers)
         own = f"http-{number}" if self.shared else original
         stream = Stream(f"a{number}", original, own if self.shared else None)
-        if own in self._streams:  # whoever came first with this id is not to be disturbed
+        if own in self._streams:  # the first request with this id must not be disturbed
             stream.put(messages.error(original, Refusal(messages.INVALID_REQUEST, "This id is in use")))
         else:
             self._streams[own] = stream
@@ -322,7 +329,7 @@ class HttpSession:
 
     async def close(self) -> None:
         self.front.ending()
-        for task in self._lightening:
+        for task in self._shrinking:
             task.cancel()
         for stream in (*self._streams.values(), *((self._standing,) if self._standing else ())):
             stream.end()
@@ -354,7 +361,7 @@ class HttpSession:
             self._waiting.append(message)
 
     def _pause(self, number: RequestId) -> None:
-        """Only who knows by which event to come back is let go."""
+        """Disconnect only clients that have an event id to resume from."""
         stream = self._streams.get(number)
         if stream is not None and self.primes and not self.shared:
             stream.pause()
@@ -365,15 +372,15 @@ class HttpSession:
         if self.shared or not self._streams[related].begun or not is_too_large(message):
             self._put(message, related)
             return
-        task = asyncio.get_running_loop().create_task(self._put_lighter(message, related))
-        self._lightening.add(task)
-        task.add_done_callback(self._lightening.discard)
+        task = asyncio.get_running_loop().create_task(self._put_shrunk(message, related))
+        self._shrinking.add(task)
+        task.add_done_callback(self._shrinking.discard)
 
-    async def _put_lighter(self, message: Message, related: RequestId) -> None:
+    async def _put_shrunk(self, message: Message, related: RequestId) -> None:
         """Meanwhile the request may have been cancelled."""
         request, revision = self._requests[related], self.front.revision
         try:
-            message = await lighter(self.bag, request, message, revision=revision)
+            message = await shrunk(self.bag, request, message, revision=revision)
         finally:
             self._put(message, related)
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdall.mcp.client.sdk import SUBSCRIPTION_ID_META_KEY
-from holdall.mcp.gateway.client_side import Asked, Client
+from holdall.mcp.gateway.client_side import Client, ClientRequest
+from holdall.mcp.gateway.listing import Catalogue
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, Refusal, entries, meta_of, table
-from holdall.mcp.gateway.offers import Catalogue
 from holdall.mcp.gateway.relay import Relay
 from holdall.values.errors import UpstreamFault
 
-# Who hears of changes: a client of the older era at once, one of the newer era in the streams that it has opened.
-#
 # A stream is a request, `subscriptions/listen`, that is answered when it ends; each message of it carries its id.
 
 
@@ -31,10 +29,10 @@ _MOST = 100
 class Listeners:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._streams: dict[int, tuple[Asked, Mapping[str, Any]]] = {}
+        self._streams: dict[int, tuple[ClientRequest, Mapping[str, Any]]] = {}
         self._over = asyncio.Event()
 
-    async def listen(self, asked: Asked) -> dict[str, Any]:
+    async def listen(self, asked: ClientRequest) -> dict[str, Any]:
         """Until the client gives it up, or all is over."""
         if len(self._streams) >= _MOST:
             raise Refusal(INTERNAL_ERROR, f"More than {_MOST} subscriptions are open")
@@ -61,12 +59,12 @@ class Listeners:
     def close(self) -> None:
         self._over.set()
 
-    def _tell(self, asked: Asked, method: str, params: dict[str, Any]) -> None:
+    def _tell(self, asked: ClientRequest, method: str, params: dict[str, Any]) -> None:
         meta = {**meta_of(params), SUBSCRIPTION_ID_META_KEY: asked.id}
         self._client.notify(method, {**params, "_meta": meta}, related=asked.id)
 
 
-def uris_of(asked: Asked) -> tuple[str, ...]:
+def uris_of(asked: ClientRequest) -> tuple[str, ...]:
     """The resources whose changes a stream is about."""
     uris = entries(table(asked.params.get("notifications")).get("resourceSubscriptions"))
     return tuple(uri for uri in uris if isinstance(uri, str))
@@ -84,10 +82,10 @@ def is_change(method: str) -> bool:
 
 _LOG = logging.getLogger("holdall.gateway")
 _AGAIN = 1.0  # seconds before a server that broke off is asked again
-_WORDS = 'changes of a resource of "%s" are not told: %s'
+_WORDS = 'changes of a resource of "%s" are not reported: %s'
 
 
-async def follow(relay: Relay, catalogue: Catalogue, asked: Asked, uri: str) -> None:
+async def follow(relay: Relay, catalogue: Catalogue, asked: ClientRequest, uri: str) -> None:
     """Hear of one resource, until this is cancelled. What is heard reaches the client as any other change does."""
     place = catalogue.place_of(uri) or relay.servers.names[0]
     connection = relay.servers[place]
@@ -108,6 +106,6 @@ async def follow(relay: Relay, catalogue: Catalogue, asked: Asked, uri: str) -> 
         await asyncio.sleep(_AGAIN)
 
 
-def _renamed(asked: Asked, method: str) -> Asked:
+def _renamed(asked: ClientRequest, method: str) -> ClientRequest:
     """The same request under another name, for a server that knows it so."""
-    return Asked(asked.id, method, {}, open=asked.open)
+    return ClientRequest(asked.id, method, {}, open=asked.open)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.mcp.client.sdk import types, versions
-from holdall.values.outputs import AsCame
+from holdall.values.outputs import RawResult
 from holdall.values.patterns import lazy_pattern
 
 # JSON-RPC messages as plain dictionaries: from a line, to a line, and the error that is an answer.
@@ -37,7 +37,7 @@ class Refusal(Exception):
 
 
 def decode(line: bytearray) -> Message | list[Any]:
-    """One message, or a batch. Raises Refusal where it is neither. The line is emptied: one copy is enough."""
+    """One message, or a batch. Raises Refusal if it is neither. The line is emptied: one copy is enough."""
     try:
         text = line.decode("utf-8")
         line.clear()
@@ -53,7 +53,7 @@ def decode(line: bytearray) -> Message | list[Any]:
 
 def encode(message: Message | list[Message]) -> bytes:
     result = message.get("result") if isinstance(message, dict) else None
-    if isinstance(result, AsCame) and result.raw:  # as it came, to the byte
+    if isinstance(result, RawResult) and result.raw:  # as it came, to the byte
         head = _dumped({name: value for name, value in cast("Message", message).items() if name != "result"})
         return head[:-1].encode() + b',"result":' + result.raw + b"}\n"
     text = _dumped(message)
@@ -191,5 +191,5 @@ def is_question(result: Mapping[str, Any]) -> bool:
     return result.get("resultType") == "input_required"
 
 
-def knows_links(revision: str) -> bool:
+def supports_links(revision: str) -> bool:
     return revision in MODERN or (revision in HANDSHAKES and revision >= _LINKS_SINCE)

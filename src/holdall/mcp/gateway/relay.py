@@ -1,7 +1,7 @@
 """Between one client and its servers: a request forwarded with all that belongs to it, and what a server sends itself.
 
 Progress, logs, questions and cancellations belong to the call that they came for; there is no "current" call. Results
-come back as they were, but for what the client's era of the protocol writes differently.
+come back as they were, except for what the client's era of the protocol writes differently.
 """
 
 import asyncio
@@ -12,24 +12,24 @@ from dataclasses import field
 from typing import Any
 
 from holdall.mcp.client.connection import Connection, Servers
-from holdall.mcp.client.greeting import Greeting, Identity
-from holdall.mcp.client.keeper import Means
+from holdall.mcp.client.handshake import Greeting, Identity
+from holdall.mcp.client.keeper import ConnectionOptions
 from holdall.mcp.client.routes import Callbacks, Declined
-from holdall.mcp.client.server_process import Patience
+from holdall.mcp.client.server_process import StopTimeouts
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import messages
-from holdall.mcp.gateway.client_side import Asked, Client
+from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
-from holdall.values.errors import UpstreamFault, UpstreamRefused, WrongUse
+from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
 
 _LOG = logging.getLogger("holdall.gateway")
-_PATIENCE = Patience(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
+_STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
 _PROGRESS, _LOG_MESSAGE = "notifications/progress", "notifications/message"
-_MOST_ROUNDS = 10
+_MAX_ROUNDS = 10
 _PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # where a server wants to be asked again and has no question
 
-Heard = Callable[[str, str, dict[str, Any]], Awaitable[None]]
+OnNotification = Callable[[str, str, dict[str, Any]], Awaitable[None]]
 """Server, method and params of a notification that belongs to no call."""
 
 
@@ -47,20 +47,20 @@ class Caller:
 
     @property
     def identity(self) -> Identity:
-        """A server gets to know its client, not us: some of them serve clients differently."""
+        """Servers see the real client: some of them serve clients differently."""
         name, version = self.info.get("name"), self.info.get("version")
         return Identity(str(name or "holdall"), str(version or "0"), self.capabilities, older=not self.modern)
 
 
 class Relay:
-    def __init__(self, specs: Sequence[ServerSpec], client: Client, caller: Caller, heard: Heard) -> None:
+    def __init__(self, specs: Sequence[ServerSpec], client: Client, caller: Caller, heard: OnNotification) -> None:
         self.caller = caller
         self._client = client
         self._heard = heard
         self._asking: Counter[str] = Counter()
-        self._under_way: dict[str, list[Asked]] = {spec.name: [] for spec in specs}
+        self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
         callbacks = {spec.name: self._callbacks(spec.name) for spec in specs}
-        means = Means(identity=caller.identity, patience=_PATIENCE)
+        means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS)
         self.servers = Servers(specs, callbacks=callbacks, means=means)
 
     @property
@@ -74,7 +74,7 @@ class Relay:
         return self.caller.modern and any(one.greeting is not None and one.greeting.modern for one in self.servers)
 
     async def forward(
-        self, connection: Connection, asked: Asked, params: Mapping[str, Any] | None = None
+        self, connection: Connection, asked: ClientRequest, params: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The result of the same request at this server. Raises Refusal as the server does, and UpstreamFault.
 
@@ -91,14 +91,14 @@ class Relay:
             asked.method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
         )
 
-    async def _answered(self, connection: Connection, asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
+    async def _answered(self, connection: Connection, asked: ClientRequest, given: dict[str, Any]) -> dict[str, Any]:
         """The result. What the server wants to know before it, a client of the older era is asked."""
         result = await self._send(connection, asked, given)
         rounds, pause = 0, _PAUSE
         while messages.is_question(result) and not self.caller.modern:
             rounds += 1
-            if rounds > _MOST_ROUNDS:
-                raise Refusal(INTERNAL_ERROR, f"The server asked for more input more than {_MOST_ROUNDS} times")
+            if rounds > _MAX_ROUNDS:
+                raise Refusal(INTERNAL_ERROR, f"The server asked for more input more than {_MAX_ROUNDS} times")
             if questions := table(result.get("inputRequests")):
                 answers = await self._answers(connection.name, asked, questions)
                 again: dict[str, Any] = {**given, "inputResponses": answers}
@@ -121,7 +121,7 @@ class Relay:
             await connection.notify(method, params or None)
 
     async def greetings(self, seconds: float) -> dict[str, Greeting | UpstreamFault | None]:
-        """What each server says of itself, or why it does not; None for one that still starts, which goes on."""
+        """What each server says of itself, or why it does not; None for one that still starts, which continues."""
         tasks = {one.name: asyncio.ensure_future(_greeting(one)) for one in self.servers}
         if tasks:
             await asyncio.wait(tasks.values(), timeout=None if len(tasks) == 1 else seconds)
@@ -136,7 +136,7 @@ class Relay:
 
     # Inside
 
-    async def _send(self, connection: Connection, asked: Asked, params: dict[str, Any]) -> dict[str, Any]:
+    async def _send(self, connection: Connection, asked: ClientRequest, params: dict[str, Any]) -> dict[str, Any]:
         options: dict[str, Any] = {
             "progress": self._progress(asked),
             "callbacks": self._callbacks_of(connection, asked),
@@ -150,17 +150,17 @@ class Relay:
             return (await connection.request(asked.method, params, **options)).result
         except UpstreamRefused as refusal:
             raise Refusal(refusal.code, refusal.reason, refusal.data) from refusal
-        except WrongUse as problem:  # numbers that are none in JSON, for instance
+        except UsageError as problem:  # numbers that are none in JSON, for instance
             raise Refusal(INTERNAL_ERROR, str(problem)) from problem
 
-    def _progress(self, asked: Asked) -> Callable[[dict[str, Any]], Awaitable[None]]:
+    def _progress(self, asked: ClientRequest) -> Callable[[dict[str, Any]], Awaitable[None]]:
         async def progressed(params: dict[str, Any]) -> None:
             if asked.open and asked.token is not None:
                 self._client.notify(_PROGRESS, {**params, "progressToken": asked.token}, related=asked.id)
 
         return progressed
 
-    def _callbacks_of(self, connection: Connection, asked: Asked) -> Callbacks:
+    def _callbacks_of(self, connection: Connection, asked: ClientRequest) -> Callbacks:
         """What comes for this call, where that can be told, goes to the client as part of it while it is open."""
 
         async def notify(method: str, params: dict[str, Any]) -> None:
@@ -202,10 +202,12 @@ class Relay:
         if wanting or not modern:
             self._client.notify(_LOG_MESSAGE, params, related=wanting[-1].id if wanting else None)
 
-    async def _ask(self, server: str, method: str, params: dict[str, Any], asked: Asked | None) -> dict[str, Any]:
+    async def _ask(
+        self, server: str, method: str, params: dict[str, Any], asked: ClientRequest | None
+    ) -> dict[str, Any]:
         """A question of a server's to the client. One of the newer era is asked by the result of a call of its own."""
         if self.caller.modern:
-            return await self._ask_back(server, method, params, asked)
+            return await self._ask_client(server, method, params, asked)
 
         def progress(said: dict[str, Any]) -> None:
             task = asyncio.ensure_future(self.servers[server].notify(_PROGRESS, said))
@@ -222,20 +224,22 @@ class Relay:
         finally:
             self._asking[server] -= 1
 
-    async def _ask_back(self, server: str, method: str, params: dict[str, Any], asked: Asked | None) -> dict[str, Any]:
-        able = [one for one in self._under_way[server] if one.ask_back is not None]  # nothing says for which it is
+    async def _ask_client(
+        self, server: str, method: str, params: dict[str, Any], asked: ClientRequest | None
+    ) -> dict[str, Any]:
+        able = [one for one in self._under_way[server] if one.ask_client is not None]  # nothing says for which it is
         chosen = asked or (able[-1] if able else None)
-        if chosen is None or chosen.ask_back is None:
+        if chosen is None or chosen.ask_client is None:
             raise Declined(METHOD_NOT_FOUND, "The client takes no requests", method)
         self._asking[server] += 1
         try:
-            return await chosen.ask_back(method, params)
+            return await chosen.ask_client(method, params)
         except Refusal as refusal:
             raise Declined(refusal.code, refusal.message, refusal.data) from refusal
         finally:
             self._asking[server] -= 1
 
-    async def _answers(self, server: str, asked: Asked, questions: dict[str, Any]) -> dict[str, Any]:
+    async def _answers(self, server: str, asked: ClientRequest, questions: dict[str, Any]) -> dict[str, Any]:
         async def one(question: object) -> dict[str, Any]:
             method, params = table(question).get("method"), table(table(question).get("params"))
             return await self._client.ask(str(method), params, related=asked.id if asked.open else None)
@@ -257,7 +261,7 @@ class Relay:
 
 
 _KEPT: set["asyncio.Future[Any]"] = set()
-"""Tasks that nobody waits for: the loop alone would forget them."""
+"""References to running tasks: the loop holds only weak ones."""
 
 
 async def _greeting(connection: Connection) -> Greeting | UpstreamFault:

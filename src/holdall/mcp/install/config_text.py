@@ -26,8 +26,8 @@ Path = tuple[str, ...]
 
 
 @record
-class Behind:
-    """What the gateway of an entry stands in front of: a file, or the command that its `args` hold at `command_at`."""
+class GatewayTarget:
+    """What the gateway of an entry is in front of: a file, or the command that its `args` hold at `command_at`."""
 
     config: str = ""
     command_at: int | None = None
@@ -65,7 +65,7 @@ class Found:
     has_table: bool
 
 
-def behind(entry: Mapping[str, object]) -> Behind | None:
+def behind(entry: Mapping[str, object]) -> GatewayTarget | None:
     """By value, whatever its spacing; the user may have added options of ours."""
     given = entry.get("args")
     words = cast("list[object]", given) if isinstance(given, list) else []
@@ -79,7 +79,7 @@ def behind(entry: Mapping[str, object]) -> Behind | None:
     own = words[start:end]
     if GATEWAY not in own or not (own[0] == GATEWAY or str(own[0]).startswith("-")):
         return None
-    return Behind(_config(own), end + 1 if end + 1 < len(words) and isinstance(words[end + 1], str) else None)
+    return GatewayTarget(_config(own), end + 1 if end + 1 < len(words) and isinstance(words[end + 1], str) else None)
 
 
 def _config(words: list[object]) -> str:
@@ -92,7 +92,7 @@ def _config(words: list[object]) -> str:
 
 
 def servers_in(text: str) -> list[Server]:
-    """Every server, at the top and in tables of projects. Raises ValueError where the text is no JSON object."""
+    """Every server, at the top and in tables of projects. Raises ValueError if the text is not JSON object."""
     return list(look(text).servers)
 
 
@@ -152,8 +152,8 @@ def _tables(places: Places) -> Iterator[tuple[Path, Place]]:
 
 MOVED = ("url", "type", "headers")  # what the gateway needs of an entry with a URL; all else belongs to the client
 _SIGNING_IN = ("oauth", "auth", "headersHelper")
-# A variable is known where the client starts the gateway, not here. One of these fits wherever one may stand in a URL.
-_STAND_INS = ("x", "http://x", "1")
+# A variable is known where the client starts the gateway, not here. One of these fits wherever one may be in a URL.
+_PLACEHOLDERS = ("x", "http://x", "1")
 
 
 class _Every(dict[str, str]):
@@ -170,29 +170,29 @@ class _Every(dict[str, str]):
         return self._value
 
 
-def why_left(entry: Mapping[str, Any]) -> str:
-    """Empty where it can go behind the gateway."""
+def skip_reason(entry: Mapping[str, Any]) -> str:
+    """Empty if it can go behind the gateway."""
     if behind(entry) is not None:
         return "it is behind the gateway already"
     if "command" in entry and "url" in entry:
         return "it has both a command and a url"
     if "command" in entry:
-        return _why_not_started(entry)
-    return _why_not_reached(entry) if "url" in entry else "it has neither a command nor a url"
+        return _not_started_reason(entry)
+    return _unreachable_reason(entry) if "url" in entry else "it has neither a command nor a url"
 
 
-def _why_not_started(entry: Mapping[str, Any]) -> str:
+def _not_started_reason(entry: Mapping[str, Any]) -> str:
     command = entry["command"]
     if not isinstance(command, str) or not command.strip() or "\0" in command:
         return "its command must be a text, and not empty"
     return "" if isinstance(entry.get("args", []), list) else "its args must be a list"
 
 
-def _why_not_reached(entry: Mapping[str, Any]) -> str:
+def _unreachable_reason(entry: Mapping[str, Any]) -> str:
     for key in _SIGNING_IN:
         if entry.get(key):
             return f"the client signs in for it ({key}), and the gateway cannot"
-    reasons = [_complaint(entry, _Every(value)) for value in _STAND_INS]
+    reasons = [_complaint(entry, _Every(value)) for value in _PLACEHOLDERS]
     return "" if "" in reasons else f"the gateway could not serve it: {reasons[0]}"
 
 
@@ -218,7 +218,7 @@ _WRITTEN = lazy_pattern(r'\[(?:"-m", "holdall", )?"gateway", "--",( ?)"(?:[^"\\\
 _Change = tuple[list[Edit], dict[str, Any]]  # and what the entry is then
 
 
-class Uncertain(Exception):
+class UnsafeEdit(Exception):
     """The new text would not be the old one with our part changed."""
 
 
@@ -251,7 +251,7 @@ def wrap(text: str, program: str, new_config: Callable[[str], str], leading: Seq
     originals: dict[str, str] = {}
     words = (*leading, GATEWAY)
     for server in found.servers:
-        if why := why_left(server.entry):
+        if why := skip_reason(server.entry):
             left.append((server.label, why))
         elif "command" in server.fields:
             changes[server.path] = _started(places, server, program, [*words, "--"])
@@ -267,7 +267,7 @@ def wrap(text: str, program: str, new_config: Callable[[str], str], leading: Seq
         tuple(changes),
         tuple(server.path for server in found.servers if server.path in changes and "args" not in server.fields),
         tuple(server.path for server in found.servers if server.is_wrapped),
-        _why_nothing(found) if not (changes or left) else "",
+        _why_unchanged(found) if not (changes or left) else "",
     )
 
 
@@ -280,7 +280,7 @@ def unwrap(
     left: list[tuple[str, str]] = []
     restored: dict[str, str] = {}
     for server in found.servers:
-        stands = behind(server.entry) or Behind()
+        stands = behind(server.entry) or GatewayTarget()
         added = [key for key in MOVED if key in server.fields and server.entry[key] != "stdio"]
         if not server.is_wrapped:
             if any(named_in(places.raw(server.place), file) for file in originals):
@@ -291,7 +291,7 @@ def unwrap(
             left.append((server.label, f"it was given {added[0]!r} beside the gateway"))
         elif stands.config in originals:
             restored[stands.config] = originals[stands.config]
-            changes[server.path] = _moved_back(places, server, originals[stands.config])
+            changes[server.path] = _restored_entry(places, server, originals[stands.config])
         elif stands.command_at is not None:
             changes[server.path] = _freed(places, server, stands.command_at, bare=server.path in bare)
         else:
@@ -353,7 +353,7 @@ def _reached(places: Places, server: Server, program: str, words: Sequence[str])
     return places.swapped(server.members, "url", new, MOVED[1:]), value
 
 
-def _moved_back(places: Places, server: Server, raw: str) -> _Change:
+def _restored_entry(places: Places, server: Server, raw: str) -> _Change:
     """The very text where nothing in the entry was changed, or else what the client has changed in it stays."""
     was = Places(raw)
     members = list(was.members(was.top()))
@@ -382,9 +382,9 @@ def _proved(text: str, changes: Mapping[Path, _Change]) -> str:
     except ValueError:
         proved = False
     if not proved:
-        raise Uncertain
+        raise UnsafeEdit
     return new
 
 
-def _why_nothing(found: Found) -> str:
+def _why_unchanged(found: Found) -> str:
     return "it names no server" if found.has_table else "it has neither `mcpServers` nor `servers`"

@@ -15,9 +15,9 @@ from dataclasses import asdict, field, replace
 from typing import Any, TypeVar, cast
 
 from holdall.mcp.client import spec
-from holdall.mcp.install.config_text import MOVED, Edited, Path, Uncertain, behind, named_in, servers_in, unwrap, wrap
+from holdall.mcp.install.config_text import MOVED, Edited, Path, UnsafeEdit, behind, named_in, servers_in, unwrap, wrap
 from holdall.text.json.jsonc import parse_jsonc
-from holdall.values.errors import BadServer, WrongUse
+from holdall.values.errors import BadServer, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -31,7 +31,7 @@ _LARGEST = 1024 * 1024
 
 @record
 class Note:
-    """`installed` is the hash of the file as we wrote it, empty where that was not the copy with our part changed.
+    """`installed` is the hash of the file as we wrote it, empty if that was not the copy with our part changed.
 
     `original` is the hash of the copy; the rest is as in `Edited`.
     """
@@ -43,7 +43,7 @@ class Note:
     by_hand: tuple[Path, ...] = ()
 
     def after(self, edited: Edited, installed: str) -> "Note":
-        """After another install: what was changed now stood there as the user's own, whatever was there before."""
+        """After another install: what was changed now was there as the user's own, whatever was there before."""
         return replace(
             self,
             installed=installed,
@@ -89,7 +89,7 @@ def private_text(name: str, raw: str) -> str:
 
 
 def private_entry(path: str) -> str:
-    """The one entry of such a file; empty where it is not one of ours."""
+    """The one entry of such a file; empty if it is not one of ours."""
     if not _OURS.fullmatch(os.path.basename(path)):
         return ""
     try:
@@ -122,7 +122,7 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
 
 @record
 class Done:
-    """What became of one file. `text` is what stands in it now, or would; `copy` is where the user's own is."""
+    """What became of one file. `text` is what is in it now, or would; `copy` is where the user's own is."""
 
     file: str
     edited: Edited
@@ -134,10 +134,10 @@ class Done:
 def files_of(client: str) -> list[str]:
     """The files of that client which are there."""
     if client not in CLIENTS:
-        raise WrongUse(f"there is no client {client!r} here: it is one of {', '.join(CLIENTS)}, or give its --file.")
+        raise UsageError(f"there is no client {client!r} here: it is one of {', '.join(CLIENTS)}, or give its --file.")
     found = [path for one in CLIENTS[client] if os.path.isfile(path := os.path.abspath(os.path.expanduser(one)))]
     if not found:
-        raise WrongUse(f"no configuration of {client} was found ({', '.join(CLIENTS[client])}). Name it with --file.")
+        raise UsageError(f"no configuration of {client} was found ({', '.join(CLIENTS[client])}). Name it with --file.")
     return found
 
 
@@ -160,7 +160,7 @@ def install(file: str, program: str, *, config_folder: str, leading: Sequence[st
     for path, raw in edited.originals.items():
         _write(path, private_text(names[path], raw), mode=0o600)
     copy, mode, note = file + _COPY, stat.S_IMODE(os.stat(file).st_mode), read_note(file)
-    # A copy that is there stays where its note was lost, and what stands in the file is not all the user's own.
+    # A copy that is there stays where its note was lost, and what is in the file is not all the user's own.
     first = note is None and not (edited.by_hand and os.path.exists(copy))
     untouched = note is not None and note.installed == _hash(text)
     if first:
@@ -211,9 +211,9 @@ def _edited(file: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except (ValueError, RecursionError) as problem:
-        raise WrongUse(f"{file} cannot be read as JSON ({problem}); nothing was changed.") from problem
-    except Uncertain as problem:
-        raise WrongUse(
+        raise UsageError(f"{file} cannot be read as JSON ({problem}); nothing was changed.") from problem
+    except UnsafeEdit as problem:
+        raise UsageError(
             f"{file} cannot be changed without touching more than our part; nothing was changed."
         ) from problem
 
@@ -223,18 +223,18 @@ def _hash(text: str) -> str:
 
 
 def _read(file: str) -> str:
-    """With its newlines as they are, and bytes that are no UTF-8 kept."""
+    """With its newlines as they are, and bytes that are not UTF-8 kept."""
     try:
         if os.path.getsize(file) > _LARGEST_CONFIG:
-            raise WrongUse(f"{file} is larger than any configuration; nothing was changed.")
+            raise UsageError(f"{file} is larger than any configuration; nothing was changed.")
         with open(file, encoding="utf-8", errors="surrogateescape", newline="") as source:
             return source.read()
     except OSError as problem:
-        raise WrongUse(f"{file} cannot be read: {problem.strerror}.") from problem
+        raise UsageError(f"{file} cannot be read: {problem.strerror}.") from problem
 
 
 def _write(file: str, text: str, *, mode: int) -> None:
-    """Whole or not at all; a link stays one, and leads to the new text."""
+    """Atomic; a symbolic link stays one and its target is replaced."""
     target = os.path.realpath(file)
     os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
     temporary = f"{target}.{secrets.token_hex(4)}"
@@ -249,4 +249,4 @@ def _write(file: str, text: str, *, mode: int) -> None:
     except OSError as problem:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        raise WrongUse(f"{file} cannot be written: {problem.strerror}. It is as it was.") from problem
+        raise UsageError(f"{file} cannot be written: {problem.strerror}. It is as it was.") from problem

@@ -1,4 +1,4 @@
-"""A session and every session below it, written as one bundle. See `bundle_format` for its form.
+"""A session and every session below it, written as one bundle. `store.bundle.stream` has its form.
 
 Every byte is compared with its checksum on the way: what is damaged is not exported as good. The same session gives
 the same bytes each time. Nothing in the store is changed.
@@ -17,13 +17,13 @@ from holdall.store.bundle.redact import Redactor
 from holdall.store.bundle.stream import BundleWriter, Entry, Kind
 from holdall.store.protocol import Log, Note, OutputReader, OutputStore, Progress, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, TREE
-from holdall.values.bundles import MOST_SESSIONS, Bundle, BundledSession, Exported
+from holdall.values.bundles import MAX_SESSIONS, Bundle, BundledSession, Exported
 from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault, StoreGone, UnknownHandle
 from holdall.values.outputs import Facts, Measure
 from holdall.values.record import record
 from holdall.values.spans import BLOCK, BlockTable
 
-# What of a session goes into a bundle, as it is at one moment, while others may go on writing in it.
+# What of a session goes into a bundle, as it is at one moment, while others may continue writing in it.
 #
 # Logs are looked at before outputs, and a parent before the agents that it started: whatever a log names was there
 # before, so everything that it names is in the bundle. Outputs never change; of a running one, what is there now.
@@ -108,17 +108,17 @@ class Snapshot:
         while waiting:
             one, parent = waiting.pop(0)
             place = len(self.sessions)
-            if place >= MOST_SESSIONS:
-                raise StoreFault(f"more than {MOST_SESSIONS:,} sessions are too many for one bundle.")
+            if place >= MAX_SESSIONS:
+                raise StoreFault(f"more than {MAX_SESSIONS:,} sessions are too many for one bundle.")
             self.sessions.append(self._one(store, one, parent))
-            # Only now: whoever is named in the log that was just looked at is there.
+            # Only now: every session named in that log exists by this time.
             known = {taken.session.id for taken in self.sessions} | {other.id for other, _ in waiting}
             below = [child for child in store.sessions() if child.parent == one.id and child.id not in known]
             waiting += [(child, place) for child in sorted(below, key=lambda child: (child.created, child.id))]
 
     def _one(self, store: OutputStore, session: SessionInfo, parent: int) -> SessionSnapshot:
         tree = store.tree(session)
-        if tree is not None and len(tree) > form.MOST_IN_MEMORY:
+        if tree is not None and len(tree) > form.MAX_IN_MEMORY:
             raise StoreFault(f"{TREE} has {len(tree):,} bytes, which is more than a bundle takes.")
         logs: dict[Log, int] = {}
         for log in _LOGS:
@@ -154,7 +154,7 @@ _CUT = "it was still being written when its session was exported; what had been 
 
 
 class SessionChanged(StoreFault):
-    """Something that was to be exported went away or was replaced meanwhile: another try sees it as it is now."""
+    """Something changed or disappeared during the export: try again."""
 
 
 def export_session(
@@ -305,7 +305,7 @@ class _Export:
             self._whole("masks", LOGS["masks"], data)
 
     def _whole(self, kind: Kind, name: str, data: bytes) -> None:
-        if kind != "masks" and len(data) > form.MOST_IN_MEMORY:
+        if kind != "masks" and len(data) > form.MAX_IN_MEMORY:
             raise StoreFault(f"{name} has {len(data):,} bytes, which is more than a bundle takes.")
         self._writer.entry(Entry(self._place, kind, name, len(data)), [data] if data else [])
 

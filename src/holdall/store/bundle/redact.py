@@ -20,7 +20,7 @@ from holdall.values.errors import MissingExtra
 from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 
-_PLACES = 1000  # that are told to whoever exports; the bundle has all of them
+_PLACES = 1000  # that are told to anyone who exports; the bundle has all of them
 _FIELDS = ("tool", "server", "arguments", "call_id", "traceback", "error", "notes")
 _HASH = lazy_pattern(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
@@ -80,7 +80,7 @@ class Redactor:
         return self._last
 
     def facts(self, facts: Facts) -> Facts:
-        """Its arguments, its error and so on; what it measures was measured anew already."""
+        """Its arguments, its error and so on; what it measures was measured again already."""
         known = self._hashes.get(facts.measure.sha256.encode("ascii", "replace"))
         if known is not None:  # a tombstone of what was masked elsewhere
             facts = replace(facts, measure=replace(facts.measure, sha256=known.decode("ascii")))

@@ -23,14 +23,14 @@ from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
 from holdall.values.bundles import Bundle, BundledSession, Imported, is_sha256
-from holdall.values.errors import BundleRefused, SessionExists, StoreFault, StoreFull, WrongUse
+from holdall.values.errors import BundleRefused, SessionExists, StoreFault, StoreFull, UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Measure, Origin
 from holdall.values.spans import BlockTable
 
 # Records that came from outside: looked at field by field, and compared with the bytes that came with them.
 #
-# A record of our own store is believed once its checksum holds. One from a bundle may have been written by anybody.
+# A record of our own store is believed once its checksum holds. A record from a bundle is untrusted.
 
 
 _MOST = 1 << 62
@@ -57,7 +57,7 @@ def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable
 
 
 def check_against(facts: Facts, table: BlockTable, file: str, measure: Measure, measured: BlockTable) -> None:
-    """The record must say what its bytes measure. Tokens and kind are the opinion of whoever kept them."""
+    """The record must say what its bytes measure. Tokens and kind are not verified."""
     if facts.state == "expired" or facts.file != file:
         raise _refusal(facts.handle, "it does not stand after its own bytes")
     for name in _COMPARED:
@@ -160,7 +160,7 @@ _COUNTED = (
     "outputs", "expired", "bytes", "stored_bytes", "files", "notes", "note_bytes", "transcript_bytes", "events_bytes",
     "tree_bytes",
 )  # fmt: skip
-_MOST_MASKS = 256 * 1024 * 1024
+_MAX_MASKS = 256 * 1024 * 1024
 
 
 class IncomingSession:
@@ -235,7 +235,7 @@ class IncomingSession:
         self._check_named()
         self._count("files", 1, entry)
         self._count("stored_bytes", entry.length, entry)
-        measurer = Measurer(Estimate())  # how many tokens it has is not compared: whoever kept it counted
+        measurer = Measurer(Estimate())  # the number of tokens is not compared: tokenizers differ
 
         def measured() -> Iterator[bytes]:
             for chunk in reader.chunks(entry):
@@ -273,10 +273,10 @@ class IncomingSession:
     # Files
 
     def _take_lines(self, log: Log, entry: Entry, reader: BundleReader) -> None:
-        """Whole lines. What is in them is looked at line by line by whoever reads them, and passed over where bad."""
+        """Whole lines. Readers check them line by line and skip bad lines."""
         if log != "masks":
             self._count(f"{log}_bytes", entry.length, entry)
-        elif entry.length > _MOST_MASKS:
+        elif entry.length > _MAX_MASKS:
             raise BundleRefused(f"{entry.name} in this bundle has {entry.length:,} bytes, which none of its kind has.")
         last = b"\n"
 
@@ -366,7 +366,7 @@ def names_for(bundle: Bundle, name: str | None) -> list[str]:
     for one in names:
         check_name(one)
     if len(set(names)) < len(names):
-        raise WrongUse(f'two sessions of the bundle would have the same name under "{name}". Choose another one.')
+        raise UsageError(f'two sessions of the bundle would have the same name under "{name}". Choose another one.')
     return names
 
 
@@ -422,7 +422,7 @@ def _infos(bundle: Bundle, names: Sequence[str], store: OutputStore) -> tuple[li
     ids = [new_uuid() if new_ids else one.id for one in bundle.sessions]
     infos: list[SessionInfo] = []
     for one, id, name in zip(bundle.sessions, ids, names, strict=True):
-        # Whoever imports an old session wants it: it is not to go at the next gc because of its age.
+        # An imported session must not be removed by the next gc because of its age.
         info = SessionInfo(id=id, name=name, created=one.created, retention=Retention(days=None), format=one.format)
         infos.append(info if one.parent < 0 else replace(info, parent=ids[one.parent]))
     return infos, new_ids

@@ -1,8 +1,8 @@
 """What is taken for a secret: the rules of detect-secrets, and a few of our own for what it does not know.
 
 Every rule runs on RE2, over bytes: no input makes one slow, and the places that it gives are places of bytes. Rules
-that look around are run without looking, which finds more and never less. It finds more rather than less on purpose:
-what is masked in vain can be asked for, what was sent cannot be taken back.
+that look around are run without looking, which finds more and never less. It finds more rather than less on purpose: a
+needless mask can be undone, a leaked secret cannot.
 """
 
 import importlib
@@ -96,7 +96,7 @@ class Rules:
         return found
 
     def is_secret(self, name: str) -> bool:
-        """Whether what stands under that name in an object is a secret, whatever it looks like."""
+        """Whether what is under that name in an object is a secret, whatever it looks like."""
         return self._named.search(name) is not None
 
     def _by_name(self, data: bytes) -> Iterator[Finding]:

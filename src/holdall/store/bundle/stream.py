@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from holdall.store.directory import disk
 from holdall.store.ids import new_tag
-from holdall.store.ingest import Beside, write_all
+from holdall.store.ingest import WorkThread, write_all
 from holdall.store.records import ANSWERS, LOGS, READS, TREE, VERSIONS, check_name
 from holdall.text.numbers import size
 from holdall.values.bundles import Bundle
-from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, WrongUse, flat
+from holdall.values.errors import BundleRefused, MissingExtra, StoreFault, StoreFull, UsageError, flat
 from holdall.values.handles import LETTERS, LONGEST, SHORTEST, SIGNS
 from holdall.values.patterns import lazy_pattern
 
@@ -71,8 +71,8 @@ def decompressor() -> "zstd.ZstdDecompressor":
 
 HEAD = b"holdall bundle %d\n"
 LINE = 400  # bytes that a line of ours has at most, the list of contents aside
-MOST_CONTENTS = 32 * 1024 * 1024  # bytes of the list of contents
-MOST_IN_MEMORY = 64 * 1024 * 1024  # bytes of one record, note or tree: these are read whole
+MAX_CONTENTS = 32 * 1024 * 1024  # bytes of the list of contents
+MAX_IN_MEMORY = 64 * 1024 * 1024  # bytes of one record, note or tree: these are read whole
 _END = b"holdall bundle end "
 _SKIPPABLE = b"\x5d\x2a\x4d\x18"
 TRAILER = len(_SKIPPABLE) + 4 + len(_END) + 64 + 1
@@ -145,7 +145,7 @@ def trailer(digest: str) -> bytes:
 
 
 def version_in(line: bytes) -> int | None:
-    """None where this is no bundle at all."""
+    """None if this is no bundle at all."""
     match = re.fullmatch(rb"holdall bundle ([0-9]{1,9})\n", line)
     return int(match[1]) if match else None
 
@@ -176,18 +176,18 @@ class BundleWriter:
         self._digest = hashlib.sha256()
         self._entries = 0
         self.written = 0
-        self._pressing = Beside(lambda chunk: self._out(self._compressor.compress(chunk)))
+        self._pressing = WorkThread(lambda chunk: self._out(self._compressor.compress(chunk)))
 
     def begin(self, bundle: Bundle) -> None:
         contents = contents_line(bundle)
-        if len(contents) > MOST_CONTENTS:
+        if len(contents) > MAX_CONTENTS:
             raise StoreFault(f"{len(bundle.sessions):,} sessions are too many for one bundle.")
         self._pressing.give(HEAD % bundle.version + contents)
 
     def entry(self, entry: Entry, chunks: Iterable[bytes]) -> str:
         """The hash of its bytes. `chunks` must give as many as the entry says."""
         digest = hashlib.sha256()
-        hashing = Beside(digest.update) if entry.length > _LARGE else None
+        hashing = WorkThread(digest.update) if entry.length > _LARGE else None
         feed = hashing.give if hashing is not None else digest.update
         self._pressing.give(entry.line())
         left = entry.length
@@ -215,7 +215,7 @@ class BundleWriter:
         return self.written
 
     def stop(self) -> None:
-        """Whatever happened, nothing is written any more."""
+        """Stop writing, also after an error."""
         self._pressing.stop()
 
     def _out(self, data: bytes) -> None:
@@ -226,7 +226,7 @@ class BundleWriter:
 
 
 class BundleReader:
-    """`read` gives at most so many bytes, and none at the end."""
+    """`read` gives at most this many bytes, and none at the end."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self.sha256 = ""  # of the entry that was read last
@@ -250,8 +250,8 @@ class BundleReader:
                 "Import it with the version that wrote it, or a newer one."
             )
         try:
-            return contents_in(self._line(MOST_CONTENTS), version, check_name)
-        except WrongUse as problem:
+            return contents_in(self._line(MAX_CONTENTS), version, check_name)
+        except UsageError as problem:
             raise BundleRefused(f"the list of contents of this bundle is damaged: {problem}") from problem
 
     def next_entry(self) -> Entry | None:
@@ -268,7 +268,7 @@ class BundleReader:
     def chunks(self, entry: Entry) -> Iterator[bytes]:
         """The bytes of the entry that was just read, compared with their hash after the last of them."""
         digest = hashlib.sha256()
-        hashing = Beside(digest.update) if entry.length > _LARGE else None
+        hashing = WorkThread(digest.update) if entry.length > _LARGE else None
         feed = hashing.give if hashing is not None else digest.update
         left = entry.length
         try:
@@ -285,7 +285,7 @@ class BundleReader:
             raise BundleRefused(f"this bundle is damaged: the bytes of {entry.name} do not match their hash.")
 
     def whole(self, entry: Entry) -> bytes:
-        if entry.length > MOST_IN_MEMORY:
+        if entry.length > MAX_IN_MEMORY:
             raise BundleRefused(f"{entry.name} in this bundle has {entry.length:,} bytes, which none of its kind has.")
         return b"".join(self.chunks(entry))
 
@@ -403,15 +403,15 @@ def new_file(path: str, *, force: bool) -> Generator[Callable[[bytes], None]]:
 
 @contextlib.contextmanager
 def open_bundle(path: str) -> Generator[Callable[[int], bytes]]:
-    """Gives a function that reads at most so many bytes."""
+    """Gives a function that reads at most this many bytes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as problem:
         reason = os.strerror(problem.errno) if isinstance(problem, OSError) and problem.errno else str(problem)
-        raise WrongUse(f"the bundle {flat(path[:300])} cannot be opened: {reason}.") from problem
+        raise UsageError(f"the bundle {flat(path[:300])} cannot be opened: {reason}.") from problem
     try:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise WrongUse(f"{flat(path[:300])} is a folder, not a bundle.")
+            raise UsageError(f"{flat(path[:300])} is a folder, not a bundle.")
 
         def read(most: int) -> bytes:
             with _explained(path, os.path.dirname(os.path.abspath(path)), doing="reading"):
@@ -423,15 +423,15 @@ def open_bundle(path: str) -> Generator[Callable[[int], bytes]]:
 
 
 def _check(path: str, name: str, *, force: bool) -> None:
-    """Before anything is read: whoever waits for a gigabyte wants to know this first."""
+    """Checked before anything is read, so that errors come early."""
     if not name or "\0" in path:
-        raise WrongUse(f"{flat(path[:300])!r} is not the name of a file.")
+        raise UsageError(f"{flat(path[:300])!r} is not the name of a file.")
     try:
         about = os.stat(path, follow_symlinks=False)
     except OSError:
         return
     if stat.S_ISDIR(about.st_mode):
-        raise WrongUse(f"{flat(path[:300])} is a folder; name the file that the bundle is to be written to.")
+        raise UsageError(f"{flat(path[:300])} is a folder; name the file that the bundle is to be written to.")
     if not force:
         raise _exists(path)
 
@@ -450,8 +450,8 @@ def _name(temporary: str, name: str, folder: int, path: str, *, force: bool) -> 
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)  # a disk without links
 
 
-def _exists(path: str) -> WrongUse:
-    return WrongUse(f"{flat(path[:300])} exists, and is not overwritten. Name another file, or add --force.")
+def _exists(path: str) -> UsageError:
+    return UsageError(f"{flat(path[:300])} exists, and is not overwritten. Name another file, or add --force.")
 
 
 @contextlib.contextmanager

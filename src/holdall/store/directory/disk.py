@@ -1,4 +1,4 @@
-"""The few things that the store does to a disk, each done relative to an open folder and never through a link.
+"""File operations of the store, each relative to an open folder and never through a link.
 
 Every file is made 0600 and every folder 0700 whatever the umask says. An `OSError` leaves this package as a
 `StoreFault` that says what was being done and what can be done about it.
@@ -16,11 +16,11 @@ from holdall.text.numbers import size
 from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
 
 INCOMING = ".incoming-"  # how every unfinished file is named; gc removes the ones that nobody writes any more
-_ELSEWHERE = "Choose another data folder with --home or HOLDALL_HOME."
+_OTHER_HOME_HINT = "Choose another data folder with --home or HOLDALL_HOME."
 
 
 def open_root(path: str) -> int:
-    """Open the data folder, made where it is missing. A link, or a folder of somebody else, is refused."""
+    """Open the data folder, made if it is missing. A link, or a folder of somebody else, is refused."""
     with explained("opening the data folder", path):
         try:
             os.makedirs(os.path.dirname(path) or "/", mode=0o700, exist_ok=True)
@@ -28,19 +28,19 @@ def open_root(path: str) -> int:
             os.chmod(path, 0o700)  # just made by us, so no link; the umask may have taken bits away
         except FileExistsError:
             pass
-        except FileNotFoundError as problem:  # where the system lets nobody make a folder, as in /proc
-            raise StoreFault(f"the data folder {path} cannot be made there. {_ELSEWHERE}") from problem
+        except FileNotFoundError as problem:  # on file systems without folders of users, such as /proc
+            raise StoreFault(f"the data folder {path} cannot be made there. {_OTHER_HOME_HINT}") from problem
         root = open_folder(path, shown=path)
     about = os.fstat(root)
     if about.st_uid != os.geteuid():
         os.close(root)
-        raise StoreUnsafe(f"the data folder {path} belongs to user {about.st_uid}, not to you. {_ELSEWHERE}")
+        raise StoreUnsafe(f"the data folder {path} belongs to user {about.st_uid}, not to you. {_OTHER_HOME_HINT}")
     if about.st_mode & 0o022:
         os.close(root)
         mode = stat.S_IMODE(about.st_mode)
         raise StoreUnsafe(
             f"others can write to the data folder {path} (mode {mode:04o}). "
-            f"Close it with: chmod 700 {path}. Or: {_ELSEWHERE[0].lower()}{_ELSEWHERE[1:]}"
+            f"Close it with: chmod 700 {path}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
         )
     with explained("opening the data folder", path), os.scandir(root) as entries:
         if next(entries, None) is None:  # just made, maybe by somebody who died before its name was durable
@@ -72,12 +72,12 @@ def open_folder(name: str, *, inside: int | None = None, shown: str = "") -> int
         what = "a symbolic link" if stat.S_ISLNK(about.st_mode) else "not a folder"
         raise StoreUnsafe(
             f"{shown or name} is {what} (owner {about.st_uid}, mode {stat.S_IMODE(about.st_mode):04o}); "
-            f"nothing is read or written through it. {_ELSEWHERE}"
+            f"nothing is read or written through it. {_OTHER_HOME_HINT}"
         ) from problem
 
 
 def make_folder(name: str, *, inside: int) -> int:
-    """Make it 0700 where it is missing, and open it."""
+    """Make it 0700 if it is missing, and open it."""
     try:
         os.mkdir(name, 0o700, dir_fd=inside)
     except FileExistsError:
@@ -208,10 +208,12 @@ def explained(doing: str, where: str, *, needed: Callable[[], int] | None = None
     try:
         yield
     except OSError as problem:
-        raise fault_for(problem, doing, where, needed=needed) from problem
+        raise store_fault_from(problem, doing, where, needed=needed) from problem
 
 
-def fault_for(problem: OSError, doing: str, where: str, *, needed: Callable[[], int] | None = None) -> StoreFault:
+def store_fault_from(
+    problem: OSError, doing: str, where: str, *, needed: Callable[[], int] | None = None
+) -> StoreFault:
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
     match problem.errno:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
@@ -219,14 +221,14 @@ def fault_for(problem: OSError, doing: str, where: str, *, needed: Callable[[], 
             kept = "Nothing of it is kept. " if needed else ""
             return StoreFull(
                 f"no space left while {doing}{asked}: {_free(where)} free for {where}. {kept}"
-                f"Make room (`holdall gc --dry-run` shows what could go). {_ELSEWHERE}"
+                f"Make room (`holdall gc --dry-run` shows what could go). {_OTHER_HOME_HINT}"
             )
         case errno.ENOENT | errno.ESTALE:
-            return StoreGone(f"the folder {where} went away while {doing}. The next output makes it anew.")
+            return StoreGone(f"the folder {where} went away while {doing}. The next output creates it again.")
         case errno.ELOOP | errno.ENOTDIR:
-            return StoreUnsafe(f"{where} is not a folder of its own ({reason}). {_ELSEWHERE}")
+            return StoreUnsafe(f"{where} is not a folder of its own ({reason}). {_OTHER_HOME_HINT}")
         case _:
-            return StoreFault(f"{reason} while {doing} in {where}. {_ELSEWHERE}")
+            return StoreFault(f"{reason} while {doing} in {where}. {_OTHER_HOME_HINT}")
 
 
 def _free(where: str) -> str:

@@ -1,7 +1,7 @@
 """One session's folder: its records and files, and the one lock under which they change.
 
-A record is named by its handle, the bytes by a UUID. Whoever writes a record holds the session's lock; whoever reads
-needs none, because every name appears, changes and goes in one step.
+A record is named by its handle, the bytes by a UUID. Writers hold the session's lock; readers need none, because every
+change is atomic.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class SessionFolder:
         return self._terminal
 
     def places(self) -> list[tuple[str, int]]:
-        """The open folders that hold bytes, each with what stands before the names in it."""
+        """The open folders that hold bytes, each with what is before the names in it."""
         own = [("", self.descriptor)]
         return [*own, (f"{TERMINAL}/", self.terminal())] if TERMINAL in disk.names_in(self.descriptor) else own
 
@@ -72,7 +72,7 @@ class SessionFolder:
                 disk.write_new(name, data, inside=self.descriptor, token=new_tag(), replace=False)
                 try:
                     os.fsync(self.descriptor)
-                except OSError:  # nobody is given this handle, so nobody may see it
+                except OSError:  # this handle is never returned, so its record must not be visible
                     os.unlink(name, dir_fd=self.descriptor)
                     raise
                 return named
@@ -85,7 +85,7 @@ class SessionFolder:
         os.fsync(self.descriptor)
 
     def load(self, handle: str) -> tuple[Facts, BlockTable] | None:
-        """The record of `handle`, or None where there is none."""
+        """The record of `handle`, or None if there is none."""
         try:
             data = disk.read_file(handle + SUFFIX, inside=self.descriptor)
         except FileNotFoundError:

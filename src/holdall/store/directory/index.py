@@ -16,11 +16,11 @@ from holdall.store.directory.folder import SessionFolder
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts
 
-# A cache in one SQLite file: whatever goes wrong with it costs time, and never more.
+# A cache in one SQLite file: a fault in it costs time and nothing else.
 #
-# A damaged file is set aside and started anew, a busy one is done without. The journal is a rollback journal, not a
-# write-ahead log: readers and writers of several processes then meet only in SQLite's oldest and best-tried code.
-# Nothing in such a file exists nowhere else; that is for whoever uses it to see to.
+# A damaged file is set aside and started again, a busy one is done without. The journal is a rollback journal, not a
+# write-ahead log: readers and writers of several processes then meet only in SQLite's oldest and best-tried code. Users
+# of the cache must not store anything only there.
 
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 0.5  # for other processes; a use of the cache that takes lo
 class CacheFile:
     """One connection. `path` is the file; a link in its place is set aside like any other damage.
 
-    `tables` makes them where there are none. A file whose `version` is another one is cleared first by `clear`.
+    `tables` makes them if there are none. A file whose `version` is another one is cleared first by `clear`.
     """
 
     def __init__(self, path: str, *, version: int, tables: str, clear: str) -> None:
@@ -56,7 +56,7 @@ class CacheFile:
         self.use(change, None)
 
     def use(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """Whatever goes wrong costs this one use of the cache and nothing else."""
+        """An error costs this use of the cache and nothing else."""
         try:
             return work(self._connected())
         except (sqlite3.Error, ValueError) as problem:  # ValueError: an error text that is damaged itself
@@ -87,7 +87,7 @@ class CacheFile:
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        # Used from one thread at a time, though not always the same: whoever has it holds a lock around it.
+        # Used from one thread at a time, though not always the same: the caller holds a lock.
         database = sqlite3.connect(self._path, timeout=_PATIENCE_SECONDS, check_same_thread=False)
         try:
             database.execute("PRAGMA journal_mode = TRUNCATE")
@@ -136,10 +136,8 @@ def _identity(path: str) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
-# A cache of the records in one SQLite file, so that listing and finding by call id do not open every record.
-#
-# Everything in it can be read again from the records, and every row carries a checksum of its own. So no failure here
-# is ever the user's (`store.cache_file`). It never holds anything that exists nowhere else.
+# Everything in it can be read again from the records, and every row carries a checksum of its own. So a failure here
+# never reaches the user. It never holds anything that exists nowhere else.
 
 
 NAME = "index.sqlite"

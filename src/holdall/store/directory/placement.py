@@ -148,7 +148,7 @@ def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], 
 def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] | None, now: float) -> Removal:
     """Tombstones in place of outputs, or of all, and nothing left of what they held. The caller holds the lock.
 
-    First the tombstones, then what nobody names any more, whoever left it: a second try finishes the first.
+    First the tombstones, then what nobody names any more, anyone who left it: a second try finishes the first.
     """
     outputs, unreadable = catalogue.survey(folder)
     if unreadable and handles is not None:

@@ -1,10 +1,10 @@
 """How sessions that were put together elsewhere come into the store: all of them, or none.
 
-    HOME/.import-<tag>/        where they are put together; held by whoever does it
+    HOME/.import-<tag>/        where they are put together; locked by that process
     HOME/names/.importing      which of them are about to be given their place, and where they are
 
-Once the second is durable they all come: by whoever wrote it, or, where that process was killed, by whoever opens the
-store next. Before that nobody sees any of them, and what a killed process left is removed.
+Once the second is durable they all come: by the process that wrote it or, if that was killed, by the next one that
+opens the store. Before that nobody sees any of them, and what a killed process left is removed.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from holdall.store import records
 from holdall.store.directory import disk
 from holdall.store.directory.sessions import NAMES, Sessions
 from holdall.store.ids import new_tag
-from holdall.store.ingest import Beside, write_all
+from holdall.store.ingest import WorkThread, write_all
 from holdall.store.protocol import Log, SessionInfo
 from holdall.store.records import PREFIX
 from holdall.store.totals import taken
@@ -66,7 +66,7 @@ class StagedFolder:
     def _write(self, name: str, chunks: Iterable[bytes], *, is_large: bool = False) -> None:
         sub, _, plain = name.rpartition("/")
         descriptor = disk.create(plain, inside=self._inside(sub))
-        writing = Beside(lambda data: write_all(descriptor, data)) if is_large else None
+        writing = WorkThread(lambda data: write_all(descriptor, data)) if is_large else None
         try:
             for chunk in chunks:
                 writing.give(chunk) if writing is not None else write_all(descriptor, chunk)
@@ -142,21 +142,23 @@ def publish(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionIn
             _carry_out(staged.root, staged.folder, sessions, infos)
             os.fsync(names)
         except OSError:
-            _take_back(staged, sessions, infos)
+            _undo(staged, sessions, infos)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(JOURNAL, dir_fd=names)
             raise
-        with contextlib.suppress(OSError):  # all is done: whoever finds it finds nothing left to do
+        with contextlib.suppress(OSError):  # done: another process that finds the journal has nothing left to do
             os.unlink(JOURNAL, dir_fd=names)
 
 
 def recover_interrupted_imports(root: int, sessions: Sessions) -> None:
-    """Carry out what a killed process had begun to publish. Asked at every opening of a store, so one look is all."""
+    """Finish imports that a killed process had started to publish. Called at every opening of a store, so it must be
+    cheap.
+    """
     try:
         os.stat(f"{NAMES}/{JOURNAL}", dir_fd=root, follow_symlinks=False)
     except OSError:
         return
-    with contextlib.suppress(OSError, StoreFault), sessions.naming() as names:  # or by the next one who can
+    with contextlib.suppress(OSError, StoreFault), sessions.naming() as names:  # or by the next process that can
         _finish(root, sessions, names)
 
 
@@ -196,7 +198,7 @@ def _carry_out(root: int, folder: int, sessions: Sessions, infos: Sequence[Sessi
             sessions.claim(info)
 
 
-def _take_back(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
+def _undo(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
     for info in infos:
         with contextlib.suppress(OSError):
             sessions.forget(info.name)
@@ -245,7 +247,7 @@ def left_over(home: str, *, remove: bool) -> list[tuple[str, int]]:
 
 
 def _abandoned(root: int, *, remove: bool) -> Iterator[tuple[str, int]]:
-    """Whoever still imports holds its folder. The caller holds the names, so that nobody makes one meanwhile."""
+    """A running import holds a lock on its folder. The caller holds the lock on names, so that no new one appears."""
     for name in disk.names_in(root):
         if not name.startswith(STAGING):
             continue

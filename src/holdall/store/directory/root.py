@@ -1,7 +1,7 @@
 """The data folder while it is in use: held open, and still the one that its name leads to.
 
-What is kept must be found again by name. So each use first asks whether the open folder and the named one are the
-same: a folder that was removed is made anew by the next output, one that was replaced is refused.
+What is kept must be found again by name. So each use first asks whether the open folder and the named one are the same:
+a folder that was removed is made again by the next output, one that was replaced is refused.
 """
 
 import os
@@ -19,7 +19,7 @@ from holdall.store.protocol import SessionInfo
 from holdall.store.records import PREFIX
 from holdall.values.errors import StoreGone, StoreUnsafe
 
-_MOST_OPEN = 16  # session folders; a store serves any number of sessions, and a process has few descriptors
+_MAX_OPEN = 16  # session folders; a store serves any number of sessions, and a process has few descriptors
 
 
 class Root:
@@ -73,7 +73,7 @@ class Root:
                 named = os.stat(self.home, follow_symlinks=False)
             except FileNotFoundError:
                 if not make:
-                    message = f"the data folder {self.home} was removed. The next output makes it anew."
+                    message = f"the data folder {self.home} was removed. The next output creates it again."
                     raise StoreGone(message) from None
                 self.close()
                 self._open()
@@ -88,7 +88,7 @@ class Root:
             raise StoreGone(f"the data folder {self.home} was replaced by another one while in use. Open it again.")
 
     def folder(self, session: SessionInfo, *, make: bool = False) -> SessionFolder:
-        """The session's folder, open. With `make`, one that was removed by hand is made anew."""
+        """The session's folder, open. With `make`, one that was removed by hand is made again."""
         with self._lock:
             known = self._folders.get(session.id)
             if known is not None:
@@ -103,7 +103,7 @@ class Root:
                     message = f'the folder of session "{session.name}" was removed from {self.home}.'
                     raise StoreGone(message) from None
                 descriptor = self.sessions.restore(session)
-            while len(self._folders) >= _MOST_OPEN:
+            while len(self._folders) >= _MAX_OPEN:
                 self._folders.popitem(last=False)
             self._folders[session.id] = SessionFolder(descriptor, session)
             return self._in_use(self._folders[session.id])
@@ -124,7 +124,7 @@ class Root:
         return self.folder(session)
 
     def check_reachable(self, folder: SessionFolder) -> None:
-        """Never a handle that cannot be resolved: the folder may have been removed while we wrote."""
+        """Never return a handle that cannot be resolved: the folder may have been removed meanwhile."""
         self.check()
         if not is_linked(folder):
             raise StoreGone(f'the folder of session "{folder.session.name}" was removed while an output was kept.')

@@ -16,13 +16,13 @@ from holdall.store.ids import new_tag
 from holdall.store.ingest import write_all
 from holdall.store.protocol import Log, LogLines, Note, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, lines_in, note_name, sealed, tree_without
-from holdall.values.errors import SessionHeld, StoreFault, StoreUnsafe
+from holdall.values.errors import SessionLocked, StoreFault, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
 
 # The log of a session on disk: one JSON object a line, appended by any process, never rewritten.
 #
-# Whoever appends holds the file's lock. A line that was not written to its end (a full disk, a kill) is taken back
-# where that is possible, and otherwise ended before the next one begins: a reader passes over it, and no other line is
+# Anyone who appends holds the file's lock. A line that was not written to its end (a full disk, a kill) is taken back
+# if that is possible, and otherwise ended before the next one begins: a reader passes over it, and no other line is
 # lost.
 
 
@@ -132,7 +132,7 @@ def erase(handles: Collection[str], *, inside: int, version: int) -> None:
 
 
 def remove_all(inside: int) -> None:
-    """Everything of the session that is no output. One who still appends begins anew."""
+    """Everything of the session that is no output. One who still appends begins again."""
     for name in (*LOGS.values(), TREE):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=inside)
@@ -141,7 +141,7 @@ def remove_all(inside: int) -> None:
 # What was worked out about an output and would be costly to work out again: small notes beside the outputs.
 #
 # A note is named by the hash of the output's content and a key, both hexadecimal. It goes when the last output with
-# that content does, and whoever finds none works it out anew: a note is never the only place where something is.
+# that content does, and can always be computed again.
 
 
 FOLDER = ANSWERS
@@ -199,8 +199,6 @@ def forget(contents: Iterable[str], ids: Iterable[str], *, inside: int) -> None:
             os.close(folder)
 
 
-# What a session's folder holds beside its outputs: the log, the transcript, the operation tree, notes, and a lease.
-#
 # events.ndjson      everything that happened, appended by any process transcript.ndjson  the messages of the agent that
 # holds the session, appended by it alone tree.json          the newest snapshot of the operation tree; replaced whole,
 # never half answers/           notes about outputs .agent             held by the process whose agent runs in the
@@ -213,7 +211,7 @@ _WHO = 1000  # bytes that say who holds it
 
 
 class SessionFiles:
-    """The part of a directory store that is about these. What it needs of the rest is `_root` and `home`."""
+    """The part of a directory store that is about these. It uses `_root` and `home` of the store."""
 
     _root: Root
 
@@ -316,10 +314,10 @@ def _take(inside: int, holder: str) -> int:
     except BlockingIOError:
         told = os.pread(descriptor, _WHO, 0).decode("utf-8", "replace").strip()
         os.close(descriptor)
-        raise SessionHeld(told) from None
+        raise SessionLocked(told) from None
     except BaseException:
         os.close(descriptor)
         raise
-    # Always of the same length, so that nothing is left of whoever held it before.
+    # Fixed length, so that nothing is left of the previous holder.
     write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
     return descriptor

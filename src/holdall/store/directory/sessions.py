@@ -61,8 +61,7 @@ class Sessions:
     def make(self, name: str, retention: Retention, parent: str) -> SessionInfo:
         """A new session, or the one that somebody else made in the meantime.
 
-        One maker at a time: a session can be found, and used, from the moment that its file is there, so no maker
-        may lose the race for the name after that.
+        One creator at a time: a session is visible as soon as its file exists, so the name must be claimed before.
         """
         check_name(name)
         names = self._names()
@@ -125,7 +124,7 @@ class Sessions:
         return disk.open_folder(PREFIX + info.id, inside=self._root)
 
     def restore(self, info: SessionInfo) -> int:
-        """The folder of a session that was removed by hand, made anew and open."""
+        """The folder of a session that was removed by hand, made again and open."""
         folder = disk.make_folder(PREFIX + info.id, inside=self._root)
         self._save(folder, info)
         os.fsync(folder)

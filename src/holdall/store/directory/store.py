@@ -33,8 +33,8 @@ from holdall.store.protocol import (
     OutputReader,
     Progress,
     Quota,
-    Remembered,
     Removal,
+    SavedSummary,
     SessionInfo,
     Stamp,
     Stats,
@@ -207,7 +207,7 @@ class DirectoryStore(SessionFiles):
                     return self.open(self.resolve(session, reference))
 
     def stamp(self, facts: Facts) -> str | None:
-        """Changes whenever the record does; None where it is gone."""
+        """Changes whenever the record does; None if it is gone."""
         with self._using("looking at an output"):
             return self._root.folder_by_id(facts.session).stamp(facts.handle)
 
@@ -287,10 +287,10 @@ class DirectoryStore(SessionFiles):
         with self._using("listing the sessions"):
             return session_stamps(self._root.descriptor, sessions)
 
-    def summaries(self) -> Sequence[Remembered]:
+    def summaries(self) -> Sequence[SavedSummary]:
         return self._summaries.rows()
 
-    def save_summaries(self, summaries: Sequence[Remembered]) -> None:
+    def save_summaries(self, summaries: Sequence[SavedSummary]) -> None:
         self._summaries.save(summaries)
 
     def forget_summaries(self, sessions: Sequence[str]) -> None:
@@ -343,9 +343,9 @@ class DirectoryStore(SessionFiles):
         return self._ended(folder, facts)[0]
 
     def _ended(self, folder: SessionFolder, facts: Facts) -> tuple[Facts, BlockTable]:
-        """A running output whose writer is gone becomes an interrupted one, once, by whoever looks first.
+        """A running output whose writer is gone becomes interrupted when it is next read.
 
-        Where the folder cannot be written to, it is shown as interrupted all the same.
+        Where the folder cannot be written to, it is shown as interrupted anyway.
         """
         with contextlib.ExitStack() as held:
             with contextlib.suppress(OSError):
@@ -370,7 +370,7 @@ class DirectoryStore(SessionFiles):
         return placement.settle(folder, self._root.catalogue, facts, table)
 
     def _room(self, session: SessionInfo) -> Callable[[int], None] | None:
-        """None where there is no quota: nothing is counted then."""
+        """None if there is no quota: nothing is counted then."""
         if self._quota == Quota():
             return None
         in_all = self.used_bytes() if self._quota.store_bytes is not None else 0

@@ -1,4 +1,4 @@
-"""What is known of each session in a few words, cached: so that a list of a thousand sessions opens none of them.
+"""Cached summaries of sessions, so that a list of a thousand sessions opens none of them.
 
 A summary is good for as long as the stamp of its session's folder stands: every output and every event changes it.
 What a summary says is its maker's business (`bag.overview`); here it is JSON. The file is a cache, as the index is.
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from holdall.store.directory import disk
 from holdall.store.directory.index import CacheFile, proof_of
-from holdall.store.protocol import Remembered, Stamp
+from holdall.store.protocol import SavedSummary, Stamp
 from holdall.store.records import LOGS, PREFIX
 from holdall.values.handles import is_uuid
 
@@ -36,21 +36,21 @@ class Summaries:
         self._file = CacheFile(os.path.join(home, NAME), version=_VERSION, tables=_TABLES, clear=_CLEAR)
         self._lock = threading.Lock()
 
-    def rows(self) -> list[Remembered]:
+    def rows(self) -> list[SavedSummary]:
         """Every row that proves itself."""
-        found: list[Remembered] = []
+        found: list[SavedSummary] = []
 
         def look(database: sqlite3.Connection) -> None:
             for session, stamp, text, proof in database.execute("SELECT * FROM summaries"):
                 with contextlib.suppress(TypeError, ValueError):
                     if proof == proof_of(text, stamp):
-                        found.append(Remembered(session, stamp, json.loads(text)))
+                        found.append(SavedSummary(session, stamp, json.loads(text)))
 
         with self._lock:
             self._file.use(look, None)
         return found
 
-    def save(self, entries: Sequence[Remembered]) -> None:
+    def save(self, entries: Sequence[SavedSummary]) -> None:
         rows: list[tuple[object, ...]] = []
         for session, stamp, summary in entries:
             text = json.dumps(summary, ensure_ascii=True)

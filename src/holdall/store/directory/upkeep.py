@@ -1,6 +1,6 @@
-"""What keeps a store in order: expiry, left-overs, proof of every byte, totals.
+"""Maintenance of a store: expiry, left-over files, verification, totals.
 
-Nothing here runs by itself; `due` says when it is time again. A dry run reports the same and changes nothing.
+Nothing here runs automatically; `due` says when the next run is due. A dry run reports the same and changes nothing.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ class Logged(Protocol):
     def transcript(self, session: SessionInfo) -> LogLines: ...
 
 
-class Tended(Logged, Protocol):
+class MaintainedStore(Logged, Protocol):
     """What upkeep needs of a directory store."""
 
     @property
@@ -49,7 +49,7 @@ class Tended(Logged, Protocol):
     def expire(self, session: SessionInfo, outputs: Sequence[Facts], rule: str) -> int: ...
 
 
-def due(store: Tended) -> bool:
+def due(store: MaintainedStore) -> bool:
     """Whether the last gc was a day ago or more."""
     try:
         return store.clock() - os.stat(os.path.join(store.home, MARK)).st_mtime >= _EVERY_SECONDS
@@ -57,13 +57,13 @@ def due(store: Tended) -> bool:
         return True
 
 
-def sweep(store: Tended, *, dry_run: bool = False) -> Sweep:
+def sweep(store: MaintainedStore, *, dry_run: bool = False) -> Sweep:
     """Carry out retention and remove what killed writers left behind."""
     with disk.explained("removing what is over", store.home):
         return _sweep(store, dry_run=dry_run)
 
 
-def _sweep(store: Tended, *, dry_run: bool) -> Sweep:
+def _sweep(store: MaintainedStore, *, dry_run: bool) -> Sweep:
     now = store.clock()
     sessions = store.sessions()  # first of all: this also makes sure that the data folder is still ours
     if not dry_run:
@@ -93,7 +93,7 @@ def _sweep(store: Tended, *, dry_run: bool) -> Sweep:
 
 
 def verify(
-    store: Tended, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
+    store: MaintainedStore, sessions: Sequence[SessionInfo] | None = None, *, progress: Progress | None = None
 ) -> Iterator[Verdict]:
     """Read every stored byte again and compare every hash."""
     if sessions is None:
@@ -139,10 +139,12 @@ def would_free(outputs: Sequence[Facts], over: Sequence[Facts]) -> int:
     return sum({facts.file: facts.measure.bytes for facts in over if facts.file not in staying}.values())
 
 
-def _leftovers(store: Tended, session: SessionInfo, folder: SessionFolder, now: float) -> Iterator[tuple[str, int]]:
+def _leftovers(
+    store: MaintainedStore, session: SessionInfo, folder: SessionFolder, now: float
+) -> Iterator[tuple[str, int]]:
     """Files of the session that nobody writes, that are not new, and that no record names."""
     found = {prefix + name: size for prefix, inside in folder.places() for name, size in _abandoned(inside, now)}
-    # The records are read after the files: whoever let go of a file in the meantime had written its record before.
+    # The records are read after the files: a writer that released a file meanwhile had written its record first.
     _, outputs, faults = store.survey(session)
     if not faults:  # an unreadable record may name any file: then nothing counts as left over
         named = {facts.file for facts in outputs}
@@ -165,7 +167,7 @@ def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
                 os.close(descriptor)
 
 
-def _strays(store: Tended, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+def _strays(store: MaintainedStore, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
     """Temporary files outside of sessions: beside the names of sessions, and in folders that never became one."""
     sessions = {PREFIX + session.id for session in store.sessions()}
     for place in os.listdir(store.home):
@@ -224,7 +226,7 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
         raise OutputDamaged(facts.handle, "sha256 mismatch")
 
 
-def _mark(store: Tended, now: float) -> None:
+def _mark(store: MaintainedStore, now: float) -> None:
     path = os.path.join(store.home, MARK)
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

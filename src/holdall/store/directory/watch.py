@@ -1,4 +1,4 @@
-"""Being told when a file is written to or let go of, by the system: inotify on Linux, kqueue on macOS and BSD.
+"""Watching a file for writes and its close: inotify on Linux, kqueue on macOS and BSD.
 
 For outputs that another process writes. Nothing here reads the file, and nothing polls.
 """

@@ -2,8 +2,8 @@
 far it came and what there is instead.
 
 Each value is a range of bytes, so that it can be given as it is stored: numbers that no float can hold, names that
-occur twice, NaN. Values come in the order of the document, each once. Memory is flat but for one small frame for each
-level of nesting that the path enters.
+occur twice, NaN. Values come in the order of the document, each once. Memory is flat except for one small frame for
+each level of nesting that the path enters.
 
 Two ways lead over a document. The exact one walks with a cursor into every container that the path enters; it finds
 places, and it alone says where and why a text is not JSON. The quick one has whole children built by Python's JSON
@@ -163,7 +163,7 @@ class _Window:
         )
 
     def at(self, cursor: Cursor, *, whole: bool) -> int:
-        """The index in `text` of the cursor's place, or -1. `whole`: it may go on after the end of the line."""
+        """The index in `text` of the cursor's place, or -1. `whole`: it may continue after the end of the line."""
         place = cursor.place
         end = len(cursor.buf) if whole else cursor.end
         if place < self._not_before or end - cursor.at < _LEAST:
@@ -268,7 +268,7 @@ class Scan:
         self, read: Read, size: int, path: JsonPath, *, layout: Layout = "one", start: int = 0, chunk: int = CHUNK
     ) -> None:
         self.total = 0
-        self.broken = 0  # lines that are not JSON, with layout "lines"; they count as elements all the same
+        self.broken = 0  # lines that are not JSON, with layout "lines"; they count as elements anyway
         self.first_fault: JsonFault | None = None
         self.furthest = Reached(0, "$", start, is_scalar=False)
         self._machine = Machine(path.segments)
@@ -285,7 +285,7 @@ class Scan:
     def hits(self, first: int = 0, limit: int | None = None) -> Iterator[Hit]:
         """The hits from number `first` on, at most `limit`; the scan goes on to the end to count all.
 
-        Raises JsonFault where the text is not JSON, and SeveralValues where it is not one value but was taken for one.
+        Raises JsonFault if the text is not JSON, and SeveralValues where it is not one value but was taken for one.
         """
         self._first, self._after = first, self._size + 1 if limit is None else first + limit
         try:
@@ -369,7 +369,7 @@ class Scan:
                     frame.hit.end = self._cursor.place
 
     def _value(self, states: int) -> Hit | None:
-        """Pass or enter the value that stands here; the hit where the path names it and it is to be shown."""
+        """Pass or enter the value that is here; the hit where the path names it and it is to be shown."""
         cursor = self._cursor
         sign = cursor.peek()
         matched = bool(states & self._machine.matched)
@@ -443,7 +443,7 @@ class Scan:
         return 0
 
     def _another(self, frame: Frame, closing: int) -> bool:
-        """Whether a further child stands here; past the comma, or past the closing bracket."""
+        """Whether a further child is here; past the comma, or past the closing bracket."""
         cursor = self._cursor
         sign = cursor.peek()
         if sign == closing:
@@ -637,7 +637,7 @@ _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _SCALARS = dict(zip(b'"tfn', ("a string", "true", "false", "null"), strict=True))
 
 
-def why_nothing(read: Read, size: int, path: JsonPath, scan: Scan, *, layout: Layout) -> str:
+def explain_no_match(read: Read, size: int, path: JsonPath, scan: Scan, *, layout: Layout) -> str:
     """One sentence or two for the path that `scan` has followed without a hit."""
     reached = scan.furthest
     wanted = path.segments[reached.segments]
@@ -674,7 +674,7 @@ def _children(read: Read, size: int, start: int, layout: Layout) -> tuple[list[s
             if isinstance(hit.step, bytes):
                 names.append(shown_name(hit.step))
     except (SeveralValues, JsonFault):
-        pass  # what stands after it does not matter here, and what is broken in it has been told before
+        pass  # what is after it does not matter here, and what is broken in it has been told before
     return names, scan.total
 
 

@@ -23,7 +23,7 @@ _MARK = "\ufeff"  # some editors put it before everything else
 
 
 class DuplicateKey(ValueError):
-    """The same key twice in one object: one of the two would be lost without a word."""
+    """The same key twice in one object: one of them would be lost silently."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -131,7 +131,7 @@ class Places:
             if one.name in gone:
                 edits.append((one.start, self.end_of_gap(one.comma) if one.comma else one.place.end, ""))
         last = [one for one in members if one.name not in gone][-1]
-        if last is not members[-1] and not members[-1].comma:  # a comma would stand before the end
+        if last is not members[-1] and not members[-1].comma:  # a comma would be before the end
             edits.append((last.comma - 1, last.comma, ""))
         return edits
 

@@ -80,7 +80,7 @@ def _escape(match: re.Match[str]) -> str:
 # ── Paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LONGEST_PATH = 10_000  # characters; far more than anybody types, far less than what would slow the scan down
-_MOST_SEGMENTS = 500
+_MAX_SEGMENTS = 500
 _LARGEST_INDEX = 2**53 - 1  # RFC 9535: what every JSON number can hold
 
 _SPACE = lazy_pattern(r"[ \t\n\r]*+")
@@ -158,8 +158,8 @@ def parse_path(text: str) -> JsonPath:
             f"{text[:60]!r} is not a path: write a JSONPath that begins with $ ($.items[0].name, $..name), "
             "or a JSON Pointer that begins with / (/items/0/name)."
         )
-    if len(segments) > _MOST_SEGMENTS:
-        raise BadQuery(f"the path has {len(segments):,} segments; at most {_MOST_SEGMENTS} are followed.")
+    if len(segments) > _MAX_SEGMENTS:
+        raise BadQuery(f"the path has {len(segments):,} segments; at most {_MAX_SEGMENTS} are followed.")
     return JsonPath(text, segments)
 
 

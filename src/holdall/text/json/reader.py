@@ -105,7 +105,7 @@ def _unpaired(brackets: bytes) -> bytes:
 
 
 class JsonFault(Exception):
-    """The text is not JSON at `byte`; `expected` says what could have stood there."""
+    """The text is not JSON at `byte`; `expected` says what could have was there."""
 
     def __init__(self, byte: int, expected: str, *, ended: bool) -> None:
         self.byte = byte
@@ -148,7 +148,7 @@ class Cursor:
         return len(self.buf) > len(kept)
 
     def next_line(self) -> bool:
-        """Go to the next line that is not blank; False where there is none."""
+        """Go to the next line that is not blank; False if there is none."""
         if self._begun and not self._pass_line():
             return False
         self._begun = True
@@ -158,7 +158,7 @@ class Cursor:
         return True
 
     def peek(self) -> int:
-        """Step over white space; the byte that stands there, or ENDED."""
+        """Step over white space; the byte that is there, or ENDED."""
         while True:
             if self.at < self.end and self.buf[self.at] > 32:
                 return self.buf[self.at]
@@ -328,7 +328,7 @@ def begins_json(start: str) -> bool:
 
 @record
 class Following:
-    """What stands after the first value, which ends at `end`; `after` is where it begins."""
+    """What is after the first value, which ends at `end`; `after` is where it begins."""
 
     what: Literal["nothing", "values", "text"]
     end: int
@@ -336,7 +336,7 @@ class Following:
 
 
 def following(read: Read, size: int) -> Following | None:
-    """None where the first value is no array or object, or not a whole one."""
+    """None if the first value is not an array or object, or not a whole one."""
     cursor = Cursor(read, size)
     if cursor.peek() not in _OPENING:
         return None
@@ -355,14 +355,14 @@ def following(read: Read, size: int) -> Following | None:
 
 
 def is_followed_by_text(read: Read, size: int, end: int, after: int) -> bool:
-    """Whether what ends at `end` is an array or object, and what stands from `after` on is not JSON."""
+    """Whether what ends at `end` is an array or object, and what is from `after` on is not JSON."""
     cursor = Cursor(read, size)
     is_container = cursor.peek() in _OPENING and _is_json(read, cursor.place, end)
     return is_container and not _goes_on(read, size, after)
 
 
 def _goes_on(read: Read, size: int, after: int) -> bool:
-    """Whether what stands from `after` on are values too: up to the first array or object, or else up to the end.
+    """Whether what is from `after` on are values too: up to the first array or object, or else up to the end.
 
     A number may begin a sentence (`3 files written`), and a bracket a line of a log (`[ok] done`). A value that only
     the end of the text cuts off is one.

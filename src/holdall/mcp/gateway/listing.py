@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import holdall
 from holdall.mcp.client.connection import Connection
-from holdall.mcp.client.greeting import Greeting
+from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.gateway import messages
-from holdall.mcp.gateway.client_side import Asked
+from holdall.mcp.gateway.client_side import ClientRequest
 from holdall.mcp.gateway.messages import METHOD_NOT_FOUND, Refusal, entries, table
 from holdall.mcp.gateway.relay import Relay
 from holdall.text.escape import one_line
@@ -32,7 +32,7 @@ _ODD = lazy_pattern(r"[^A-Za-z0-9_-]+")
 
 
 class Names:
-    """`prefix` has `{server}` in it where names of several servers are to be told apart; empty means none."""
+    """`prefix` has `{server}` in it where names of several servers are to be distinguished; empty means none."""
 
     def __init__(self, servers: Sequence[str], *, reserved: Collection[str] = (), prefix: str | None = None) -> None:
         self._servers = tuple(servers)
@@ -55,7 +55,7 @@ class Names:
         return shown
 
     def meant(self, shown: str) -> tuple[str, str] | None:
-        """Server and name. A name that was never listed is read as it is built; None where that leads nowhere."""
+        """Server and name. A name that was never listed is read as it is built; None if that leads nowhere."""
         if (found := self._taken.get(shown)) is not None:
             return found
         for server in self._servers:
@@ -122,22 +122,22 @@ def instructions_of(greetings: Mapping[str, Greeting], ours: str) -> str:
 def initialize_result(
     revision: str, greetings: Mapping[str, Greeting], capabilities: Mapping[str, Any], instructions: str
 ) -> dict[str, Any]:
-    all_of_them = list(greetings.values())
-    one = all_of_them[0] if len(all_of_them) == 1 and not all_of_them[0].modern else None
+    known_greetings = list(greetings.values())
+    one = known_greetings[0] if len(known_greetings) == 1 and not known_greetings[0].modern else None
     base = dict(one.raw) if one is not None else {}
     base |= {"protocolVersion": revision, "capabilities": dict(capabilities)}
-    base |= {"serverInfo": dict(server_info(all_of_them))}
+    base |= {"serverInfo": dict(server_info(known_greetings))}
     return base | ({"instructions": instructions} if instructions else {})
 
 
 def discover_result(
     greetings: Mapping[str, Greeting], capabilities: Mapping[str, Any], instructions: str
 ) -> dict[str, Any]:
-    all_of_them = list(greetings.values())
-    base = dict(all_of_them[0].raw) if len(all_of_them) == 1 and all_of_them[0].modern else {}
+    known_greetings = list(greetings.values())
+    base = dict(known_greetings[0].raw) if len(known_greetings) == 1 and known_greetings[0].modern else {}
     base |= {"supportedVersions": list(messages.MODERN), "capabilities": dict(capabilities)}
     base |= {"instructions": instructions} if instructions else {}
-    return messages.completed("server/discover", base, server_info(all_of_them))
+    return messages.completed("server/discover", base, server_info(known_greetings))
 
 
 def _merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ LISTS = {
     "resources/templates/list": "resourceTemplates",
 }  # fmt: skip
 _PATIENCE = 10.0  # seconds for a server among several to list what it has
-_MOST_PAGES = 1000
+_MAX_PAGES = 1000
 
 
 class Catalogue:
@@ -177,17 +177,17 @@ class Catalogue:
         self._places: dict[str, str] = {}  # of resources by their URI
 
     def tool(self, shown: str) -> Mapping[str, Any]:
-        """As its server lists it; empty where it was not listed."""
+        """As its server lists it; empty if it was not listed."""
         return self._tools.get(shown, {})
 
     def place_of(self, uri: str) -> str:
-        """The server that has listed this resource, or one whose template it fits best; empty where none has."""
+        """The server that has listed this resource, or one whose template it fits best; empty if none has."""
         if uri in self._places:
             return self._places[uri]
         fitting = [known for known in self._places if "{" in known and uri.startswith(known.split("{")[0])]
         return self._places[max(fitting, key=lambda known: len(known.split("{")[0]))] if fitting else ""
 
-    async def page(self, asked: Asked, ours: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    async def page(self, asked: ClientRequest, ours: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """One page of a list. `ours` are added at its end."""
         key = LISTS[asked.method]
         if (only := self._relay.only) is not None:
@@ -201,7 +201,7 @@ class Catalogue:
 
     # Inside
 
-    async def _of_one(self, connection: Connection, asked: Asked) -> dict[str, Any]:
+    async def _of_one(self, connection: Connection, asked: ClientRequest) -> dict[str, Any]:
         try:
             return await self._relay.forward(connection, asked)
         except Refusal as refusal:
@@ -210,7 +210,7 @@ class Catalogue:
             empty: dict[str, Any] = {LISTS[asked.method]: []}
             return messages.completed(asked.method, empty, {}) if self._relay.caller.modern else empty
 
-    async def _of_all(self, asked: Asked) -> list[Any]:
+    async def _of_all(self, asked: ClientRequest) -> list[Any]:
         tasks = {one: asyncio.ensure_future(self._pages(one, asked)) for one in self._relay.servers}
         try:
             await asyncio.wait(tasks.values(), timeout=_PATIENCE)
@@ -225,11 +225,11 @@ class Catalogue:
             for task in tasks.values():
                 task.cancel()
 
-    async def _pages(self, connection: Connection, asked: Asked) -> list[Any]:
+    async def _pages(self, connection: Connection, asked: ClientRequest) -> list[Any]:
         found: list[Any] = []
         params = {name: value for name, value in asked.params.items() if name != "cursor"}
         try:
-            for _ in range(_MOST_PAGES):
+            for _ in range(_MAX_PAGES):
                 page = await self._relay.forward(connection, asked, params)
                 found += entries(page.get(LISTS[asked.method]))
                 if not isinstance(cursor := page.get("nextCursor"), str) or cursor == params.get("cursor"):

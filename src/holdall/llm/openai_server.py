@@ -12,7 +12,7 @@ from holdall.values.errors import NoSuchModel
 
 KEY_VARIABLE = "HOLDALL_MODEL_KEY"
 # The limit of a reply under the name that every such server knows; OpenAI's newer one is ignored by some.
-_AS_ALL_KNOW_IT = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+_MAX_TOKENS_PROFILE = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
 
 
 def model_at(known_as: str, url: str) -> Model[Any]:
@@ -23,5 +23,5 @@ def model_at(known_as: str, url: str) -> Model[Any]:
             f"{known_as}@{url}: a server of your own is named openai:NAME@URL; it speaks OpenAI's chat API."
         )
     key = os.environ.get(KEY_VARIABLE)
-    server = OpenAICompatibleProvider("own-server", base_url=url, api_key=key, profile=_AS_ALL_KNOW_IT)
+    server = OpenAICompatibleProvider("own-server", base_url=url, api_key=key, profile=_MAX_TOKENS_PROFILE)
     return OpenAIChatModel(model, provider=server)

@@ -104,7 +104,7 @@ def stamped(
 
 
 async def greet(send: Send, identity: Identity, wanted: Revision) -> Greeting:
-    """Raises MCPError where the server refuses, NoCommonRevision where it speaks nothing that we do."""
+    """Raises MCPError if the server refuses, NoCommonRevision where it speaks nothing that we do."""
     if wanted == "handshake":
         return await _initialize(send, identity)
     if wanted != "auto":
@@ -148,7 +148,7 @@ async def _first(probe: "asyncio.Future[Greeting | None]", handshake: "asyncio.F
 
 
 async def _discover(send: Send, identity: Identity) -> Greeting | None:
-    """None where nothing says that the server is of the newer era."""
+    """None if nothing says that the server is of the newer era."""
     revision = versions.LATEST_MODERN_VERSION
     for _ in range(2):  # it may name another revision, once
         params, headers = stamped(revision, identity, DISCOVER, None)

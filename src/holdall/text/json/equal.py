@@ -51,7 +51,7 @@ def readable(data: bytes) -> Iterator[bytes]:
 
 @lru_cache(4096)
 def _characters(escapes: bytes) -> bytes | None:
-    """None where they stay as they are: half of a pair, and what JSON itself writes so."""
+    """None if they stay as they are: half of a pair, and what JSON itself writes so."""
     try:
         text = json.dumps(json.loads(b'"' + escapes + b'"'), ensure_ascii=False)[1:-1].encode()
     except ValueError:
@@ -60,7 +60,7 @@ def _characters(escapes: bytes) -> bytes | None:
 
 
 def _digest(whole: str | bytes, size: int) -> tuple[bytes, bytes]:
-    """Of what stands outside the strings and of what stands in them."""
+    """Of what is outside the strings and of what is in them."""
     outside, strings = blake2b(), blake2b()
     inside = False
     for piece in _pieces(whole, size):

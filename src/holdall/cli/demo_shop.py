@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
-from holdall.values.chat import Reply, Returned, Said, ToolCall
+from holdall.values.chat import Assistant, Reply, ToolCall, ToolResult
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -45,7 +45,7 @@ def accountant() -> ScriptedModel:
 
 def _scripted(step: Callable[[int, Request], list[Call]]) -> ScriptedModel:
     def answer(request: Request) -> Reply:
-        turn = sum(isinstance(message, Said) for message in request.messages)
+        turn = sum(isinstance(message, Assistant) for message in request.messages)
         calls = [ToolCall(f"t{turn}.{at}", name, given) for at, (name, given) in enumerate(step(turn, request))]
         return Reply(calls=tuple(calls))
 
@@ -102,7 +102,7 @@ def _report(request: Request) -> str:
 
 
 def _answers(request: Request, tool: str) -> list[str]:
-    return [message.text for message in request.messages if isinstance(message, Returned) and message.name == tool]
+    return [message.text for message in request.messages if isinstance(message, ToolResult) and message.name == tool]
 
 
 def _handle(request: Request, tool: str) -> str:
@@ -128,10 +128,10 @@ def _first(pattern: str, text: str) -> str:
     return found[1] if found else "?"
 
 
-# The world of the demo: a day of a shop's payments, made anew each time and always the same.
+# The world of the demo: a day of a shop's payments, made again each time and always the same.
 #
 # A log of ten megabytes, an export of all orders as JSON on one line, a runbook of many pages. What went wrong that day
-# stands in all three of them; `Truth` says what, so that an answer can be checked.
+# is in all three of them; `Truth` says what, so that an answer can be checked.
 
 
 _SEED = 417

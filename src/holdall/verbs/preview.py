@@ -1,5 +1,5 @@
-"""What a notice is built from: the two ends of an output, its outline, whether all of it would fit, and lines that
-look like errors with what stands around them.
+"""What a notice is built from: the two ends of an output, its outline, whether all of it would fit, and lines that look
+like errors with what is around them.
 """
 
 import warnings
@@ -13,10 +13,10 @@ from holdall.store.reader import line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError
-from holdall.wire.dialect import GLIMPSE, MOST_TOKENS, View
+from holdall.wire.dialect import MAX_TOKENS, PREVIEW_BYTES, View
 from holdall.wire.notice import counter
 
-# Lines that look like errors together with what stands around them, for notices that show paragraphs.
+# Lines that look like errors together with what is around them, for notices that show paragraphs.
 
 
 _BEFORE, _AFTER = 400, 800  # bytes of a paragraph before and after the line that looks like an error
@@ -35,7 +35,7 @@ def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]
 
 
 def _paragraph(reader: OutputReader, byte: int) -> tuple[int, str]:
-    """The lines around an error up to the next blank ones, at most so many bytes of them; and their first line."""
+    """The lines around an error up to the next blank ones, at most this many bytes of them; and their first line."""
     before, after = reader.read(max(0, byte - _BEFORE), byte), reader.read(byte, byte + _AFTER)
     blank = before.rfind(b"\n\n")
     if blank >= 0:
@@ -56,19 +56,19 @@ _BESIDES, _BESIDES_JSON = 240, 205  # the first lines of JSON tell little, and a
 _LEAST = 0.25
 
 
-def glimpse(
+def notice_view(
     reader: OutputReader,
     new_tag: Callable[[], str],
     *,
     tokenizer: Tokenizer,
     outlined: bool = True,
-    most_tokens: int = MOST_TOKENS,
+    most_tokens: int = MAX_TOKENS,
     long_handle: bool = False,
     extracts: bool = False,
 ) -> View:
     """At most GLIMPSE bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
     facts, total = reader.facts, reader.totals.bytes
-    head, tail = reader.read(0, GLIMPSE), reader.read(max(0, total - GLIMPSE), total)
+    head, tail = reader.read(0, PREVIEW_BYTES), reader.read(max(0, total - PREVIEW_BYTES), total)
     found = _outline(reader, tokenizer, most_tokens) if outlined else None
     errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors) if found else ()
     near = None
@@ -86,7 +86,7 @@ def glimpse(
 
 
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline | None:
-    """None where none can be made: then the notice has the two ends. The tests make an error of the warning."""
+    """None if none can be made: then the notice has the two ends. The tests make an error of the warning."""
     besides = _BESIDES_JSON if reader.facts.measure.kind == "json" else _BESIDES
     room = Room(max(_LEAST * most_tokens, most_tokens - besides), counter(tokenizer))
     try:
@@ -97,7 +97,7 @@ def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Ou
             room=room,
             line_at=lambda byte: line_of_byte(reader, byte),
         )
-    except (HoldallError, OSError):  # what is stored cannot be read: whoever asks is told that
+    except (HoldallError, OSError):  # stored bytes cannot be read: the caller gets that error
         raise
     except Exception as problem:
         warnings.warn(f"Holdall could not outline an output: {problem!r}. Please report it.", stacklevel=2)

@@ -15,26 +15,26 @@ from dataclasses import replace
 from typing import Any
 
 from holdall.bag import Holdall
-from holdall.mcp.client.server_process import Lines, TooMuch
+from holdall.mcp.client.server_process import LimitExceeded, Lines
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client
-from holdall.mcp.gateway.front import Front, House
+from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId
 from holdall.values.settings import Settings
 
-# How this process gives memory back: what was large is gone when it is freed.
+# Fix malloc's mmap threshold, so that large blocks are returned to the system when they are freed.
 #
 # The allocator of glibc learns from the first result of 30 MB that such blocks are usual, keeps them in its heap from
-# then on, and the process grows with each of them. Told once where the border is, it learns nothing. Other systems have
-# other allocators, which are left alone.
+# then on, and the process grows with each of them. A fixed threshold stops that. Other systems have other allocators,
+# which are left alone.
 
 
 _MMAP_THRESHOLD = -3  # as malloc.h has it
 _BORDER = 1024 * 1024
 
 
-def give_back_what_is_large() -> bool:
-    """For the rest of this process. Whether the allocator is one that can be told."""
+def set_mmap_threshold() -> bool:
+    """For the rest of this process. Returns False if the allocator does not support it."""
     try:
         tell = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
@@ -51,7 +51,7 @@ def give_back_what_is_large() -> bool:
 _LOG = logging.getLogger("holdall.gateway")
 _CHUNK = 1024 * 1024
 _LONGEST, _NOISIEST = 256 * 1024 * 1024, 16 * 1024 * 1024
-_MOST_HELD = 32 * 1024 * 1024
+_MAX_HELD = 32 * 1024 * 1024
 _BATCHES = "2025-03-26"  # the one revision that has them
 
 
@@ -74,7 +74,7 @@ class StdioClient:
         self._source = source
         self._target = target
         self._loop = asyncio.get_running_loop()
-        self._lines = Lines(longest=_LONGEST, noisiest=_NOISIEST)
+        self._lines = Lines(longest=_LONGEST, noise_limit=_NOISIEST)
         self._client: Client | None = None
         self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -91,10 +91,10 @@ class StdioClient:
         self._reader.start()
 
     def send(self, message: Message, _related: RequestId | None) -> None:
-        if self._held > _MOST_HELD and "method" in message and "id" not in message:
+        if self._held > _MAX_HELD and "method" in message and "id" not in message:
             if not self._dropping:
                 self._dropping = True
-                _LOG.warning("the client does not read; notifications for it are dropped until it does")
+                _LOG.warning("the client is not reading; its notifications are dropped until it does")
             return
         self._dropping = False
         self._put(message)
@@ -148,7 +148,7 @@ class StdioClient:
         try:
             for line in self._lines.feed(chunk):
                 self._line(line)
-        except TooMuch as problem:
+        except LimitExceeded as problem:
             self._refuse(Refusal(messages.INVALID_REQUEST, f"The client {problem}"))
             self.over.set()
         if self._lines.noise > noise:
@@ -179,8 +179,6 @@ class StdioClient:
         self._put(messages.error(None, refusal))
 
 
-# A gateway from its start to its end, on standard input and output.
-#
 # It ends when the client closes its side, or when it is asked to by a signal; within five seconds, with every call that
 # is under way answered, kept, or marked as interrupted.
 
@@ -203,12 +201,12 @@ def settings_for(settings: Settings, given: Sequence[str] = ()) -> Settings:
     return replace(settings, **fitting, grace_seconds=grace)  # type: ignore[arg-type] - names of settings
 
 
-async def serve_stdio(house: House, bag: Holdall) -> None:
+async def serve_stdio(gateway_state: GatewayState, bag: Holdall) -> None:
     """Until the client has gone. The bag is closed at the end."""
-    give_back_what_is_large()
-    stop = asked_to_end()
+    set_mmap_threshold()
+    stop = shutdown_requested()
     pipes = StdioClient(*own_pipes())
-    front = Front(house, bag, pipes.send)
+    front = Front(gateway_state, bag, pipes.send)
     pipes.serve(front.client, lambda: front.revision)
     waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(pipes.over.wait())]
     try:
@@ -216,12 +214,12 @@ async def serve_stdio(house: House, bag: Holdall) -> None:
     finally:
         for task in waiting:
             task.cancel()
-        await wind_up(front, bag)
+        await shut_down(front, bag)
         await pipes.flushed(_FLUSH_SECONDS)
         await asyncio.gather(bag.close(), front.close())
 
 
-def asked_to_end() -> asyncio.Event:
+def shutdown_requested() -> asyncio.Event:
     """Set by the signals that ask a process to end."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -230,8 +228,8 @@ def asked_to_end() -> asyncio.Event:
     return stop
 
 
-async def wind_up(front: Front, bag: Holdall) -> None:
-    """What is under way has a moment; then it is cancelled, and what there is of it is kept."""
+async def shut_down(front: Front, bag: Holdall) -> None:
+    """Running calls get a moment to finish; then they are cancelled, and their partial output is kept."""
     front.ending()
     under_way: set[asyncio.Future[object]] = {job.ended for job in bag.jobs.unfinished}  # type: ignore[misc]
     under_way |= {task for task in front.client.busy if not task.done()}  # type: ignore[misc]
