@@ -119,7 +119,7 @@ def test_names_that_differ_only_in_case_become_two_columns(ask: Ask) -> None:
 def test_json_deeper_than_types_can_be_is_still_a_table(ask: Ask) -> None:
     levels = 100_000 if DUCKDB_2 else 5_000  # DuckDB 1 dies of some 20,000: the next test
     deep = b"[" * levels + b"]" * levels
-    table = ask(b"[" + deep + b"]", "select length(value) from t")
+    table = ask(b"[" + deep + b"]", "select length(value::varchar) from t")  # before 2, a list
     assert rows(table) == [[2 * levels]]
 
 
