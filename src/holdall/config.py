@@ -107,6 +107,8 @@ def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[st
 def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, str]) -> tuple[str, str]:
     """The data folder and who named it: HOLDALL_HOME wins over `store_dir`, unless that comes from nearer."""
     if flag is not None:
+        if "://" in flag:  # as a path it would make folders of that name here
+            raise BadSetting("--home", flag, "must be a folder; other stores are not supported")
         return checked(os.path.abspath(flag), key="--home"), "--home"
     if settings.store_dir and (source in (FLAG, FRONT_MATTER) or HOME_VARIABLE not in env):
         return settings.store_dir, source

@@ -163,3 +163,8 @@ def test_the_path_of_the_file_is_known_whether_it_is_there_or_not(monkeypatch: p
     if os.uname().sysname == "Linux":
         assert config.file_path({}) == "/nowhere/holdall/config.toml"
     assert config.file_path({}).endswith("config.toml")
+
+
+def test_an_address_is_no_data_folder() -> None:
+    with pytest.raises(BadSetting, match="'--home' is 's3://bucket/outputs'; must be a folder"):
+        config.load(home="s3://bucket/outputs")

@@ -27,6 +27,7 @@ ROOMS = {
     (PROTECTED, "allowed_importers"): {"wire", "verbs", "sql", "extract.truncate"},
     (EDGES, "source_modules"): {"cli", "web", "mcp", "adapters", "agent"},
     (EDGES, "forbidden_modules"): {"store", "verbs", "extract", "search", "sql", "background"},
+    (STORES, "protected_modules"): {"store.directory", "store.memory", "store.fleet"},
 }
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from holdall.store.reader import FileReader
 from holdall.text.tokens import Estimate, default_tokenizer
 from holdall.values.outputs import Origin
+from holdall.values.settings import NOTICE_TOKENS
 from holdall.verbs.preview import notice_view
-from holdall.wire.dialect import MAX_TOKENS, View
+from holdall.wire.dialect import View
 from holdall.wire.notice import notice
 from tests.support import reader_of
 
@@ -31,7 +32,7 @@ def reader_with(data: bytes, **facts: Any) -> FileReader:
 
 
 def view_of(
-    output: str | bytes, *, exact: bool = True, most_tokens: int = MAX_TOKENS, tag: str = TAG, **facts: Any
+    output: str | bytes, *, exact: bool = True, most_tokens: int = NOTICE_TOKENS, tag: str = TAG, **facts: Any
 ) -> View:
     """`exact`: with a tokenizer that counts, and not one that estimates."""
     data = output if isinstance(output, bytes) else output.encode()

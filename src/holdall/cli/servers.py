@@ -66,10 +66,10 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
 
 
 def _edit(options: Options, client: str | None, file: str | None, *, dry_run: bool, back: bool = False) -> int:
-    from holdall.mcp.install.installer import files_of, install, uninstall
+    from holdall.mcp.install.installer import CLIENTS, files_of, install, uninstall
 
     if (client is None) == (file is None):
-        raise UsageError("name a client (claude-code, vscode, cursor) or a --file, one of the two.")
+        raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
     folder = os.path.join(options.configuration().home, _FOLDER)
     program, *leading = _program()

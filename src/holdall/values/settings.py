@@ -29,6 +29,7 @@ DIALECTS = {
 _ALSO_BYTES = ("toolResponseMaxBytes", "maxInlineBytes")
 _ALSO_CHARS = ("maxInlineChars",)
 _ALSO_TOKENS = ("asyncTokenThreshold",)
+NOTICE_TOKENS = 500  # the default budget of a notice
 
 
 def _setting(
@@ -87,7 +88,7 @@ class Settings:
     answer_max_bytes: int = _setting(16 * KIB, "the most that one answer of a verb holds", least=256, most=2**30)
     answer_max_tokens: int = _setting(4000, "the same in tokens", least=64, most=2**30)
     notice_max_tokens: int = _setting(
-        500, "the most that a notice in place of an output takes, in tokens", least=150, most=100_000
+        NOTICE_TOKENS, "the most that a notice in place of an output takes, in tokens", least=150, most=100_000
     )
     max_inline_blob_bytes: int = _setting(
         MIB, "an image, sound or other blob over this many bytes is kept, not shown", least=1, most=2**40

@@ -13,7 +13,8 @@ from holdall.store.reader import line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError
-from holdall.wire.dialect import MAX_TOKENS, PREVIEW_BYTES, View
+from holdall.values.settings import NOTICE_TOKENS
+from holdall.wire.dialect import PREVIEW_BYTES, View
 from holdall.wire.notice import counter
 
 # Lines that look like errors together with what is around them, for notices that show paragraphs.
@@ -62,7 +63,7 @@ def notice_view(
     *,
     tokenizer: Tokenizer,
     outlined: bool = True,
-    most_tokens: int = MAX_TOKENS,
+    most_tokens: int = NOTICE_TOKENS,
     long_handle: bool = False,
     extracts: bool = False,
 ) -> View:

@@ -13,13 +13,13 @@ from holdall.values.errors import HoldallError
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts
 from holdall.values.record import record
+from holdall.values.settings import NOTICE_TOKENS
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
 from holdall.wire.system_notice import OUR_WORDS, StatusWords
 from holdall.wire.tool import Ask, Tool, ToolSpec
 
-MAX_TOKENS = 500
 PREVIEW_BYTES = 4096  # how much of each end is enough to build a notice from
 
 
@@ -34,7 +34,7 @@ class View:
     outline: Outline | None = None
     errors: tuple[tuple[int, str], ...] = ()
     tokenizer: Tokenizer = field(default_factory=Estimate)
-    most_tokens: int = MAX_TOKENS
+    most_tokens: int = NOTICE_TOKENS
     long_handle: bool = False
     extracts: bool = False  # whether a model can be asked about it
     near: tuple[int, int] | None = None  # first and last line of what is worth reading

@@ -242,7 +242,7 @@ def without_secrets(text: str, spec: ServerSpec) -> str:
 # more; one that is nearly a known key is an error. Nothing is started, and no message repeats a value.
 
 
-_TABLES = ("mcpServers", "servers")
+TABLES = ("mcpServers", "servers")
 _LARGEST_FILE = 1024 * 1024
 _STDIO, _HTTP = {"command", "args", "env", "cwd"}, {"url", "headers"}
 _BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision"}
@@ -335,13 +335,13 @@ class _Reading:
         return Configured(found, tuple(sorted(self._warnings)))
 
     def _table(self, top: Mapping[str, Any]) -> str:
-        there = [table for table in _TABLES if table in top]
+        there = [table for table in TABLES if table in top]
         if len(there) == 1:
             return there[0]
         if there:
             raise BadServer(self._source, " and ".join(there), "are both there; one of them is enough")
         for key in top:
-            if near := nearest([key], _TABLES):
+            if near := nearest([key], TABLES):
                 raise BadServer(self._source, key, "is not a key of this file", near=near)
         raise BadServer(self._source, "'mcpServers'", "is missing")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
-from holdall.mcp.client.spec import parse_servers
+from holdall.mcp.client.spec import TABLES, parse_servers
 from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
 from holdall.values.errors import BadServer
 from holdall.values.patterns import lazy_pattern
@@ -17,7 +17,6 @@ from holdall.values.record import record
 # The servers of a client's configuration: where they stand in its text, and which are behind the gateway.
 
 
-TABLES = ("mcpServers", "servers")
 GATEWAY = "gateway"
 MODULE = ("-m", "holdall")
 _HOLDALL = lazy_pattern(r"(^|[\\/])holdall(\.exe)?$")
