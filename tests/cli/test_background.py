@@ -105,7 +105,7 @@ def test_what_cannot_be_waited_for_or_started_is_json_where_json_was_asked_for(h
         ran = holdall("exec", *flags, "--json", "--", "no-such-command-here")
         assert (ran.code, ran.out) == (127, b"")
         assert json.loads(ran.err) == {
-            "error": "UsageError",
+            "error": "WrongUse",
             "message": "cannot run 'no-such-command-here': there is no such command. Nothing was kept.",
         }
 

@@ -261,7 +261,7 @@ def test_nothing_is_changed_through_a_store_that_was_opened_to_look(store: Outpu
         look.sweep,
         look.staging,
     ):
-        with pytest.raises(UsageError, match="opened to look at it"):
+        with pytest.raises(UsageError, match="open read-only"):
             change()
     with pytest.raises(NothingFound):
         look.open_session("s2")
