@@ -11,28 +11,21 @@ from typing import Any
 import pytest
 
 from holdall import Holdall, Inline, Kept, Sessions, Settings, UnknownHandle, UsageError, blocking
-from holdall.bag import Turn
+from holdall.bag import Background, Care, Fetch, Preview, Records, Turn
 from tests.bag.shapes import LOG, SMALL
 from tests.requirements import requirement
 
+# What a newcomer meets. All else is in the parts: say there what is new, or say here why it is met first.
+SURFACE = [
+    "open", "take", "run", "race", "turn", "guard", "keep", "forget", "tools", "owns", "instructions", "system_notice",
+    "read", "tail", "slice", "grep", "query", "call", "extract", "show", "outputs", "wait", "close", "detach",
+]  # fmt: skip
+PARTS: dict[type, type] = {
+    blocking.Fetch: Fetch, blocking.Preview: Preview, blocking.Jobs: Background, blocking.Records: Records,
+    blocking.Care: Care,
+}  # fmt: skip
 # What the bag needs to work on itself, and what a loop is needed for.
-INSIDE = {
-    "fetch",
-    "finish",
-    "let_go",
-    "on",
-    "at",
-    "check_open",
-    "policy_of",
-    "limits",
-    "handle_of",
-    "limits_for",
-    "bounds",
-    "count",
-    "dispatch",
-    "raced",
-    "watch",
-}
+INSIDE = {"carry_out", "watch", "answer", "close", "detach", "finish", "let_go", "of", "ripgrep"}
 
 
 def _public(kind: type) -> dict[str, Any]:
@@ -46,9 +39,14 @@ def _parameters(method: Any) -> list[tuple[str, Any, Any]]:
 @requirement("api:blocking")
 def test_both_have_the_same_methods_with_the_same_parameters() -> None:
     ours, theirs = _public(blocking.Holdall), _public(Holdall)
-    assert set(ours) == set(theirs) - INSIDE
+    assert set(ours) == set(theirs)
     for name, method in ours.items():
         assert _parameters(method) == _parameters(theirs[name]), name
+    for part, inner in PARTS.items():
+        ours, theirs = _public(part), _public(inner)
+        assert set(ours) == set(theirs) - INSIDE - set(SURFACE), part
+        for name, method in ours.items():
+            assert _parameters(method) == _parameters(theirs[name]), (part, name)
     for name, method in _public(blocking.Turn).items():
         assert _parameters(method) == _parameters(getattr(Turn, name)), name
     assert set(_public(blocking.Turn)) == set(_public(Turn))
@@ -57,6 +55,17 @@ def test_both_have_the_same_methods_with_the_same_parameters() -> None:
     for name, method in pool.items():
         if callable(method):
             assert _parameters(method) == _parameters(inner[name]), name
+
+
+@requirement("api:blocking")
+def test_a_newcomer_meets_few_methods_and_the_old_names_still_work(bag: blocking.Holdall) -> None:
+    assert [name for name in vars(Holdall) if not name.startswith("_")] == SURFACE
+    facts = bag.keep(LOG, tool="fetch")
+    assert b"".join(bag.stream(facts.handle)) == b"".join(bag.fetch.stream(facts.handle)) == LOG.encode()
+    assert bag.notice(facts.handle).startswith("[") == bag.preview.notice(facts.handle).startswith("[")
+    assert bag.coverage(facts.handle) == bag.records.coverage(facts.handle)
+    assert bag.unreadable() == bag.care.unreadable() == {}
+    assert bag.still_running() == bag.jobs.still_running() == ()
 
 
 @pytest.fixture

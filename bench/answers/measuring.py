@@ -103,7 +103,7 @@ async def _with_holdall(bag: Holdall, output: Output, task: Task) -> tuple[Seen,
         raise ValueError(f"{output.id} is not kept: there is nothing to measure")
     notice, handle = str(taken.content), taken.handle
     tokens = clamps.tokens_in(notice)
-    at_first = (await bag.coverage(handle)).shown.copy()
+    at_first = (await bag.records.coverage(handle)).shown.copy()
     alone = judge.verdict(task, output.data, at_first, notice=notice)
 
     spent, calls_left = tokens, MAX_CALLS
@@ -119,7 +119,7 @@ async def _with_holdall(bag: Holdall, output: Output, task: Task) -> tuple[Seen,
         return Reply(tool, arguments, answer.text, answer.is_error)
 
     replies = await search(task.question, notice, ask)
-    coverage = await bag.coverage(handle)
+    coverage = await bag.records.coverage(handle)
     over_all = replies if coverage.ranges["scanned"].covers(Span(0, len(output.data))) else ()
     how = judge.verdict(task, output.data, coverage.shown, notice=notice, replies=over_all)
     calls = tuple(

@@ -97,7 +97,7 @@ async def _window(bag: Holdall, facts: Facts, chunks: int) -> int:
     while low < high:
         middle = (low + high) // 2
         model = ScriptedModel([], window=middle, max_output=2_000, keeps_schema=True)
-        plan = await bag.forecast(facts.handle, "Which?", mode="full-chunked", model=model)
+        plan = await bag.preview.forecast(facts.handle, "Which?", mode="full-chunked", model=model)
         low, high = (middle + 1, high) if plan.chunks > chunks else (low, middle)
     return low + 200
 

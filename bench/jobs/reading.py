@@ -33,7 +33,7 @@ async def lines_anywhere(lab: Lab) -> Measured:
             bounded: list[float] = []
             floor: list[float] = []
             for start in starts:
-                at = (await bag.find(handle, lines=(start, start))).bytes.start
+                at = (await bag.fetch.find(handle, lines=(start, start))).bytes.start
                 floor.append(await seconds_of_a_block(descriptor, at))
                 asked = (start, start + _LINES - 1)
                 whole.append(await _seconds(lambda asked=asked: bag.read(handle, lines=asked, bounded=False)))
@@ -91,7 +91,7 @@ async def _seconds(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def _drain(bag: Holdall, facts: Facts) -> None:
-    async for _ in bag.stream(facts.handle):
+    async for _ in bag.fetch.stream(facts.handle):
         pass
 
 

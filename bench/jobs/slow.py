@@ -45,7 +45,7 @@ async def _overhead(lab: Lab) -> list[Row]:
     async with lab.bag(Estimate()) as bag:
         ways: dict[str, Callable[[], Awaitable[object]]] = {
             "floor": asyncio_alone,
-            "race": lambda: bag.jobs.race(bag.jobs.dispatch("call", call, timeout=600.0), 5.0),
+            "race": lambda: bag.jobs.table.race(bag.jobs.table.dispatch("call", call, timeout=600.0), 5.0),
             "run": lambda: bag.run(call),
         }
         best = dict.fromkeys(ways, math.inf)
@@ -116,7 +116,7 @@ async def _plain_tasks(number: int) -> float:
 
 
 async def _hear(bag: Holdall, number: int, heard: dict[str, float]) -> None:
-    async for event in bag.events():
+    async for event in bag.jobs.events():
         if event.kind == "ended":
             heard[event.handle] = time.perf_counter()
             if len(heard) == number:
@@ -126,7 +126,7 @@ async def _hear(bag: Holdall, number: int, heard: dict[str, float]) -> None:
 async def _tail_of_a_running_one(lab: Lab) -> Row:
     """The last lines of an output that somebody still writes."""
     async with lab.bag(Estimate()) as bag:
-        writer = await bag.begin(tool="t")
+        writer = await bag.jobs.begin(tool="t")
         line = b"2026-11-02T06:00:00Z INFO worker-3 GET /api/v2/orders/4711 status=200 took=12ms\n" * 12_500
         written = 0
         while written < lab.sizes.log:

@@ -141,7 +141,7 @@ async def _run(folder: Path, many: int) -> tuple[float, float, float]:
         processor, clock = time.process_time() - processor, time.perf_counter() - clock
         if report.synthetic or report.turns != many + 1:
             raise AssertionError("the run did not come to its report")
-        transcript = len(bag.transcript())
+        transcript = len(bag.records.transcript())
         gc.collect()
         grown = max(0.0, _resident() - before - 3.0 * transcript)  # a message in memory is an object, not a line
     return processor / many, clock / many, grown

@@ -26,49 +26,150 @@ Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
 
-def _waiting_method(
-    method: Callable[Concatenate[bag.Holdall, Given], Coroutine[Any, Any, Result]],
-) -> Callable[Concatenate["Holdall", Given], Result]:
+class _Waits:
+    """One object of a bag and the portal to the loop that it lives on."""
+
+    def __init__(self, inner: Any, portal: Portal) -> None:
+        self.inner = inner
+        self.portal = portal
+
+
+def _waiting(
+    method: Callable[Concatenate[Any, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Any, Given], Result]:
     """The method of that name, waited for."""
 
     @functools.wraps(method)
-    def waiting(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Result:
+    def waiting(self: _Waits, *args: Given.args, **kwargs: Given.kwargs) -> Result:
         return self.portal.call(method(self.inner, *args, **kwargs))
 
     return waiting
 
 
-def _iterating_method(
-    method: Callable[Concatenate[bag.Holdall, Given], AsyncIterator[Result]],
-) -> Callable[Concatenate["Holdall", Given], Iterator[Result]]:
+def _iterating(
+    method: Callable[Concatenate[Any, Given], AsyncIterator[Result]],
+) -> Callable[Concatenate[Any, Given], Iterator[Result]]:
     """The asynchronous iterator of that name as a plain one."""
 
     @functools.wraps(method)
-    def iterating(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Result]:
+    def iterating(self: _Waits, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Result]:
         return self.portal.each(method(self.inner, *args, **kwargs))
 
     return iterating
 
 
-def _direct(
-    method: Callable[Concatenate[bag.Holdall, Given], Result],
-) -> Callable[Concatenate["Holdall", Given], Result]:
+def _direct(method: Callable[Concatenate[Any, Given], Result]) -> Callable[Concatenate[Any, Given], Result]:
     """A method that does not wait there either."""
 
     @functools.wraps(method)
-    def calling(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Result:
+    def calling(self: _Waits, *args: Given.args, **kwargs: Given.kwargs) -> Result:
         return method(self.inner, *args, **kwargs)
 
     return calling
 
 
-class Holdall:
+class Fetch(_Waits):
+    """`bag.fetch`: see `holdall.bag.fetch`. The verbs are on the bag."""
+
+    find = _waiting(bag.Fetch.find)
+    original_text = _waiting(bag.Fetch.original_text)
+    shown = _waiting(bag.Fetch.shown)
+    stream = _iterating(bag.Fetch.stream)
+    follow = _iterating(bag.Fetch.follow)
+
+
+class Preview(_Waits):
+    """`bag.preview`: see `holdall.bag.holdall`."""
+
+    decide = _direct(bag.Preview.decide)
+    fits = _waiting(bag.Preview.fits)
+    forecast = _waiting(bag.Preview.forecast)
+    notice = _waiting(bag.Preview.notice)
+    passed_by_reference = _waiting(bag.Preview.passed_by_reference)
+
+
+class Jobs(_Waits):
+    """`bag.jobs`: see `holdall.bag.waits`."""
+
+    begin = _waiting(bag.Background.begin)
+    update = _waiting(bag.Background.update)
+    stop = _waiting(bag.Background.stop)
+    abort = _waiting(bag.Background.abort)
+    still_running = _direct(bag.Background.still_running)
+    events = _iterating(bag.Background.events)
+
+
+class Records(_Waits):
+    """`bag.records`: see `holdall.bag.records`."""
+
+    lease = _direct(bag.Records.lease)
+    append_transcript = _direct(bag.Records.append_transcript)
+    transcript = _direct(bag.Records.transcript)
+    noticed = _direct(bag.Records.noticed)
+    history = _direct(bag.Records.history)
+    seen = _direct(bag.Records.seen)
+    tree = _direct(bag.Records.tree)
+    save_tree = _direct(bag.Records.save_tree)
+    coverage = _waiting(bag.Records.coverage)
+    counters = _waiting(bag.Records.counters)
+
+
+class Care(_Waits):
+    """`bag.care`: see `holdall.bag.care`."""
+
+    sweep = _waiting(bag.Care.sweep)
+    remove = _waiting(bag.Care.remove)
+    remove_session = _waiting(bag.Care.remove_session)
+    verify = _waiting(bag.Care.verify)
+    unreadable = _waiting(bag.Care.unreadable)
+    stats = _waiting(bag.Care.stats)
+    counters = _waiting(bag.Care.counters)
+    sessions = _waiting(bag.Care.sessions)
+    bad_lines = _direct(bag.Care.bad_lines)
+
+
+class KeptNames(_Waits):
+    """Names of version 0.1 for what is in the parts now. They keep working; new code uses the parts."""
+
+    find = _waiting(bag.Holdall.find)
+    original_text = _waiting(bag.Holdall.original_text)
+    shown = _waiting(bag.Holdall.shown)
+    abort = _waiting(bag.Holdall.abort)
+    begin = _waiting(bag.Holdall.begin)
+    stop = _waiting(bag.Holdall.stop)
+    update = _waiting(bag.Holdall.update)
+    counters = _waiting(bag.Holdall.counters)
+    coverage = _waiting(bag.Holdall.coverage)
+    unreadable = _waiting(bag.Holdall.unreadable)
+    fits = _waiting(bag.Holdall.fits)
+    forecast = _waiting(bag.Holdall.forecast)
+    notice = _waiting(bag.Holdall.notice)
+    passed_by_reference = _waiting(bag.Holdall.passed_by_reference)
+    follow = _iterating(bag.Holdall.follow)
+    stream = _iterating(bag.Holdall.stream)
+    events = _iterating(bag.Holdall.events)
+    still_running = _direct(bag.Holdall.still_running)
+    append_transcript = _direct(bag.Holdall.append_transcript)
+    history = _direct(bag.Holdall.history)
+    lease = _direct(bag.Holdall.lease)
+    noticed = _direct(bag.Holdall.noticed)
+    save_tree = _direct(bag.Holdall.save_tree)
+    seen = _direct(bag.Holdall.seen)
+    transcript = _direct(bag.Holdall.transcript)
+    tree = _direct(bag.Holdall.tree)
+    bad_lines = _direct(bag.Holdall.bad_lines)
+    decide = _direct(bag.Holdall.decide)
+
+
+class Holdall(KeptNames):
     """One session of one store, for code without an event loop. Safe to use from several threads."""
 
     def __init__(self, inner: bag.Holdall, portal: Portal, *, in_pool: bool = False) -> None:
-        self.inner = inner
-        self.portal = portal
+        super().__init__(inner, portal)
         self._in_pool = in_pool
+        self.fetch, self.preview = Fetch(inner.fetch, portal), Preview(inner.preview, portal)
+        self.jobs, self.records = Jobs(inner.jobs, portal), Records(inner.records, portal)
+        self.care = Care(inner.care, portal)
 
     @classmethod
     def open(
@@ -120,55 +221,23 @@ class Holdall:
             if not self._in_pool:
                 self.portal.close()
 
-    take = _waiting_method(bag.Holdall.take)
-    run = _waiting_method(bag.Holdall.run)
-    race = _waiting_method(bag.Holdall.race)
-    update = _waiting_method(bag.Holdall.update)
-    guard = _waiting_method(bag.Holdall.guard)
-    keep = _waiting_method(bag.Holdall.keep)
-    forget = _waiting_method(bag.Holdall.forget)
-    begin = _waiting_method(bag.Holdall.begin)
-    call = _waiting_method(bag.Holdall.call)
-    wait = _waiting_method(bag.Holdall.wait)
-    stop = _waiting_method(bag.Holdall.stop)
-    abort = _waiting_method(bag.Holdall.abort)
-    events = _iterating_method(bag.Holdall.events)
-    passed_by_reference = _waiting_method(bag.Holdall.passed_by_reference)
-
-    read = _waiting_method(bag.Holdall.read)
-    tail = _waiting_method(bag.Holdall.tail)
-    slice = _waiting_method(bag.Holdall.slice)
-    grep = _waiting_method(bag.Holdall.grep)
-    query = _waiting_method(bag.Holdall.query)
-    extract = _waiting_method(bag.Holdall.extract)
-    forecast = _waiting_method(bag.Holdall.forecast)
-    find = _waiting_method(bag.Holdall.find)
-    original_text = _waiting_method(bag.Holdall.original_text)
-    stream = _iterating_method(bag.Holdall.stream)
-    follow = _iterating_method(bag.Holdall.follow)
-
-    show = _waiting_method(bag.Holdall.show)
-    shown = _waiting_method(bag.Holdall.shown)
-    fits = _waiting_method(bag.Holdall.fits)
-    notice = _waiting_method(bag.Holdall.notice)
-    outputs = _waiting_method(bag.Holdall.outputs)
-    unreadable = _waiting_method(bag.Holdall.unreadable)
-    coverage = _waiting_method(bag.Holdall.coverage)
-    counters = _waiting_method(bag.Holdall.counters)
-
-    lease = _direct(bag.Holdall.lease)
-    noticed = _direct(bag.Holdall.noticed)
-    bad_lines = _direct(bag.Holdall.bad_lines)
-    append_transcript = _direct(bag.Holdall.append_transcript)
-    transcript = _direct(bag.Holdall.transcript)
-    history = _direct(bag.Holdall.history)
-    seen = _direct(bag.Holdall.seen)
-    tree = _direct(bag.Holdall.tree)
-    save_tree = _direct(bag.Holdall.save_tree)
-
-    decide = _direct(bag.Holdall.decide)
+    take = _waiting(bag.Holdall.take)
+    run = _waiting(bag.Holdall.run)
+    race = _waiting(bag.Holdall.race)
+    guard = _waiting(bag.Holdall.guard)
+    keep = _waiting(bag.Holdall.keep)
+    forget = _waiting(bag.Holdall.forget)
+    read = _waiting(bag.Holdall.read)
+    tail = _waiting(bag.Holdall.tail)
+    slice = _waiting(bag.Holdall.slice)
+    grep = _waiting(bag.Holdall.grep)
+    query = _waiting(bag.Holdall.query)
+    extract = _waiting(bag.Holdall.extract)
+    show = _waiting(bag.Holdall.show)
+    outputs = _waiting(bag.Holdall.outputs)
+    wait = _waiting(bag.Holdall.wait)
+    call = _waiting(bag.Holdall.call)
     tools = _direct(bag.Holdall.tools)
-    still_running = _direct(bag.Holdall.still_running)
     owns = _direct(bag.Holdall.owns)
     instructions = _direct(bag.Holdall.instructions)
     system_notice = _direct(bag.Holdall.system_notice)

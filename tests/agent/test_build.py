@@ -195,7 +195,11 @@ async def test_the_limits_and_the_dialect_of_the_file_are_those_of_its_bag(write
     file = write("dialect: extract\ntoolResponseMaxBytes: 2 KiB\ntools_policy: {search: {store: never}}", REPORT)
     building = build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of())
     async with building as agent, agent.open_bag("s1", "", agent.model) as bag:
-        assert (bag.dialect.name, bag.core.limits.bytes, bag.policy_of("search").store) == ("extract", 2048, "never")
+        assert (bag.dialect.name, bag.core.limits.bytes, bag.core.policy_of("search").store) == (
+            "extract",
+            2048,
+            "never",
+        )
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ async def test_a_call_that_wins_the_race_is_decided_by_its_size(tmp_path: Path) 
     async with opened(tmp_path) as bag:
         assert isinstance(await bag.run(quick, arguments={"size": 10}), Inline)
         assert isinstance(await bag.run(quick, arguments={"size": 100_000}), Kept)
-        assert not bag.background
+        assert not bag.jobs.calls
 
 
 @requirement("async:no-async", "way:policy-never-async")
@@ -236,7 +236,7 @@ async def test_a_wait_is_for_any_for_one_or_for_all(tmp_path: Path) -> None:
         assert [one.handle for one in first.running] == [handles[0], handles[2]]
         one = asyncio.ensure_future(bag.wait(handles[2]))
         calls[0].end.set()
-        await bag.jobs.race(bag.background[handles[0]].job, None)
+        await bag.jobs.table.race(bag.jobs.calls[handles[0]].job, None)
         assert not one.done()
         calls[2].end.set()
         assert [facts.handle for facts in (await one).ended] == [handles[2]]
@@ -305,7 +305,7 @@ async def test_a_tool_that_writes_all_the_time_is_looked_at_now_and_then_and_at_
     monkeypatch.setattr(grep_module, "_GAP", 3600.0)
     async with fast_clock(tmp_path) as bag:
         handle = _handle(await bag.run(build, tool="make"))
-        sink = bag.background[handle].sink
+        sink = bag.jobs.calls[handle].sink
         sink.listeners = (*sink.listeners, heard)
         parts.put_nowait("begun\n")
         await written.wait()
@@ -435,7 +435,7 @@ async def test_a_thousand_cancellations_at_once_end_everything(tmp_path: Path) -
             run.cancel()
         results = await asyncio.gather(*runs, return_exceptions=True)
         assert all(isinstance(result, asyncio.CancelledError) for result in results)
-        assert not bag.jobs.unfinished
+        assert not bag.jobs.table.unfinished
         assert all(call.cancelled for call in calls)
 
 
@@ -532,7 +532,7 @@ async def test_a_session_whose_process_died_finds_its_calls_interrupted(tmp_path
         (facts,) = await bag.outputs()
         assert facts.state == "interrupted"
         assert (await bag.read(facts.handle)).text == "so far\n"
-        assert not bag.background, "nothing is run again by itself"
+        assert not bag.jobs.calls, "nothing is run again by itself"
 
 
 # The hostile inputs of this area
@@ -547,7 +547,7 @@ async def test_a_group_of_a_thousand_errors_is_stored_in_full(tmp_path: Path) ->
         assert isinstance(taken, Kept)
         assert taken.is_error
         assert taken.artifact.measure.bytes > 5_000_000
-        assert bag.count(taken.content) <= 500
+        assert bag.core.count(taken.content) <= 500
 
 
 async def test_a_call_that_ends_exactly_at_the_deadline_is_either_inline_or_running_never_both(tmp_path: Path) -> None:

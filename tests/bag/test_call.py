@@ -185,7 +185,7 @@ Next: context_read(handle="h2bb", bytes="300:350")\
 """)
         whole = await bag.call("context_read", {"handle": "h2bb"})
         assert len(whole.text.encode()) <= 16 * 1024
-        assert bag.count(whole.text) <= 4000
+        assert bag.core.count(whole.text) <= 4000
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ async def test_an_answer_is_smaller_where_less_room_is_left(tmp_path: Path) -> N
             ):  # fmt: skip
                 answer = await bag.call(name, {"handle": handle, **more}, tokens_left=tokens)
                 assert not answer.is_error
-                assert bag.count(answer.text) <= tokens
+                assert bag.core.count(answer.text) <= tokens
 
 
 HOSTILE = {
@@ -295,7 +295,7 @@ async def test_no_answer_is_over_its_bounds(tmp_path: Path, shape: str, name: st
         handle = (await bag.keep(HOSTILE[shape])).handle
         answer = await bag.call(name, {"handle": handle, **more})
         assert len(answer.text.encode()) <= size
-        assert bag.count(answer.text) <= tokens
+        assert bag.core.count(answer.text) <= tokens
 
 
 async def test_no_content_can_close_its_own_fence(tmp_path: Path) -> None:

@@ -137,4 +137,4 @@ async def test_an_answer_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
         handle = (await bag.keep(LOG, tool="logs")).handle
         for left in (None, 1000, 300):
             answer = await bag.call("tool_output", {"handle": handle, "extract": "which?"}, tokens_left=left)
-            assert bag.count(answer.text) <= min(left or 4000, 4000)
+            assert bag.core.count(answer.text) <= min(left or 4000, 4000)

@@ -57,6 +57,6 @@ async def test_a_tool_with_a_hostile_name_breaks_no_notice(tmp_path: Path) -> No
         taken = await bag.take("y" * 100_000, tool=name)
         assert isinstance(taken, Kept)
         assert re.findall(r"^handle: (.*)$", taken.content, re.MULTILINE) == [taken.handle]
-        assert bag.count(taken.content) <= 500
+        assert bag.core.count(taken.content) <= 500
         listed = (await bag.call("context_read", {})).text
         assert len(listed.split("\n")) == 2

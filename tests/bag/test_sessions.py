@@ -175,7 +175,7 @@ def test_a_cancelled_request_cancels_its_call_and_waits_for_its_end(tmp_path: Pa
             with pytest.raises(asyncio.CancelledError):
                 await request
             assert held.cancelled.is_set(), "it has ended when the request has"
-            assert bag.jobs.is_idle
+            assert bag.jobs.table.is_idle
 
     asyncio.run(main())
 

@@ -210,7 +210,7 @@ async def test_what_is_never_stored_reaches_no_disk_and_says_what_is_missing(tmp
         assert isinstance(taken, Unkept)
         assert isinstance(taken.fault, NeverStored)
         assert taken.content.endswith("[the rest was not kept and is gone: outputs of vault are not to be stored]")
-        assert bag.count(taken.content) <= 10_050
+        assert bag.core.count(taken.content) <= 10_050
         image = {"type": "image", "data": "QUFB" * 600_000, "mimeType": "image/png"}
         pictured = await bag.take([{"type": "text", "text": "see"}, image], tool="vault")
         assert pictured.content[1]["text"] == (
@@ -253,7 +253,7 @@ async def test_a_disk_that_refuses_is_told_and_never_raised(tmp_path: Path, capl
 [tool output truncated: exceeded 50KB or 2000 lines or 10000 tokens; request smaller chunks (offset/limit) or specific sections]
 [the rest was not kept and is gone: no space is left on the disk.]\
 """)
-        assert bag.count(taken.content) <= 10_060
+        assert bag.core.count(taken.content) <= 10_060
         assert "no space is left on the disk" in caplog.text
         streamed = await bag.take(iter([LOG] * 3), tool="fetch")
         assert isinstance(streamed, Unkept)
@@ -325,7 +325,7 @@ async def test_legacy_cuts_to_the_room_left(tmp_path: Path) -> None:
     async with opened(tmp_path, dialect="legacy") as bag:
         taken = await bag.take("word " * 1000, tokens_left=400)
         assert isinstance(taken, Unkept)
-        assert bag.count(taken.content) <= 400
+        assert bag.core.count(taken.content) <= 400
         assert "truncated" in taken.content
 
 

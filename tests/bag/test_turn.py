@@ -61,7 +61,7 @@ async def test_the_room_is_shared_over_all_of_them_not_first_come_first_served(t
             others = [turn.take("word " * count) for count in (5000, 3000, 100)]
         assert isinstance(largest.result, Kept)
         assert [type(one.result) for one in others] == [Inline, Inline, Inline]
-        whole = sum(bag.count(one.content) for one in (largest, *others))
+        whole = sum(bag.core.count(one.content) for one in (largest, *others))
         assert whole <= 9000
         async with bag.turn(tokens_left=100_000) as turn:
             again = turn.take("word " * 7000)
@@ -85,7 +85,7 @@ async def test_answers_are_made_smaller_to_fit_beside_the_others(tmp_path: Path)
             reads = [turn.call("context_read", {"handle": handle, "lines": f"{n * 1000 + 1}:"}) for n in range(4)]
             small = turn.take("word " * 500)
         assert isinstance(small.result, Inline)
-        total = sum(bag.count(one.content) for one in (*reads, small))
+        total = sum(bag.core.count(one.content) for one in (*reads, small))
         assert total <= 3000
         assert all("Next: context_read" in one.content for one in reads)
 

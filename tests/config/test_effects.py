@@ -45,7 +45,7 @@ async def test_a_notice_takes_at_most_the_tokens_that_are_set(load: Load, tmp_pa
         async with opened(load, f"notice_max_tokens = {tokens}", tmp_path) as bag:
             lines = "".join(f"{word} {n} failed: ERROR E{n}\n" for n in range(3000) for word in ("build", "test"))
             taken = await bag.take(lines, tool="fetch")
-            sizes.append(bag.count(taken.content))
+            sizes.append(bag.core.count(taken.content))
             assert sizes[-1] <= tokens
     assert sizes[0] < sizes[1]
 

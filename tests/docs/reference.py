@@ -15,13 +15,15 @@ import typer
 from typer.core import TyperGroup
 
 import holdall
-from holdall.blocking import Holdall as BlockingHoldall
+from holdall.bag import Background, Care, Fetch, Preview, Records
+from holdall.bag.holdall import KeptNames
 from holdall.cli.app import app
 from holdall.values.settings import Settings, ToolPolicy, default_of, rule_of
 from holdall.wire.dialects import DIALECTS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 _WIDTH = 100
+PARTS = {"fetch": Fetch, "preview": Preview, "jobs": Background, "records": Records, "care": Care}
 _FORWARD = re.compile(r"(: |-> )'([^']+)'")
 _WHERE = re.compile(r"\b(?:holdall|collections|typing)(?:\.\w+)*\.(?=[A-Z])")
 
@@ -115,6 +117,17 @@ def api() -> str:
     ]
     for name, member in _methods(holdall.Holdall):
         lines += [f"### Holdall.{name}", "", *_signature(name, member), *_said(member), ""]
+    for part, kind in PARTS.items():
+        lines += [f"## Holdall.{part}", "", *_said(kind), ""]
+        for name, member in _methods(kind):
+            lines += [f"### {part}.{name}", "", *_signature(name, member), *_said(member), ""]
+    lines += [
+        "## Former names",
+        "",
+        "These methods of `Holdall` are in its parts now; the former names keep working.",
+        "",
+    ]
+    lines += [f"- `{name}`" for name, _ in _methods(KeptNames)] + [""]
     errors = [name for name in holdall.__all__ if _is_error(getattr(holdall, name))]
     for name in holdall.__all__:
         if name != "Holdall" and name not in errors:
@@ -129,7 +142,8 @@ def api() -> str:
 
 def undocumented() -> list[str]:
     """Public names and methods that say nothing about themselves."""
-    methods = [f"Holdall.{name}" for name, member in _methods(holdall.Holdall) if not _said(member)]
+    documented = [holdall.Holdall, *PARTS.values()]
+    methods = [f"{of.__name__}.{name}" for of in documented for name, member in _methods(of) if not _said(member)]
     values = {name: getattr(holdall, name) for name in holdall.__all__}
     return methods + [
         name
@@ -144,11 +158,8 @@ def _is_error(value: object) -> bool:
 
 
 def _methods(of: type) -> list[tuple[str, object]]:
-    found: dict[str, object] = {}
-    for one in reversed(of.__mro__[:-1]):
-        found |= {name: member for name, member in vars(one).items() if not name.startswith("_")}
-    public = {name for name, _ in inspect.getmembers(BlockingHoldall) if not name.startswith("_")}
-    return [(name, found[name]) for name in sorted(found) if name in public and _callable(found[name])]
+    """As the class has them, in its own order."""
+    return [(name, member) for name, member in vars(of).items() if not name.startswith("_") and _callable(member)]
 
 
 def _callable(member: object) -> bool:

@@ -87,7 +87,7 @@ async def through_the_tool(bag: Holdall, text: str, question: str, mode: str, mo
     bag.journal.watchers[events.append] = lambda: False
     before = (await bag.counters()).model_tokens
     facts = await bag.keep(text, tool="inspect")
-    handle = bag.handle_of(facts)
+    handle = bag.core.handle_of(facts)
     if bag.dialect.name == "async":
         answer = await bag.call("get_tool_output", {"id": handle, "mode": "extract", "query": question})
     else:

@@ -38,7 +38,7 @@ class Ours:
         return (await self._bag.call("context_grep", {"handle": self._handle, "pattern": needle})).text
 
     async def stored(self) -> bytes:
-        pieces = [bytes(piece) async for piece in self._bag.stream(self._handle)]
+        pieces = [bytes(piece) async for piece in self._bag.fetch.stream(self._handle)]
         return b"".join(pieces)
 
 

@@ -276,9 +276,9 @@ class AgentSession:
         self.family = family or AgentQuota()
         self.depth = depth
         self.model = RecordedModel(Retrying(with_tools(agent.model)), bag)
-        self.budget = Budget(agent.model.window, min(agent.model.max_output, agent.model.window // 4), bag.count)
+        self.budget = Budget(agent.model.window, min(agent.model.max_output, agent.model.window // 4), bag.core.count)
         self.nonce = secrets.token_hex(16)
-        self.transcript = Transcript(append=bag.append_transcript)
+        self.transcript = Transcript(append=bag.records.append_transcript)
         self.turn = 0
         self.final = ""  # why the next turn is the last
         self.report: Report | None = None
@@ -300,7 +300,7 @@ class AgentSession:
 
     def begin(self, prompt: str, *, resume: bool = False) -> None:
         """The first messages; with `resume`, after the earlier conversation."""
-        before = messages_in(self.bag.transcript()) if resume else []
+        before = messages_in(self.bag.records.transcript()) if resume else []
         self.resumed = bool(before)
         told = [part for part in (self.agent.prompt, self.bag.instructions(), report_form(self.nonce)) if part]
         system = System("\n\n".join(told))
@@ -354,7 +354,7 @@ class AgentSession:
         """Wait until a background call has ended or the run is to stop."""
         stopped = asyncio.ensure_future(self._stopped.wait())
         try:
-            while self.bag.still_running() and not self._stopped.is_set():
+            while self.bag.jobs.still_running() and not self._stopped.is_set():
                 waiting = asyncio.ensure_future(self.bag.wait())
                 await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
                 if not waiting.done():
@@ -456,7 +456,7 @@ class AgentSession:
     async def finished(self) -> Report:
         """The report with its cost, and how much of each output the model has seen."""
         report = self.report or Report("", "failure", synthetic=True)
-        shares = await asyncio.to_thread(self.bag.seen)
+        shares = await asyncio.to_thread(self.bag.records.seen)
         self.bag.journal.record(
             "reported", status=report.status, synthetic=report.synthetic, why=report.why, chars=len(report.text),
             turns=self.turn, seen=shares,
@@ -467,7 +467,7 @@ class AgentSession:
 
     def save_tree(self) -> None:
         """Save a snapshot of the operation tree for viewers."""
-        self.bag.save_tree()
+        self.bag.records.save_tree()
 
     def give_up(self, why: str, last: str = "") -> None:
         self.ended(synthetic_report(why, last[:2000]), status="failure", synthetic=True, why=why)
@@ -483,7 +483,7 @@ class AgentSession:
         """Running calls may finish; the next turn is the last one, here and in sub-agents."""
         self.final = self.final or "it was stopped"
         self._stopped.set()
-        await self.bag.stop()
+        await self.bag.jobs.stop()
         await asyncio.gather(*(child.stop() for child in list(self.children.values())))
 
     async def recover(self) -> bool:

@@ -24,7 +24,7 @@ async def run_agent(
 
 
 async def run_session(session: AgentSession, prompt: str, *, resume: bool = False) -> Report:
-    with session.bag.lease(session.holder):
+    with session.bag.records.lease(session.holder):
         session.begin(prompt, resume=resume)
         try:
             await _until_reported(session)

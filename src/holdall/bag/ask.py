@@ -68,7 +68,7 @@ class OutputTools:
             self.core.tokenizer,
         )
         try:
-            found = await self.fetch.fetch(Ask(verb, self.facts.handle, asked), bounds)
+            found = await self.fetch.carry_out(Ask(verb, self.facts.handle, asked), bounds)
         except HoldallError as error:
             return ToolAnswer(str(error), is_error=True)
         return self._worded(found, asked) if isinstance(found, Passage | Found) else ToolAnswer("", is_error=True)

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from holdall.bag.core import open_existing_store
 from holdall.bag.journal import Journal, believed, events_in
 from holdall.policy.folds import Counters
 from holdall.store.opening import empty_store
-from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
-from holdall.values.errors import NothingFound, OutputInUse, UnknownHandle
+from holdall.store.protocol import Log, LogLines, OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
+from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle
 from holdall.values.settings import Settings
 
 
@@ -28,7 +28,7 @@ def remove_outputs(
 
 
 class Care:
-    """`bag.care`. Nothing here touches an output that is still being written."""
+    """`bag.care`: maintenance. Nothing here touches an output that is still being written."""
 
     def __init__(self, store: OutputStore, session: SessionInfo | None) -> None:
         self._store = store
@@ -103,7 +103,23 @@ class Care:
 
         return await asyncio.to_thread(work)
 
+    async def unreadable(self) -> Mapping[str, StoreFault]:
+        """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
+        session = self._session
+        return await asyncio.to_thread(self._store.unreadable, session) if session is not None else {}
+
+    def bad_lines(self) -> list[str]:
+        """The lines of the session's log and transcript that are damaged or were not written to their end, and why."""
+        if self._session is None:
+            return []
+        found: tuple[tuple[Log, LogLines], ...] = (
+            ("events", self._store.events_from(self._session, 0)),
+            ("transcript", self._store.transcript(self._session)),
+        )
+        return [bad.told(log) for log, lines in found for bad in lines.bad]
+
     async def stats(self, *, only_this_session: bool = False) -> Stats:
+        """How many outputs and bytes the sessions hold."""
         chosen = self._chosen(only_this_session)
         return await asyncio.to_thread(self._store.stats, chosen)
 

@@ -186,6 +186,11 @@ class Core:
         if self.is_closed:
             raise SessionClosed
 
+    def check_in_use(self) -> None:
+        """Raises SessionClosed after `detach`, too."""
+        if self.is_left:
+            raise SessionClosed
+
     async def at_home(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Run it on the loop of the pool, where there is one; else here."""
         portal = self.shared.portal

@@ -7,18 +7,18 @@ programs and people, and are not counted as seen by the model.
 import asyncio
 import functools
 import importlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag.core import Core
-from holdall.policy.folds import Counters, Coverage
+from holdall.bag.take import show_kept
 from holdall.store.protocol import OutputReader, Watch
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import OutputDamaged, StoreFault, UsageError
-from holdall.values.outputs import Facts
+from holdall.values.errors import OutputDamaged, UsageError
+from holdall.values.outputs import Facts, Taken
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, locate, passage
 from holdall.wire.tool import Ask
@@ -28,7 +28,7 @@ Fetched = Passage | Found | Table | Nodes
 
 
 class Fetch:
-    """Safe to use from many tasks at once."""
+    """`bag.fetch`: a kept output in part or whole, for models, programs and people; the verbs are on the bag, too."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -97,7 +97,7 @@ class Fetch:
         options = {"sql": sql, "path": path, "at": at, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
 
-    async def fetch(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
+    async def carry_out(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
         """Carry out one verb within these bounds. It writes no event: the caller that shows the answer does.
 
         `facts` are those of `ask.handle` where the caller has just looked them up.
@@ -113,19 +113,6 @@ class Fetch:
     async def outputs(self) -> Sequence[Facts]:
         """Everything that the session has kept, tombstones too, oldest first."""
         return await asyncio.to_thread(self._core.store.outputs, self._core.session)
-
-    async def unreadable(self) -> Mapping[str, StoreFault]:
-        """Handles of the session whose records cannot be read, and why: they are not among the outputs."""
-        return await asyncio.to_thread(self._core.store.unreadable, self._core.session)
-
-    async def coverage(self, handle: str) -> Coverage:
-        """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
-        facts = await self.show(handle)
-        return await asyncio.to_thread(self._core.journal.coverage, facts.handle)
-
-    async def counters(self) -> Counters:
-        """What this session has done so far, by every process that works in it."""
-        return await asyncio.to_thread(self._core.journal.counters)
 
     async def find(self, handle: str, *, lines: object = None, bytes: object = None, chars: object = None) -> Passage:
         """Where a range lies, without its bytes: `stream` then gives them, however many they are."""
@@ -146,6 +133,10 @@ class Fetch:
                 return
             yield chunk
             at += len(chunk)
+
+    async def shown(self, handle: str) -> Taken:
+        """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
+        return await show_kept(self._core, await self._core.on(handle, lambda reader: reader.facts))
 
     async def original_text(self, handle: str) -> str:
         """The whole text as the tool returned it, also the lone surrogates that UTF-8 cannot hold."""
@@ -188,7 +179,7 @@ class Fetch:
     # Inside
 
     async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
-        found = await self.fetch(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
+        found = await self.carry_out(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
         if bounded:
             shown = [span.as_list() for span in shown_by(found)]
             scanned = [span.as_list() for span in scanned_by(found)]

@@ -19,25 +19,23 @@ from holdall.bag.care import Care, remove_outputs
 from holdall.bag.core import Core, Parts, opened
 from holdall.bag.fetch import Fetch
 from holdall.bag.records import Records
-from holdall.bag.run import Dispatch
-from holdall.bag.take import keep, prepare, settle, show_kept, take_small_text, view_of, work_of
+from holdall.bag.run import Dispatch, PassedOutput, passed_outputs
+from holdall.bag.take import keep, prepare, settle, take_small_text, view_of, work_of
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
 from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
-from holdall.store.ids import new_tag
 from holdall.store.opening import default_home, open_store
-from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Progress, Removal
+from holdall.store.protocol import OutputReader, OutputStore, Progress, Removal
 from holdall.text.tokens import Tokenizer
-from holdall.values.errors import NothingFound, SessionClosed
+from holdall.values.errors import NothingFound
 from holdall.values.extraction import Extraction, Mode
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.preview import whole_text
-from holdall.wire.clamp import clamp_result
 from holdall.wire.dialect import Dialect
 from holdall.wire.results import results_in, take_apart
 from holdall.wire.system_notice import system_notice
@@ -53,23 +51,91 @@ Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
 
-def _part(
-    name: str, method: Callable[Concatenate[Any, Given], Result]
-) -> Callable[Concatenate["Holdall", Given], Result]:
+def _part(name: str, method: Callable[Concatenate[Any, Given], Result]) -> Callable[Concatenate[Any, Given], Result]:
     """A method of one of the parts as a method of the bag, with its signature and its docstring."""
 
     @functools.wraps(method)
     def delegated(self: "Holdall", *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        self._check_usable()  # pyright: ignore[reportPrivateUsage]
+        self.core.check_in_use()
         return method(getattr(self, name), *args, **kwargs)
 
     return delegated
 
 
-class Holdall:
+class Preview:
+    """`bag.preview`: what a model would get and what a call would cost, before anything is shown or asked."""
+
+    def __init__(self, core: Core, questions: "Callable[[], Questions]") -> None:
+        self._core = core
+        self._questions = questions
+
+    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[PassedOutput, ...]:
+        """For the approval of a call: handle, size and hash of what its references would bring in."""
+        return await passed_outputs(self._core, arguments, tool)
+
+    def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
+        """Whether `text` fits as it is, by the session's limits."""
+        return decide(text, limits=self._core.limits, tokenizer=self._core.tokenizer, tokens_left=tokens_left)
+
+    async def notice(self, handle: str) -> str:
+        """What a model sees in place of this output."""
+        return self._core.dialect.notice(await view_of(self._core, handle))
+
+    async def fits(self, handle: str) -> bool:
+        """Whether the kept output would have been shown as it is."""
+        core = self._core
+
+        def is_whole(reader: OutputReader) -> bool:
+            return whole_text(reader, core.limits_for(reader.facts.origin.tool), core.tokenizer) is not None
+
+        return await core.on(handle, is_whole)
+
+    async def forecast(
+        self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
+    ) -> "Plan":
+        """The strategy and the cost of a question, without calling a model."""
+        return await self._questions().forecast(handle, question, mode=mode, model=model)
+
+
+class KeptNames:
+    """Names of version 0.1 for what is in the parts now. They keep working; new code uses the parts."""
+
+    find = _part("fetch", Fetch.find)
+    follow = _part("fetch", Fetch.follow)
+    original_text = _part("fetch", Fetch.original_text)
+    shown = _part("fetch", Fetch.shown)
+    stream = _part("fetch", Fetch.stream)
+    abort = _part("jobs", Background.abort)
+    begin = _part("jobs", Background.begin)
+    events = _part("jobs", Background.events)
+    still_running = _part("jobs", Background.still_running)
+    stop = _part("jobs", Background.stop)
+    update = _part("jobs", Background.update)
+    append_transcript = _part("records", Records.append_transcript)
+    counters = _part("records", Records.counters)
+    coverage = _part("records", Records.coverage)
+    history = _part("records", Records.history)
+    lease = _part("records", Records.lease)
+    noticed = _part("records", Records.noticed)
+    save_tree = _part("records", Records.save_tree)
+    seen = _part("records", Records.seen)
+    transcript = _part("records", Records.transcript)
+    tree = _part("records", Records.tree)
+    bad_lines = _part("care", Care.bad_lines)
+    unreadable = _part("care", Care.unreadable)
+    decide = _part("preview", Preview.decide)
+    fits = _part("preview", Preview.fits)
+    forecast = _part("preview", Preview.forecast)
+    notice = _part("preview", Preview.notice)
+    passed_by_reference = _part("preview", Preview.passed_by_reference)
+
+
+class Holdall(KeptNames):
     """One session of one store. Made by `open`; safe to use from many tasks at once.
 
-    It is composed of parts, each with one subject and its own module.
+    What is needed less often is in its parts: `fetch` (exact bytes), `preview` (what a model would get), `jobs` (the
+    background), `records` (ledger, counters, transcript), `care` (maintenance of the store), and `core` for what is
+    built on the bag.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -78,12 +144,12 @@ class Holdall:
         self.dialect, self.tokenizer = core.dialect, core.tokenizer
         self.journal, self.models = core.journal, core.models
         self.kept = core.kept
-        self._fetch = Fetch(core)
-        self._records = Records(core)
+        self.fetch = Fetch(core)
+        self.records = Records(core)
         self._dispatch = Dispatch(core)
-        self._background = Background(core, self._fetch, self._dispatch)
-        self._tools = ToolCalls(core, self._fetch, lambda: self._questions, self._background)
-        self.jobs, self.background = self._dispatch.jobs, self._dispatch.background
+        self.jobs = Background(core, self.fetch, self._dispatch)
+        self._tools = ToolCalls(core, self.fetch, lambda: self._questions, self.jobs)
+        self.preview = Preview(core, lambda: self._questions)
         self.care = Care(parts.store, parts.session)
 
     @classmethod
@@ -205,13 +271,8 @@ class Holdall:
     def turn(self, *, tokens_left: int | None = None, window: int | None = None, tokens_used: int = 0) -> Turn:
         """Calls that run side by side and share the room: `tokens_left`, or half of what is left of `window`."""
         room = room_of_turn(window, tokens_used) if tokens_left is None and window is not None else tokens_left
-        self._check_usable()
+        self.core.check_in_use()
         return Turn(self.core, self._dispatch, self._tools, room)
-
-    async def update(self, partial: object, *, tool: str = "") -> object:
-        """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
-        limits = self.core.limits_for(tool)
-        return clamp_result(partial, limits, tag=new_tag())
 
     async def guard(self, messages: Sequence[Message]) -> list[Message]:
         """Check a transcript before it is saved: tool results that do not fit are taken, all other messages stay the
@@ -244,19 +305,6 @@ class Holdall:
         origin = self._origin(tool, server, arguments, call_id)
         return await keep(self.core, output, origin, progress=progress)
 
-    async def begin(
-        self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False, process: int = 0
-    ) -> OutputWriter:
-        """A running output: its handle exists now, and what is written to it can be read by anybody.
-
-        `process` is the process that gets SIGTERM to end it.
-        """
-        self._check_usable()
-        origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
-        writer = await asyncio.to_thread(self.store.begin, self.session, origin, tokenizer=self.tokenizer)
-        self.kept[writer.handle] = self.store.resolve(self.session, writer.handle)
-        return writer
-
     async def forget(self, handle: str) -> Removal:
         """Remove an output for good; a tombstone stays. Who still has the same bytes is in `still_held`.
 
@@ -267,18 +315,14 @@ class Holdall:
             self.core.drop(facts.handle)
         return removed
 
-    def decide(self, text: str, *, tokens_left: int | None = None) -> Decision:
-        """Whether `text` fits as it is, by the session's limits."""
-        return decide(text, limits=self.core.limits, tokenizer=self.tokenizer, tokens_left=tokens_left)
-
     # What the model is told
 
     def tools(self, *, final_turn: bool = False) -> tuple[ToolSpec, ...]:
         """The dialect's tools: once something is kept, or always; in the final turn never."""
         listed = bool(self.kept) or self.settings.tools_listed == "always"
-        if not listed or final_turn or self._background.is_stopping:
+        if not listed or final_turn or self.jobs.is_stopping:
             return ()
-        waits = bool(self.background) or not self.dialect.waits_later
+        waits = bool(self.jobs.calls) or not self.dialect.waits_later
         asks = self.models.configured or not self.dialect.extracts_with_model
         return self.dialect.specs(waits=waits, asks=asks)
 
@@ -304,36 +348,18 @@ class Holdall:
         `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
         """
         return system_notice(
-            work_of(self.core, self.still_running(), self.background, listed=kept), words=self.dialect.status_words,
-            turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
+            work_of(self.core, self.jobs.still_running(), self.jobs.calls, listed=kept),
+            words=self.dialect.status_words, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
         )  # fmt: skip
-
-    async def notice(self, handle: str) -> str:
-        """What a model sees in place of this output."""
-        return self.dialect.notice(await view_of(self.core, handle))
-
-    async def shown(self, handle: str) -> Taken:
-        """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
-        return await show_kept(self.core, await self.core.on(handle, lambda reader: reader.facts))
-
-    async def fits(self, handle: str) -> bool:
-        """Whether the kept output would have been shown as it is."""
-        core = self.core
-
-        def is_whole(reader: OutputReader) -> bool:
-            return whole_text(reader, core.limits_for(reader.facts.origin.tool), core.tokenizer) is not None
-
-        return await core.on(handle, is_whole)
 
     # Out: the verbs as methods, and as the dialect's tools
 
-    read = _part("_fetch", Fetch.read)
-    tail = _part("_fetch", Fetch.tail)
-    slice = _part("_fetch", Fetch.slice)
-    grep = _part("_fetch", Fetch.grep)
-    query = _part("_fetch", Fetch.query)
+    read = _part("fetch", Fetch.read)
+    tail = _part("fetch", Fetch.tail)
+    slice = _part("fetch", Fetch.slice)
+    grep = _part("fetch", Fetch.grep)
+    query = _part("fetch", Fetch.query)
     call = _part("_tools", ToolCalls.call)
-    passed_by_reference = _part("_dispatch", Dispatch.passed_by_reference)
 
     async def extract(
         self,
@@ -352,46 +378,26 @@ class Holdall:
         """
         return await self._questions.extract(handle, question, mode=mode, model=model, ceiling=ceiling, watch=watch)
 
-    async def forecast(
-        self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
-    ) -> "Plan":
-        """The strategy and the cost of a question, without calling a model."""
-        return await self._questions.forecast(handle, question, mode=mode, model=model)
-
     @functools.cached_property
     def _questions(self) -> "Questions":
         from holdall.bag.ask import Questions  # noqa: PLC0415 - most sessions ask no model
 
-        return Questions(self.core, self._fetch)
+        return Questions(self.core, self.fetch)
 
     # What is there
 
-    show = _part("_fetch", Fetch.show)
-    outputs = _part("_fetch", Fetch.outputs)
-    unreadable = _part("_fetch", Fetch.unreadable)
-    coverage = _part("_fetch", Fetch.coverage)
-    counters = _part("_fetch", Fetch.counters)
-    find = _part("_fetch", Fetch.find)
-    stream = _part("_fetch", Fetch.stream)
-    original_text = _part("_fetch", Fetch.original_text)
-    follow = _part("_fetch", Fetch.follow)
-    watch = _part("_fetch", Fetch.watch)
-    fetch = _part("_fetch", Fetch.fetch)
-
+    show = _part("fetch", Fetch.show)
+    outputs = _part("fetch", Fetch.outputs)
     # What goes on in the background, and the end
 
-    wait = _part("_background", Background.wait)
-    still_running = _part("_background", Background.still_running)
-    events = _part("_background", Background.events)
-    stop = _part("_background", Background.stop)
-    abort = _part("_background", Background.abort)
+    wait = _part("jobs", Background.wait)
 
     async def close(self) -> None:
         """End the session: calls in the background have their grace, then they are cancelled; what there is is kept.
 
         Outputs that are kept for the session only are removed. A second time does nothing, nor does it after `detach`.
         """
-        await self._background.close()
+        await self.jobs.close()
 
     async def detach(self) -> None:
         """Leave the session without ending it. The bag cannot be used any more; open the session again by its name.
@@ -399,44 +405,11 @@ class Holdall:
         What differs from `close`: outputs that are kept for the session only stay, and calls in the background
         continue, without a limit but their own. What is open is closed when the last of them has ended.
         """
-        await self._background.detach()
-
-    async def finish(self, *, ends: bool) -> None:
-        """`close`, for a pool of sessions: on the loop of its calls."""
-        await self._background.finish(ends=ends)
-
-    def let_go(self) -> None:
-        """`detach`, for a pool of sessions: at once, where no call runs."""
-        self._background.let_go()
-
-    # For an agent's runtime
-
-    lease = _part("_records", Records.lease)
-    noticed = _part("_records", Records.noticed)
-    bad_lines = _part("_records", Records.bad_lines)
-    append_transcript = _part("_records", Records.append_transcript)
-    transcript = _part("_records", Records.transcript)
-    history = _part("_records", Records.history)
-    seen = _part("_records", Records.seen)
-    tree = _part("_records", Records.tree)
-    save_tree = _part("_records", Records.save_tree)
-
-    # For what is built on the bag
+        await self.jobs.detach()
 
     def _origin(self, tool: str, server: str, arguments: Any, call_id: str) -> Origin:
-        self._check_usable()
+        self.core.check_in_use()
         return Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
-
-    def _check_usable(self) -> None:
-        if self.core.is_left:
-            raise SessionClosed
-
-    on = _part("core", Core.on)
-    count = _part("core", Core.count)
-    bounds = _part("core", Core.bounds)
-    handle_of = _part("core", Core.handle_of)
-    policy_of = _part("core", Core.policy_of)
-    limits_for = _part("core", Core.limits_for)
 
 
 # A session opened read-only, for the viewer.

@@ -3,6 +3,7 @@
 It never reads or shows an output.
 """
 
+import asyncio
 import contextlib
 import json
 from contextlib import AbstractContextManager
@@ -11,8 +12,7 @@ from typing import Any
 
 from holdall.bag.core import Core
 from holdall.bag.journal import believed
-from holdall.policy.folds import Tree
-from holdall.store.protocol import Log, LogLines
+from holdall.policy.folds import Counters, Coverage, Tree
 from holdall.store.records import sealed, unsealed
 from holdall.values.events import Event
 from holdall.values.outputs import Facts
@@ -47,6 +47,8 @@ def noticed_key(facts: Facts) -> tuple[str, str]:
 
 
 class Records:
+    """`bag.records`: what is recorded of a session beside its outputs, and what an agent's runtime keeps there."""
+
     def __init__(self, core: Core) -> None:
         self._core = core
 
@@ -69,15 +71,6 @@ class Records:
             return None
         return Noticed.in_line(self._core.store.recall(self._core.session, *noticed_key(facts)) or b"")
 
-    def bad_lines(self) -> list[str]:
-        """The lines of the log and of the transcript that are damaged or were not written to their end, and why."""
-        store, session = self._core.store, self._core.session
-        found: tuple[tuple[Log, LogLines], ...] = (
-            ("events", store.events_from(session, 0)),
-            ("transcript", store.transcript(session)),
-        )
-        return [bad.told(log) for log, lines in found for bad in lines.bad]
-
     def history(self) -> list[Event]:
         """Every event of the session so far, by any process."""
         return self._core.journal.history()
@@ -87,6 +80,15 @@ class Records:
         kept = dict(self._core.kept)
         found = self._core.journal.coverages(kept)
         return {handle: found[handle].share(facts.measure.bytes) for handle, facts in kept.items()}
+
+    async def coverage(self, handle: str) -> Coverage:
+        """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""
+        facts = await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
+        return await asyncio.to_thread(self._core.journal.coverage, facts.handle)
+
+    async def counters(self) -> Counters:
+        """What this session has done so far, by every process that works in it."""
+        return await asyncio.to_thread(self._core.journal.counters)
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""

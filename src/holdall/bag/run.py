@@ -257,7 +257,7 @@ def is_on(core: Core, tool: str) -> bool:
     return core.settings.by_reference if own is None else own
 
 
-async def preview(core: Core, arguments: object, tool: str) -> tuple[PassedOutput, ...]:
+async def passed_outputs(core: Core, arguments: object, tool: str) -> tuple[PassedOutput, ...]:
     """What the references among `arguments` would bring in; nothing if the tool may have none."""
     if not is_on(core, tool):
         return ()
@@ -694,10 +694,6 @@ class Dispatch:
         state: State = "queued" if one.job.state == "queued" else "running"
         view = View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles)
         return Running(self._core.dialect.running(view), one.handle)
-
-    async def passed_by_reference(self, arguments: object, *, tool: str = "") -> tuple[PassedOutput, ...]:
-        """For the approval of a call: handle, size and hash of what its references would bring in."""
-        return await preview(self._core, arguments, tool)
 
     # Inside
 

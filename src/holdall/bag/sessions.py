@@ -264,12 +264,12 @@ class Sessions:
                 self._tidies = self.portal.later(self._idle_seconds, self._due)
 
     def _is_idle(self, entry: _Entry) -> bool:
-        return entry.users == 0 and not entry.is_going and entry.bag is not None and entry.bag.jobs.is_idle
+        return entry.users == 0 and not entry.is_going and entry.bag is not None and entry.bag.jobs.table.is_idle
 
     def _leave(self, bag: Holdall) -> None:
         if bag.session.retention.session and not bag.core.is_closed:
             self._put_away[bag.session.id] = bag.session
-        bag.let_go()
+        bag.jobs.let_go()
         self._shared.store.leave_session(bag.session)
 
     def _all_open(self) -> list[Holdall]:
@@ -281,7 +281,7 @@ class Sessions:
         return found
 
     async def _finish(self, bags: list[Holdall], *, ends: bool) -> None:
-        await asyncio.gather(*(bag.finish(ends=ends) for bag in bags))
+        await asyncio.gather(*(bag.jobs.finish(ends=ends) for bag in bags))
         await self._shared.close_models()
 
     def _end(self, *, ends: bool) -> None:
@@ -295,7 +295,7 @@ class Sessions:
 
 
 def _last_call(entry: _Entry) -> float:
-    return entry.bag.jobs.last_end if entry.bag is not None else 0.0
+    return entry.bag.jobs.table.last_end if entry.bag is not None else 0.0
 
 
 class Use:

@@ -128,7 +128,7 @@ class ToolCalls:
             if items:  # of matches, rows and values the number is what can be made smaller
                 ask = replace(ask, options={**ask.options, "limit": max(1, int(items * share / before))})
             bounds = Bounds(max(64, int(size * share)), max(8, int(tokens * share)), self._core.tokenizer)
-            found = await self._fetch.fetch(ask, bounds, facts)
+            found = await self._fetch.carry_out(ask, bounds, facts)
             text = self._worded(facts, ask, found, given)
             shrink.over = max(len(text.encode("utf-8", "replace")) / most_bytes, self._core.count(text) / most_tokens)
             if shrink.fits:

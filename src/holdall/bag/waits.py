@@ -7,15 +7,19 @@ import asyncio
 import concurrent.futures
 import contextlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
 from holdall.bag.run import Dispatch, Dispatched
+from holdall.store.ids import new_tag
+from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
 from holdall.values.errors import UsageError
 from holdall.values.events import Event
+from holdall.values.outputs import Origin
 from holdall.wire.answers import StillRunning, Waited
+from holdall.wire.clamp import clamp_result
 from holdall.wire.tool import Ask
 
 if TYPE_CHECKING:
@@ -23,10 +27,12 @@ if TYPE_CHECKING:
 
 
 class Background:
+    """`bag.jobs`: the calls that run in the background, and outputs that are written while you hold them."""
+
     def __init__(self, core: Core, fetch: Fetch, dispatch: Dispatch) -> None:
         self._core = core
         self._fetch = fetch
-        self.jobs = dispatch.jobs
+        self.table = dispatch.jobs  # every call that has not ended, raced or in the background
         self.calls = dispatch.background
         self.is_stopping = False
         self._streams: dict[asyncio.Queue[Event | None], asyncio.AbstractEventLoop] = {}
@@ -60,7 +66,7 @@ class Background:
         if pattern and handle:
             matched = await self._until_written(handle, running, pattern, seconds)
         elif running and (all or handle or not self._unreported(chosen)):
-            await self.jobs.wait([one.job for one in running], seconds=seconds, wait_for_all=all)
+            await self.table.wait([one.job for one in running], seconds=seconds, wait_for_all=all)
         ended = self._unreported(chosen)
         for one in ended:
             one.told = True
@@ -90,6 +96,24 @@ class Background:
         self.is_stopping = True
         await self._core.at_home(self._abort())
 
+    async def begin(
+        self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False, process: int = 0
+    ) -> OutputWriter:
+        """A running output: its handle exists now, and what is written to it can be read by anybody.
+
+        `process` is the process that gets SIGTERM to end it.
+        """
+        core = self._core
+        origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
+        writer = await asyncio.to_thread(core.store.begin, core.session, origin, tokenizer=core.tokenizer)
+        core.kept[writer.handle] = core.store.resolve(core.session, writer.handle)
+        return writer
+
+    async def update(self, partial: object, *, tool: str = "") -> object:
+        """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
+        limits = self._core.limits_for(tool)
+        return clamp_result(partial, limits, tag=new_tag())
+
     async def close(self) -> None:
         """End the session: see `Holdall.close`."""
         if not self._core.is_closed and not self._core.is_left:
@@ -111,10 +135,10 @@ class Background:
         core.ending = concurrent.futures.Future()
         try:
             self.is_stopping = True
-            await self.jobs.wait(self.jobs.unfinished, seconds=core.settings.grace_seconds, wait_for_all=True)
-            if self.jobs.unfinished:
+            await self.table.wait(self.table.unfinished, seconds=core.settings.grace_seconds, wait_for_all=True)
+            if self.table.unfinished:
                 await self._abort()
-            await self.jobs.settled()
+            await self.table.settled()
             await core.release(ends=ends)
         finally:
             core.ending.set_result(None)
@@ -127,7 +151,7 @@ class Background:
         self._end_streams()
 
     async def _detach(self) -> None:
-        if self.jobs.is_idle:
+        if self.table.is_idle:
             await self._core.release(ends=False)
             self._end_streams()
         else:
@@ -135,10 +159,10 @@ class Background:
 
     async def _release_after_calls(self) -> None:
         cancelled: asyncio.CancelledError | None = None
-        while not self.jobs.is_idle:
+        while not self.table.is_idle:
             try:
-                await self.jobs.wait(self.jobs.unfinished, seconds=None, wait_for_all=True)
-                await self.jobs.settled()
+                await self.table.wait(self.table.unfinished, seconds=None, wait_for_all=True)
+                await self.table.settled()
             except asyncio.CancelledError as problem:  # the loop ends, and the calls with it: what they wrote is kept
                 cancelled = problem
         await self._core.release(ends=False)
@@ -147,9 +171,9 @@ class Background:
             raise cancelled
 
     async def _abort(self) -> None:
-        jobs = self.jobs.unfinished
-        self.jobs.cancel(jobs)
-        await self.jobs.wait(jobs, seconds=None, wait_for_all=True)
+        jobs = self.table.unfinished
+        self.table.cancel(jobs)
+        await self.table.wait(jobs, seconds=None, wait_for_all=True)
 
     async def answer(self, ask: Ask) -> Answer:
         """What a model reads that asked to wait."""
@@ -169,7 +193,7 @@ class Background:
         return [one for one in chosen if one is not None and one.job.has_ended and not one.told]
 
     def _running(self, one: Dispatched) -> StillRunning:
-        return StillRunning(one.origin.tool, one.handle, self.jobs.age(one.job), one.job.state == "queued")
+        return StillRunning(one.origin.tool, one.handle, self.table.age(one.job), one.job.state == "queued")
 
     async def _wait_for_others(self, handle: str, pattern: str, seconds: float) -> Waited:
         """The same for an output that another process writes: the system tells when there is something new."""

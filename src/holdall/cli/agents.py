@@ -92,7 +92,7 @@ async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], dep
 
     found = options.configuration()
     async with Holdall.open(home=found.home, session=chosen.folder, settings=found.settings) as bag:
-        tree = await asyncio.to_thread(lambda: bag.tree().to_json())
+        tree = await asyncio.to_thread(lambda: bag.records.tree().to_json())
         saved = None if tree.get("children") else await asyncio.to_thread(bag.store.tree, bag.session)
     if saved is not None:
         tree = cast("dict[str, Any]", json.loads(saved))
@@ -247,7 +247,7 @@ class Board:
 
 def running_in(session: AgentSession, inside: str = "") -> list[tuple[str, float]]:
     """The tools that run now, with their seconds, oldest first; those of the agents that were started from here too."""
-    jobs = session.bag.jobs
+    jobs = session.bag.jobs.table
     found = [(inside + job.name, jobs.age(job)) for job in jobs.unfinished]
     for child in tuple(session.children.values()):
         found += running_in(child, f"{inside}{child.agent.name}: ")
@@ -351,7 +351,7 @@ def about(report: Report, bag: Holdall, seconds: float) -> None:
     screen.about(took(report, bag, seconds))
     if seen := _seen(report, bag):
         screen.about(seen)
-    if running := bag.still_running():
+    if running := bag.jobs.still_running():
         told = ", ".join(f"{one_line(one.tool, 40)} {one.handle}" for one in running[:_MAX_OUTPUTS])
         grace = f"{bag.settings.grace_seconds:g} s"
         screen.about(f"still running: {told}. What has not ended in {grace} is cancelled; what it wrote is kept.")
@@ -361,7 +361,7 @@ def about(report: Report, bag: Holdall, seconds: float) -> None:
 
 def took(report: Report, bag: Holdall, seconds: float) -> str:
     """`session finder-3fa9c1 · 5 turns · 7 model calls · 9 tool calls · 12,345 tokens · $0.0031 · 4.1 s`"""
-    totals = bag.tree().root.totals()
+    totals = bag.records.tree().root.totals()
     parts = [
         f"session {one_line(bag.session.name, 100)}",
         plural(report.turns, "turn"),
@@ -575,7 +575,7 @@ async def _abort(session: AgentSession) -> None:
     """What runs, of this agent and of those that it started, at once."""
     import asyncio
 
-    await asyncio.gather(session.bag.abort(), *(_abort(child) for child in list(session.children.values())))
+    await asyncio.gather(session.bag.jobs.abort(), *(_abort(child) for child in list(session.children.values())))
 
 
 def _configuration(options: Options, file: AgentFile, flags: Sequence[str]) -> Configuration:
@@ -622,8 +622,8 @@ def _check_conversation(bag: Holdall, ask: RunOptions, prompt: str) -> None:
     from holdall.agent.transcript import messages_in
     from holdall.values.chat import Assistant
 
-    before, name = messages_in(bag.transcript()), one_line(bag.session.name, 100)
-    for bad in bag.bad_lines():
+    before, name = messages_in(bag.records.transcript()), one_line(bag.session.name, 100)
+    for bad in bag.care.bad_lines():
         screen.about(bad)
     if ask.resume is None and before:
         raise UsageError(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')

@@ -312,7 +312,7 @@ async def _ask(options: Options, bag: Holdall, handle: str, ask: ExtractOptions)
 
     mode = cast("Mode", ask.mode)  # the bag refuses what is none
     try:
-        plan = await bag.forecast(handle, ask.question, mode=mode, model=ask.model)
+        plan = await bag.preview.forecast(handle, ask.question, mode=mode, model=ask.model)
     except NoModel as problem:
         problem.args = (_NO_MODEL,)  # the same error, with the ways out that a command line has
         raise
@@ -411,7 +411,7 @@ async def _lines(bag: Holdall, handle: str, span: Span) -> Span | None:
     if span.start == span.end:
         return None
     try:
-        return (await bag.find(handle, bytes=f"{span.start}:{span.end}")).lines
+        return (await bag.fetch.find(handle, bytes=f"{span.start}:{span.end}")).lines
     except HoldallError:
         return None
 

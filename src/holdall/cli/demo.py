@@ -79,7 +79,7 @@ class Context:
 
 async def context_of(agent: str, bag: Holdall, window: int) -> Context:
     """From the log of its session."""
-    events = bag.history()
+    events = bag.records.history()
     found = Context(agent, window, max((event.data["tokens"] for event in events if event.kind == "turn"), default=0))
     for facts in await bag.outputs():
         found.outputs.append(await _output(agent, bag, facts, events))
@@ -91,7 +91,7 @@ async def _output(agent: str, bag: Holdall, facts: Facts, events: Sequence[Event
     own = [event.data for event in events if event.handle == facts.handle]
     stood = sum(int(data.get("content_tokens", 0)) for data in own)
     fetched = sum(int(data.get("tokens", 0)) for data in own if "verb" in data)
-    seen = (await bag.coverage(facts.handle)).share(measure.bytes)
+    seen = (await bag.records.coverage(facts.handle)).share(measure.bytes)
     return Output(
         agent, facts.origin.tool, facts.handle, measure.bytes, measure.lines, measure.tokens, stood + fetched, seen
     )
@@ -108,7 +108,9 @@ async def read_back(bag: Holdall, output: Output, tick: Callable[[int], None]) -
 
     digest, at = hashlib.sha256(), 0
     while True:
-        page = cast("Passage", await bag.fetch(Ask("read", output.handle, {"bytes": f"{at}:"}), bag.bounds()))
+        page = cast(
+            "Passage", await bag.fetch.carry_out(Ask("read", output.handle, {"bytes": f"{at}:"}), bag.core.bounds())
+        )
         digest.update(page.data)
         tick(len(page.data))
         output.pages += 1

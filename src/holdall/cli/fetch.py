@@ -37,7 +37,7 @@ async def ls(
     if sessions:
         return await _sessions(options)
     async with options.read_bag() as bag:
-        outputs, unreadable = await bag.outputs(), await bag.unreadable()
+        outputs, unreadable = await bag.outputs(), await bag.care.unreadable()
         if options.as_json:
             faults = {handle: str(fault) for handle, fault in unreadable.items()}
             listed = [facts.to_json() | {"seen": _seen(facts, bag.journal.coverage(facts.handle))} for facts in outputs]
@@ -135,8 +135,8 @@ async def show(
         facts = await bag.show(handle)
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
-        total = (await bag.find(handle, bytes=":0")).total.bytes if running else facts.measure.bytes
-        seen = (await bag.coverage(handle)).to_json(total)
+        total = (await bag.fetch.find(handle, bytes=":0")).total.bytes if running else facts.measure.bytes
+        seen = (await bag.records.coverage(handle)).to_json(total)
     if options.as_json:
         screen.as_json(flat | {"coverage": seen})
         return 0
@@ -173,7 +173,7 @@ async def cat(options: Options, handle: Handle) -> int:
             screen.as_json((await bag.read(handle, bytes=":", bounded=False)).to_json())
             return 0
         last = b""
-        async for chunk in bag.stream(handle):
+        async for chunk in bag.fetch.stream(handle):
             screen.content(chunk)
             last = chunk
         screen.end_line(last)
@@ -186,10 +186,10 @@ async def read(options: Options, handle: str, **ranges: str | None) -> int:
     async with options.read_bag() as bag:
         if options.as_json or not ranged:
             return _print(options, READ, await bag.read(handle, **ranges, bounded=not ranged))
-        found = await bag.find(handle, **ranges)
+        found = await bag.fetch.find(handle, **ranges)
         last = b""
         if found.bytes.start < found.bytes.end:
-            async for chunk in bag.stream(handle, found.bytes):
+            async for chunk in bag.fetch.stream(handle, found.bytes):
                 screen.content(chunk)
                 last = chunk
         screen.end_line(last)
@@ -210,7 +210,7 @@ async def tail(
             return 0
         if options.as_json:
             raise UsageError("tail -f goes on until the output ends; it has no --json.")
-        async for chunk in bag.follow(handle, lines):
+        async for chunk in bag.fetch.follow(handle, lines):
             screen.content(chunk)
         facts = await bag.show(handle)
         if facts.state != "ready":
@@ -226,7 +226,7 @@ async def _fetch(verb: Verb, options: Options, handle: str, **given: Any) -> int
         raise UsageError(why)
     async with options.read_bag() as bag:
         try:
-            found = await bag.fetch(Ask(verb.name, handle, given), bag.bounds(bounded=False))
+            found = await bag.fetch.carry_out(Ask(verb.name, handle, given), bag.core.bounds(bounded=False))
         except AnchorNotFound as problem:
             problem.args = (str(problem).replace("match_index", "--match-index"),)
             raise

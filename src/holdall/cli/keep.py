@@ -107,7 +107,7 @@ async def _execute(
         except (OSError, ValueError) as problem:
             return _cannot_start(options, command[0], problem)
         try:
-            writer = await bag.begin(
+            writer = await bag.jobs.begin(
                 tool=name, arguments={"command": command}, call_id=call_id, terminal=True, process=os.getpid()
             )
         except StoreFault:
@@ -182,8 +182,8 @@ def _with_handle(problem: StdoutError, facts: Facts) -> StdoutError:
 
 
 async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
-    fits = await bag.fits(facts.handle)
-    content = str((await bag.shown(facts.handle)).content)
+    fits = await bag.preview.fits(facts.handle)
+    content = str((await bag.fetch.shown(facts.handle)).content)
     kept = f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else "")
     if options.as_json:
         show.as_json(
@@ -209,7 +209,7 @@ async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
 
 def _check_may_be_stored(bag: Holdall, tool: str) -> None:
     """`put` and `exec` keep everything: refuse a tool whose outputs must not be stored."""
-    if bag.policy_of(tool).store == "never":
+    if bag.core.policy_of(tool).store == "never":
         raise UsageError(
             f'outputs of {one_line(tool, 60)} are never stored (tools.{one_line(tool, 60)}.store = "never"), and '
             "put and exec store all that they are given. Nothing was read or run."

@@ -176,9 +176,9 @@ async def _replacement_for(bag: Holdall, message: ToolResult, window: int) -> st
         except StoreFault as fault:
             why = str(fault)
         else:
-            handle = bag.handle_of(facts)
+            handle = bag.core.handle_of(facts)
             if bag.dialect.shorten is None:
-                return await bag.notice(facts.handle)
+                return await bag.preview.notice(facts.handle)
     shorten = bag.dialect.shorten or clamped
     most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
     return value_as_text(
@@ -204,7 +204,7 @@ async def compact(
             summary = await summarise(facts.handle)
         except HoldallError:
             summary = ""  # the handle is enough to continue
-    handle = bag.handle_of(facts)
+    handle = bag.core.handle_of(facts)
     go_on = bag.dialect.go_on("read", handle, {})
     transcript[first:end] = [User(compacted(handle, len(old), summary, f"Next: {go_on}" if go_on else ""))]
     return True
@@ -222,7 +222,11 @@ def summary_by_model(bag: Holdall) -> Callable[[str], Awaitable[str]]:
 
 def _too_large(bag: Holdall, text: str, window: int) -> bool:
     size = len(text.encode("utf-8", "replace"))
-    return size > _BYTES or text.count("\n") > _LINES or (size > _SHARE * window and bag.count(text) > _SHARE * window)
+    return (
+        size > _BYTES
+        or text.count("\n") > _LINES
+        or (size > _SHARE * window and bag.core.count(text) > _SHARE * window)
+    )
 
 
 def _border(transcript: list[Message], first: int) -> int:

@@ -43,30 +43,30 @@ _RUNNING = ("running", "queued")
 
 
 async def rows(bag: Holdall, handle: str, by: By, first: int, count: int, width: int) -> dict[str, Any]:
-    coverage = await bag.coverage(handle)
+    coverage = await bag.records.coverage(handle)
 
     def look(reader: Reader) -> dict[str, Any]:
         found = window(reader, by, first, count, width)
         shown = [row.to_json() | _marked(mark_of(coverage, row.content)) for row in found]
         return {"rows": shown, **_so_far(reader)}
 
-    return await bag.on(handle, look)
+    return await bag.core.on(handle, look)
 
 
 async def place(bag: Holdall, handle: str, *, line: int | None, byte: int | None) -> dict[str, Any]:
     """Which line holds a byte, and where a line starts. Past the end is the end."""
     if line is not None:
-        found = await bag.find(handle, lines=(max(1, line), max(1, line)))
+        found = await bag.fetch.find(handle, lines=(max(1, line), max(1, line)))
         last = found.total.lines if found.past_end else line
         if found.past_end and last:
-            found = await bag.find(handle, lines=(last, last))
+            found = await bag.fetch.find(handle, lines=(last, last))
         at = found.bytes.start
         return {"line": max(1, last), "begins": at, "byte": at, "past_end": last != line}
-    total = (await bag.find(handle, bytes=(0, 0))).total
+    total = (await bag.fetch.find(handle, bytes=(0, 0))).total
     at = max(0, min(byte or 0, total.bytes - 1))
-    found = await bag.find(handle, bytes=(at, at + 1))
+    found = await bag.fetch.find(handle, bytes=(at, at + 1))
     number = found.lines.start if found.lines else 1
-    begins = (await bag.find(handle, lines=(number, number))).bytes.start if found.lines else 0
+    begins = (await bag.fetch.find(handle, lines=(number, number))).bytes.start if found.lines else 0
     return {"line": number, "begins": begins, "byte": at, "past_end": (byte or 0) > at}
 
 
@@ -74,13 +74,13 @@ async def search(
     bag: Holdall, handle: str, pattern: str, *, ignore_case: bool, literal: bool, start: int
 ) -> dict[str, Any]:
     options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": MATCHES, "start": start}
-    bounds = replace(bag.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
-    found = cast("Found", await bag.fetch(Ask("grep", handle, options), bounds))
+    bounds = replace(bag.core.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
+    found = cast("Found", await bag.fetch.carry_out(Ask("grep", handle, options), bounds))
 
     def look(reader: Reader) -> list[dict[str, Any]]:
         return [_match(reader, one) for one in found.matches]
 
-    shown = await bag.on(handle, look)
+    shown = await bag.core.on(handle, look)
     return {
         "matches": shown, "total": found.total, "unit": found.unit, "next": found.next, "notes": list(found.notes),
     }  # fmt: skip
@@ -90,7 +90,7 @@ async def changes(bag: Holdall, handle: str, known: int) -> dict[str, Any]:
     """When the output has more than `known` bytes, or has ended; or after a while."""
     facts = await bag.show(handle)
     if facts.state in _RUNNING:
-        watch = await bag.watch(handle)
+        watch = await bag.fetch.watch(handle)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_SECONDS):
@@ -98,8 +98,8 @@ async def changes(bag: Holdall, handle: str, known: int) -> dict[str, Any]:
                         await watch.changed()
         finally:
             watch.close()
-    facts, coverage = await bag.show(handle), await bag.coverage(handle)
-    known_now = await bag.on(handle, _so_far)
+    facts, coverage = await bag.show(handle), await bag.records.coverage(handle)
+    known_now = await bag.core.on(handle, _so_far)
     return known_now | {
         "error": facts.error, "exit_code": facts.exit_code, "seen": seen_of(coverage, known_now["total"]["bytes"]),
     }  # fmt: skip
@@ -121,14 +121,14 @@ async def views(bag: Holdall, facts: Facts) -> list[str]:
 
     format = format_of(facts.measure.kind)
     try:
-        has_tree = format.has_tree or await bag.on(facts.handle, look)
+        has_tree = format.has_tree or await bag.core.on(facts.handle, look)
     except HoldallError:
         return []
     return ["tree"] * has_tree + ["table"] * (format.table == "csv") + ["sql"]
 
 
 async def seen(bag: Holdall, handle: str) -> dict[str, Any]:
-    return seen_of(await bag.coverage(handle), (await so_far(bag, handle)).bytes)
+    return seen_of(await bag.records.coverage(handle), (await so_far(bag, handle)).bytes)
 
 
 async def tree(bag: Holdall, handle: str, at: int | None, after: Place | None, seconds: float) -> dict[str, Any]:
@@ -141,11 +141,11 @@ async def tree(bag: Holdall, handle: str, at: int | None, after: Place | None, s
             return records_of(reader, after.index if after else 1).to_json()
         return root_of(reader, seconds=seconds).to_json()
 
-    return await bag.on(handle, look)
+    return await bag.core.on(handle, look)
 
 
 async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, Any]:
-    coverage = await bag.coverage(handle)
+    coverage = await bag.records.coverage(handle)
 
     def look(reader: Reader) -> dict[str, Any]:
         columns = columns_of(reader)
@@ -156,18 +156,18 @@ async def table(bag: Holdall, handle: str, first: int, count: int) -> dict[str, 
         names = [runs_of(name.encode("utf-8", "surrogatepass")) for name in columns.names[:MAX_COLUMNS]]
         return {"rows": shown, "columns": names, "of_columns": len(columns.names), **_so_far(reader)}
 
-    return await bag.on(handle, look)
+    return await bag.core.on(handle, look)
 
 
 async def query(bag: Holdall, handle: str, sql: str, at: str | None) -> dict[str, Any]:
     """SQL, or a path where it starts with `$` or `/`: no SQL does."""
-    bounds = replace(bag.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
+    bounds = replace(bag.core.bounds(), most_bytes=_SQL_BYTES, most_tokens=None)
     if sql.lstrip()[:1] in ("$", "/"):
         options: dict[str, Any] = {"path": sql.strip(), "limit": _SQL_ROWS}
-        nodes = cast("Nodes", await bag.fetch(Ask("query", handle, options), bounds))
+        nodes = cast("Nodes", await bag.fetch.carry_out(Ask("query", handle, options), bounds))
         return _nodes(nodes)
     options = {"sql": sql, "at": at or None, "limit": _SQL_ROWS}
-    return answer_of(cast("Table", await bag.fetch(Ask("query", handle, options), bounds)))
+    return answer_of(cast("Table", await bag.fetch.carry_out(Ask("query", handle, options), bounds)))
 
 
 def _nodes(nodes: Nodes) -> dict[str, Any]:
@@ -213,4 +213,4 @@ async def so_far(bag: Holdall, handle: str) -> Totals:
     def look(reader: Reader) -> Totals:
         return reader.totals
 
-    return await bag.on(handle, look)
+    return await bag.core.on(handle, look)

@@ -55,9 +55,9 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     if facts.state in ("running", "queued"):
         return Notice("", "running")
     try:
-        if await bag.fits(facts.handle):
+        if await bag.preview.fits(facts.handle):
             return Notice("", "whole")
-        return Notice(await bag.notice(facts.handle), "rebuilt")
+        return Notice(await bag.preview.notice(facts.handle), "rebuilt")
     except HoldallError as problem:
         return Notice(str(problem), "missing")
 
@@ -66,7 +66,7 @@ def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
     """Every text that the model was given for this call, oldest first: recovery may have replaced the first one."""
     name = json.dumps(call_id).encode("ascii")
     told: list[str] = []
-    for line in bag.transcript().split(b"\n"):
+    for line in bag.records.transcript().split(b"\n"):
         if name not in line:
             continue
         try:
@@ -119,7 +119,7 @@ class Question:
 
 async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
     """Newest first."""
-    events = [one for one in await asyncio.to_thread(bag.history) if one.handle == facts.handle]
+    events = [one for one in await asyncio.to_thread(bag.records.history) if one.handle == facts.handle]
     asked = [(event, _shown_after(events[at + 1 :])) for at, event in enumerate(events) if event.kind == "extracted"]
     found: list[Question] = []
     for event, shown in reversed(asked[-_MAX_QUESTIONS:]):
@@ -149,7 +149,7 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
         return [_read(reader, span, "verified") for span in shown[:_MAX_QUOTES]]
 
     try:
-        quotes = await bag.on(facts.handle, look)
+        quotes = await bag.core.on(facts.handle, look)
     except HoldallError:  # the output is gone or damaged: nothing of it can be shown as proved
         quotes = []
     seen = sum(one.badge == "verified" for one in quotes)
@@ -192,7 +192,7 @@ _Ask = Callable[[Request, Holdall, str], Awaitable[dict[str, Any]]]
 async def page(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
-        coverage = await bag.coverage(facts.handle)
+        coverage = await bag.records.coverage(facts.handle)
         total, gone = await asking.totals(bag, facts)
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
@@ -238,7 +238,7 @@ async def raw(request: Request) -> Response:
 
 async def _bytes(request: Request, facts: Facts, span: Span) -> AsyncIterator[bytes]:
     async with state_of(request).session(request.path_params["session"]) as bag:
-        async for chunk in bag.stream(facts.handle, span):
+        async for chunk in bag.fetch.stream(facts.handle, span):
             yield chunk
 
 

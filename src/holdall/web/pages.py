@@ -145,8 +145,8 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
 
 def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
     """Everything that the log, the transcript and the records say."""
-    events = bag.history()
-    messages = messages_in(bag.transcript())
+    events = bag.records.history()
+    messages = messages_in(bag.records.transcript())
     root = Tree.of(bag.session.name, events).root
     known = timeline_rows.Known.of(bag.session.id, events, messages)
     rows = timeline_rows.rows_of(root, known, now=time.time())
@@ -159,12 +159,12 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
         for one in outputs[first_output : first_output + TIMELINE_PAGE]
     ]
     return {
-        "session": bag.session, "summary": summary, "bad_lines": bag.bad_lines(), "root": root, "totals": root.totals(),
+        "session": bag.session, "summary": summary, "root": root, "totals": root.totals(),
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
         "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
         "task": task_of(messages)[:_LONGEST_TEXT], "report_text": report_text(messages)[:_LONGEST_TEXT],
-        "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
+        "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows), "bad_lines": bag.care.bad_lines(),
     }  # fmt: skip
 
 

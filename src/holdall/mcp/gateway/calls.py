@@ -177,11 +177,11 @@ async def read(bag: Holdall, uri: str) -> dict[str, Any]:
     except HoldallError as problem:
         raise unknown from problem
     try:
-        found = await bag.find(handle, **(ranges or {"bytes": ":"}))
+        found = await bag.fetch.find(handle, **(ranges or {"bytes": ":"}))
         size = found.bytes.end - found.bytes.start
         if size > MAX_BYTES:
             raise too_large_for_one_answer(uri, size, MAX_BYTES, "one answer")
-        data = b"".join([chunk async for chunk in bag.stream(handle, found.bytes)])
+        data = b"".join([chunk async for chunk in bag.fetch.stream(handle, found.bytes)])
     except StoreFault as fault:
         raise Refusal(RESOURCE_NOT_FOUND, str(fault), {"uri": uri[:500]}) from fault
     except HoldallError as problem:
@@ -243,7 +243,9 @@ class ToolCall:
             raise refused(taken, self._refusal)
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
-        result = as_client_result(taken, original, revision=revision, has_schema=has_schema, handle_of=bag.handle_of)
+        result = as_client_result(
+            taken, original, revision=revision, has_schema=has_schema, handle_of=bag.core.handle_of
+        )
         return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:

@@ -51,7 +51,7 @@ async def shrunk(bag: Holdall, request: Message, answer: Message, *, revision: s
         return messages.error(answer["id"], refusal)
     if request.get("method") == "tools/call" and isinstance(result.get("content"), list):
         name = str(params.get("name"))
-        if bag.dialect.stores and bag.policy_of(name).store != "never":
+        if bag.dialect.stores and bag.core.policy_of(name).store != "never":
             return {**answer, "result": await _with_links(bag, Origin(tool=name), result, revision)}
     return answer
 
@@ -81,7 +81,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
         if at < 0:
             result = {**result, _STRUCTURED: structured_note(facts)}
         else:
-            blocks[at] = {"type": "text", "text": blob_note(what, len(data), handle=bag.handle_of(facts))}
+            blocks[at] = {"type": "text", "text": blob_note(what, len(data), handle=bag.core.handle_of(facts))}
     shown = [link(one) for one in links] if eras.supports_links(revision) else []
     return {**result, "content": [*blocks, *shown]}
 

@@ -237,6 +237,6 @@ async def shut_down(front: Front, bag: Holdall) -> None:
         await asyncio.wait(under_way, timeout=GRACE_SECONDS)
     with suppress(TimeoutError):
         async with asyncio.timeout(GRACE_SECONDS):
-            await bag.abort()
+            await bag.jobs.abort()
             if busy := front.client.busy:
                 await asyncio.wait(busy)
