@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from holdall.mcp.gateway import stdio_server
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.stdio_server import StdioClient
+from tests.gateway.support import plain, text_of, wire
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
@@ -97,3 +100,15 @@ async def test_a_client_that_has_closed_its_side_is_over(ends: tuple[int, int, i
     async with asyncio.timeout(SOON):
         await pipes.over.wait()
     await pipes.flushed(SOON)
+
+
+async def test_between_pipes_no_package_of_mcp_is_imported(tmp_path: Path) -> None:
+    """The SDK takes over a second; an import of any of these fails here."""
+    absent = ("mcp", "mcp_types", "pydantic", "anyio", "httpx2", "starlette", "uvicorn", "jsonschema", "opentelemetry")
+    script = f"import sys; sys.modules.update(dict.fromkeys({absent})); from holdall.__main__ import main; main()"
+    words = [sys.executable, "-c", script, "gateway", "--home", str(tmp_path), "--", *plain()]
+    async with wire(words) as one:
+        await one.greet()
+        assert (await one.result("tools/list"))["tools"][0]["name"] == "echo"
+        assert "hello" in text_of(await one.call("echo", text="hello"))
+        assert "context_read" in text_of(await one.call("big", lines=50_000))

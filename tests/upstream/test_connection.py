@@ -294,13 +294,17 @@ async def test_with_auto_the_newer_era_is_preferred_and_the_older_one_found() ->
         assert (await servers["bad"].start()).revision == "2025-06-18"
 
 
-def test_without_its_package_the_room_says_how_to_install_it(tmp_path: Path) -> None:
+def test_only_a_server_behind_a_url_needs_the_package() -> None:
     script = (
-        "import sys\nsys.modules['mcp'] = None\nimport holdall.mcp.client.spec\n"
+        "import sys\nsys.modules['mcp'] = None\n"
+        "from holdall.mcp.client.connection import Connection\n"
+        "from holdall.mcp.client.spec import HttpServer, StdioServer\n"
         "from holdall.values.errors import MissingExtra\n"
-        "try:\n    import holdall.mcp.client.connection\nexcept MissingExtra as problem:\n    print(problem)\n"
+        "Connection(StdioServer('program', 'true'))\n"
+        "try:\n    Connection(HttpServer('web', 'http://127.0.0.1:1/mcp'))\n"
+        "except MissingExtra as problem:\n    print(problem)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "talking to MCP servers needs the package 'mcp'. Install it with: pip install 'holdall[mcp]'\n"
+        "talking to MCP servers over HTTP needs the package 'mcp'. Install it with: pip install 'holdall[mcp]'\n"
     )

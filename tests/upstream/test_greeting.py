@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdall.mcp.client.handshake import Identity, greet
-from holdall.mcp.client.sdk import MCPError
+from holdall.mcp.client.routes import Declined
 
 pytestmark = pytest.mark.anyio
 HANDSHAKE: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}}
@@ -19,7 +19,7 @@ async def greeted(identity: Identity, **answers: Any) -> tuple[str, list[str]]:
     async def send(method: str, _params: dict[str, Any], _headers: dict[str, str]) -> dict[str, Any]:
         sent.append(method)
         if (answer := answers.get(method.rpartition("/")[2])) is None:
-            raise MCPError(-32601, "Method not found")
+            raise Declined(-32601, "Method not found")
         return answer
 
     return (await greet(send, identity, "auto")).revision, sent
@@ -35,5 +35,5 @@ async def test_a_server_of_both_eras_is_greeted_in_the_era_of_who_asks() -> None
 async def test_who_speaks_the_older_era_still_reaches_a_server_that_has_given_it_up() -> None:
     older = Identity("x", "1", {}, older=True)
     assert await greeted(older, discover=DISCOVERED) == ("2026-07-28", ["initialize", "server/discover"])
-    with pytest.raises(MCPError):
+    with pytest.raises(Declined):
         await greeted(older)

@@ -1,5 +1,5 @@
 """MCP servers from the client's side: one kept connection for each.
 
-`spec` says which servers there are and needs no extra. `connection` talks to them and needs the extra `mcp`. Nothing
-here decides what a model sees of a result.
+`spec` says which servers there are, `connection` keeps them. Only a server behind a URL needs something that has to be
+installed: the extra `mcp`. Nothing here decides what a model sees of a result.
 """

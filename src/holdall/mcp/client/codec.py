@@ -2,6 +2,7 @@
 JSON, so that it never becomes objects on its way to the store.
 """
 
+import functools
 import io
 import json
 from collections.abc import Mapping
@@ -9,10 +10,10 @@ from dataclasses import field
 from decimal import Decimal
 from typing import Any, cast
 
-from holdall.mcp.client.sdk import types
+from holdall.mcp.client.protocol import INTERNAL_ERROR
 from holdall.text.json.equal import readable
 from holdall.text.json.find import Hit, Scan, SeveralValues
-from holdall.text.json.path import parse_path
+from holdall.text.json.path import JsonPath, parse_path
 from holdall.text.json.reader import JsonFault
 from holdall.values.outputs import LargeJson, LargeText, RawResult
 from holdall.values.patterns import lazy_pattern
@@ -39,7 +40,6 @@ _MARK = "holdall: large text "
 _HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair begins
 _READ = json.JSONDecoder().raw_decode
 _STRUCTURED = "structuredContent"
-_PLACE = parse_path(f"$.result.{_STRUCTURED}")
 _NAME = f'"{_STRUCTURED}"'.encode()
 _ONE_TEXT = lazy_pattern(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text: it is taken out as one
 
@@ -68,11 +68,17 @@ def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
     return cast("object", value)
 
 
+@functools.cache
+def _place() -> JsonPath:
+    """Read when it is first needed: that takes longer than to import all of this."""
+    return parse_path(f"$.result.{_STRUCTURED}")
+
+
 def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJson | None:
     """The structured content of the result in this line, where it is large; null stands in its place then."""
     if _NAME not in line:
         return None
-    scan = Scan(lambda start, end: bytes(line[start:end]), len(line), _PLACE)
+    scan = Scan(lambda start, end: bytes(line[start:end]), len(line), _place())
     try:
         hits: list[Hit] = list(scan.hits())
     except (JsonFault, SeveralValues):
@@ -256,9 +262,8 @@ def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
 
 # One line of a server's output as the messages that it holds, and one message as a line.
 #
-# `json` rather than the SDK's parser: on a reply of 30 MB it takes as long and a fifth of the memory, and it reads the
-# half of an emoji that a server has cut through. Large texts in a reply are not even read by that. What is a reply but
-# cannot be read becomes an error of that reply, so that its caller hears of it now and not at its deadline.
+# `json` reads the half of an emoji that a server has cut through. Large texts in a reply are not even read by that. A
+# reply that cannot be read becomes an error of that reply, so that its caller hears of it now and not at its deadline.
 
 
 GARBLED: object = object()
@@ -266,30 +271,21 @@ GARBLED: object = object()
 
 _HEAD = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
 _RESULT = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
-_MAX_RAW = 256
 _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
 _DIGITS = 4000  # which Python reads as a number
-_Message = types.JSONRPCMessage
+
+Message = dict[str, Any]
+"""A reply has an `id` and a `result` or an `error`, a request an `id` and a `method`, a notification a `method`."""
 
 
 @record(frozen=False)
 class Kept:
-    """What the SDK does not carry of a reply: whether something in it is large, and the bytes that it came in."""
+    """The ids of replies in which something is large."""
 
     large: set[str] = field(default_factory=set[str])
-    raw_replies: dict[str, bytes] = field(default_factory=dict[str, bytes])
-
-    def take(self, number: int, result: dict[str, Any]) -> dict[str, Any]:
-        raw = self.raw_replies.pop(str(number), b"")
-        return RawResult(result, raw) if raw else result
-
-    def put(self, number: object, raw: bytes) -> None:
-        while len(self.raw_replies) >= _MAX_RAW:  # replies that nobody waits for any more
-            del self.raw_replies[next(iter(self.raw_replies))]
-        self.raw_replies[str(number)] = raw
 
 
-def decode(line: bytearray, kept: Kept | None = None) -> list[_Message]:
+def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
     """No message where it is noise. The line is emptied on the way: two copies of 30 MB are enough.
 
     The results that `kept` names as large, by their ids, may hold a LargeText where JSON has a text, and a LargeJson
@@ -327,8 +323,9 @@ def reply_in(line: bytes | bytearray) -> tuple[int, RawResult] | None:
     return int(match[1]), RawResult(cast("dict[str, Any]", value), text[:end].encode())
 
 
-def encode(message: _Message) -> bytes:
-    return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+def encode(message: Message) -> bytes:
+    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace") + b"\n"
 
 
 def _read(line: bytearray) -> object:
@@ -341,7 +338,6 @@ def _read_reply(line: bytearray, kept: Kept) -> object:
     found = reply_in(line.strip(b"\r\n"))
     if found is not None:
         line.clear()
-        kept.put(found[0], found[1].raw)
         return {"jsonrpc": "2.0", "id": found[0], "result": found[1]}
     whole = bytes(line)
     try:
@@ -367,40 +363,45 @@ def _with_large(value: object, kept: Kept) -> object:
     return cast("object", value)
 
 
-def _unreadable(head: bytes, why: str) -> list[_Message]:
+def _unreadable(head: bytes, why: str) -> list[Message]:
     match = _HEAD.match(head)
     return [_garbled(int(match[1]), why)] if match else []
 
 
-def _message(value: object) -> _Message | None:
+def _message(value: object) -> Message | None:
     if not isinstance(value, dict):
         return None
     table = cast("dict[str, Any]", value)
     number, method, params = table.get("id"), table.get("method"), table.get("params")
     known = isinstance(number, int | str) and not isinstance(number, bool)
     if isinstance(method, str):
-        given: dict[str, Any] = {"params": params} if isinstance(params, dict) else {}
-        if known:
-            return types.JSONRPCRequest(jsonrpc="2.0", id=cast("int | str", number), method=method, **given)
-        return types.JSONRPCNotification(jsonrpc="2.0", method=method, **given)
+        given: Message = {"params": params} if isinstance(params, dict) else {}
+        return {"id": number, "method": method, **given} if known else {"method": method, **given}
     return _reply(cast("int | str", number), table) if known else None
 
 
-def _reply(number: int | str, table: dict[str, Any]) -> _Message:
+def _reply(number: int | str, table: dict[str, Any]) -> Message:
     if "error" in table:
-        error = table["error"]
-        try:
-            return types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData.model_validate(error))
-        except ValueError:
-            return _garbled(number, "an error that has no code and message")
+        error = _error(table["error"])
+        return {"id": number, "error": error} if error else _garbled(number, "an error that has no code and message")
     result = table.get("result")
     if isinstance(result, dict):
-        return types.JSONRPCResponse(jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result))
+        return {"id": number, "result": result}
     if "result" in table and result is None:  # as some write a result without content
-        return types.JSONRPCResponse(jsonrpc="2.0", id=number, result={})
+        return {"id": number, "result": {}}
     return _garbled(number, "a reply without a result")
 
 
-def _garbled(number: int | str, what: str) -> _Message:
-    error = types.ErrorData(code=types.INTERNAL_ERROR, message=what, data=GARBLED)
-    return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)
+def _error(value: object) -> dict[str, Any] | None:
+    table = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    code, message = table.get("code"), table.get("message")
+    if not isinstance(code, int | float | str) or not isinstance(message, str):
+        return None
+    try:
+        return {"code": int(code), "message": message, "data": table.get("data")}
+    except (ValueError, OverflowError):
+        return None
+
+
+def _garbled(number: int | str, what: str) -> Message:
+    return {"id": number, "error": {"code": INTERNAL_ERROR, "message": what, "data": GARBLED}}

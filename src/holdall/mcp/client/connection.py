@@ -4,21 +4,33 @@ died, closed once; their tools, and what they answer.
 
 import asyncio
 import difflib
+import importlib
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.client.keeper import ConnectionOptions, Ended, Keeper, joined, shared
+from holdall.mcp.client.protocol import HEADER_MISMATCH, METHOD_NOT_FOUND, PARAM_MARK
 from holdall.mcp.client.routes import Call, Callbacks, Progress
-from holdall.mcp.client.sdk import anyio, find_invalid_x_mcp_header, mcp_param_headers, types, x_mcp_header_map
 from holdall.mcp.client.session import Session
 from holdall.mcp.client.spec import ServerSpec
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
 from holdall.values.record import record
+
+if TYPE_CHECKING:
+    from holdall.mcp.client.sdk import types
+
+
+def _sdk() -> Any:
+    """It takes over a second to import, needs the extra `mcp`, and is needed by few."""
+    return importlib.import_module("holdall.mcp.client.sdk")
+
 
 # What a server answered: the exact result to pass on, and the SDK's types to read it.
 
@@ -37,6 +49,7 @@ class Reply:
 
     def typed(self) -> "types.CallToolResult | types.InputRequiredResult":
         """The result of `tools/call` as the SDK has it. Raises UpstreamFault if it is none."""
+        types = _sdk().types
         wanted = self.result.get("resultType") == "input_required"
         kind = types.InputRequiredResult if wanted else types.CallToolResult
         try:
@@ -70,7 +83,7 @@ class Listing:
     def headers(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
         """What a call of this tool repeats of its arguments in HTTP headers (from 2026-07-28 on)."""
         wanted = self._headers.get(tool)
-        return mcp_param_headers(wanted, arguments) if wanted else {}
+        return _sdk().mcp_param_headers(wanted, arguments) if wanted else {}
 
 
 async def listing(server: str, fetch: Fetch, *, modern: bool) -> Listing:
@@ -81,7 +94,7 @@ async def listing(server: str, fetch: Fetch, *, modern: bool) -> Listing:
         try:
             page = await fetch({} if cursor is None else {"cursor": cursor})
         except UpstreamRefused as refusal:
-            if refusal.code == types.METHOD_NOT_FOUND and not found:
+            if refusal.code == METHOD_NOT_FOUND and not found:
                 return Listing()
             raise
         entries = page.get("tools")
@@ -102,7 +115,7 @@ def _tools(server: str, entries: list[object], *, modern: bool) -> list[dict[str
         name = tool.get("name")
         if not isinstance(name, str) or not name:
             _LOG.warning('MCP server "%s" lists a tool without a name; it is left out', one_line(server, 60))
-        elif modern and (reason := find_invalid_x_mcp_header(tool.get("inputSchema"))) is not None:
+        elif modern and (reason := _problem(tool)) is not None:
             # The protocol wants it so: such a tool could only be called in a way that its server refuses.
             words = one_line(name, 60), one_line(server, 60), one_line(reason, 120)
             _LOG.warning('tool "%s" of MCP server "%s" is left out: %s', *words)
@@ -111,9 +124,21 @@ def _tools(server: str, entries: list[object], *, modern: bool) -> list[dict[str
     return kept
 
 
+def _asks_for_headers(tool: dict[str, Any]) -> bool:
+    """Few do, and only for those the SDK is imported."""
+    return PARAM_MARK in json.dumps(tool.get("inputSchema"), default=str)
+
+
+def _problem(tool: dict[str, Any]) -> str | None:
+    return _sdk().find_invalid_x_mcp_header(tool.get("inputSchema")) if _asks_for_headers(tool) else None
+
+
 def _header_maps(tools: list[dict[str, Any]]) -> dict[str, Mapping[tuple[str, ...], str]]:
-    maps = {tool["name"]: x_mcp_header_map(tool.get("inputSchema")) for tool in tools}
-    return {name: one for name, one in maps.items() if one}
+    return {
+        tool["name"]: found
+        for tool in tools
+        if _asks_for_headers(tool) and (found := _sdk().x_mcp_header_map(tool.get("inputSchema")))
+    }
 
 
 # A request is sent once. It is sent a second time only where the server is known not to have seen it. A caller that
@@ -191,7 +216,7 @@ class Connection:
         try:
             return await self._request(_CALL, params, timeout, options)
         except UpstreamRefused as refusal:
-            if refusal.code != types.HEADER_MISMATCH:
+            if refusal.code != HEADER_MISMATCH:
                 raise
         # It did not run: the server wants arguments repeated in headers, as a newer list of its tools says.
         await self._tools(refresh=True)
@@ -299,7 +324,7 @@ class Connection:
 
 def _is_forgotten(call: Call, fault: UpstreamFault) -> bool:
     """HTTP has one word, 404, for a session and for a method that it does not know."""
-    of_the_method = isinstance(fault, UpstreamRefused) and fault.code == types.METHOD_NOT_FOUND
+    of_the_method = isinstance(fault, UpstreamRefused) and fault.code == METHOD_NOT_FOUND
     return call.trouble is not None and call.trouble.gone and not of_the_method
 
 
@@ -358,7 +383,7 @@ class Servers:
         return dict(zip(self.names, found, strict=True))
 
     async def aclose(self) -> None:
-        with anyio.CancelScope(shield=True):
+        with unbroken():
             await asyncio.gather(*(one.aclose() for one in self))
 
     async def __aenter__(self) -> "Servers":

@@ -9,22 +9,27 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from holdall.mcp.client.sdk import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    MCPError,
-    encode_header_value,
-    types,
-    versions,
+from holdall.mcp.client.protocol import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    HANDSHAKES,
+    METHOD_HEADER,
+    MODERN,
+    NAME_HEADER,
+    NAMED_BY,
+    SERVER_KEY,
+    UNSUPPORTED_VERSION,
+    VERSION_HEADER,
+    VERSION_KEY,
+    in_header,
 )
+from holdall.mcp.client.routes import Declined
 from holdall.mcp.client.spec import Revision
 from holdall.values.errors import UpstreamFault
 from holdall.values.record import record
 
 Send = Callable[[str, dict[str, Any], dict[str, str]], Awaitable[dict[str, Any]]]
-"""Method, params and headers; raises MCPError for an error of the protocol."""
+"""Method, params and headers; raises Declined for an error of the protocol."""
 
 DISCOVER, INITIALIZE, INITIALIZED = "server/discover", "initialize", "notifications/initialized"
 _SILENT_SECONDS = 3.0
@@ -57,7 +62,7 @@ class Greeting:
 
     @property
     def modern(self) -> bool:
-        return self.revision in versions.MODERN_PROTOCOL_VERSIONS
+        return self.revision in MODERN
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -73,7 +78,7 @@ class Greeting:
     def server(self) -> Mapping[str, Any]:
         """Its name and version, where it tells them."""
         meta = self.raw.get("_meta")
-        stamped = cast("Mapping[str, Any]", meta).get(types.SERVER_INFO_META_KEY) if isinstance(meta, Mapping) else None
+        stamped = cast("Mapping[str, Any]", meta).get(SERVER_KEY) if isinstance(meta, Mapping) else None
         found = self.raw.get("serverInfo") or stamped
         return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
@@ -88,23 +93,23 @@ def stamped(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The params and HTTP headers of one request. What a caller put into `_meta` about itself stays."""
     given = dict(params or {})
-    headers = {MCP_PROTOCOL_VERSION_HEADER: revision}
-    if revision not in versions.MODERN_PROTOCOL_VERSIONS:
+    headers = {VERSION_HEADER: revision}
+    if revision not in MODERN:
         return given, headers
     meta: dict[str, Any] = {
-        types.CLIENT_INFO_META_KEY: identity.info,
-        types.CLIENT_CAPABILITIES_META_KEY: dict(identity.capabilities),
+        CLIENT_KEY: identity.info,
+        CAPABILITIES_KEY: dict(identity.capabilities),
         **(given.get("_meta") or {}),
-        types.PROTOCOL_VERSION_META_KEY: revision,
+        VERSION_KEY: revision,
     }
-    headers[MCP_METHOD_HEADER] = method
-    if isinstance(name := given.get(NAME_BEARING_METHODS.get(method, "")), str):
-        headers[MCP_NAME_HEADER] = encode_header_value(name)
+    headers[METHOD_HEADER] = method
+    if isinstance(name := given.get(NAMED_BY.get(method, "")), str):
+        headers[NAME_HEADER] = in_header(name)
     return {**given, "_meta": meta}, headers
 
 
 async def greet(send: Send, identity: Identity, wanted: Revision) -> Greeting:
-    """Raises MCPError if the server refuses, NoCommonRevision where it speaks nothing that we do."""
+    """Raises Declined if the server refuses, NoCommonRevision where it speaks nothing that we do."""
     if wanted == "handshake":
         return await _initialize(send, identity)
     if wanted != "auto":
@@ -128,7 +133,7 @@ async def _older_first(send: Send, identity: Identity) -> Greeting:
     """The handshake, and the newer way only where a server has given that up."""
     try:
         return await _initialize(send, identity)
-    except (MCPError, NoCommonRevision, UpstreamFault):
+    except (Declined, NoCommonRevision, UpstreamFault):
         if (found := await _discover(send, identity)) is None:
             raise  # what the handshake said is the better reason
         return found
@@ -149,16 +154,16 @@ async def _first(probe: "asyncio.Future[Greeting | None]", handshake: "asyncio.F
 
 async def _discover(send: Send, identity: Identity) -> Greeting | None:
     """None if nothing says that the server is of the newer era."""
-    revision = versions.LATEST_MODERN_VERSION
+    revision = MODERN[-1]
     for _ in range(2):  # it may name another revision, once
         params, headers = stamped(revision, identity, DISCOVER, None)
         try:
             raw = await send(DISCOVER, params, headers)
-        except MCPError as refusal:
-            if refusal.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+        except Declined as refusal:
+            if refusal.code != UNSUPPORTED_VERSION:
                 return None
             theirs = _listed(refusal.data, "supported")
-            if theirs and not any(one in versions.HANDSHAKE_PROTOCOL_VERSIONS for one in theirs):
+            if theirs and not any(one in HANDSHAKES for one in theirs):
                 revision = _newest(theirs)
                 if not revision:
                     raise NoCommonRevision(f"speaks only {', '.join(map(str, theirs))[:80]} of MCP") from refusal
@@ -175,18 +180,18 @@ def _listed(table: object, key: str) -> list[object]:
 
 
 def _newest(theirs: list[object]) -> str:
-    common = [one for one in versions.MODERN_PROTOCOL_VERSIONS if one in theirs]
+    common = [one for one in MODERN if one in theirs]
     return common[-1] if common else ""
 
 
 async def _initialize(send: Send, identity: Identity) -> Greeting:
     params = {
-        "protocolVersion": versions.LATEST_HANDSHAKE_VERSION,
+        "protocolVersion": HANDSHAKES[-1],
         "capabilities": dict(identity.capabilities),
         "clientInfo": identity.info,
     }
     raw = await send(INITIALIZE, params, {})
     revision = raw.get("protocolVersion")
-    if revision not in versions.HANDSHAKE_PROTOCOL_VERSIONS:
+    if revision not in HANDSHAKES:
         raise NoCommonRevision(f"speaks {str(revision)[:40]!r} of MCP, which is not known here")
     return Greeting(revision, raw)

@@ -9,15 +9,17 @@ import asyncio
 import inspect
 import json
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from contextvars import Context
 from types import TracebackType
 from typing import Any, cast
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.codec import Kept
+from holdall.mcp.client.codec import Kept, Message
+from holdall.mcp.client.protocol import INTERNAL_ERROR
 from holdall.mcp.client.routes import CURRENT, Call, HttpFailure
-from holdall.mcp.client.sdk import httpx2, streamable_http_client, types
+from holdall.mcp.client.sdk import ClientMessageMetadata, SessionMessage, anyio, httpx2, streamable_http_client, types
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.patterns import lazy_pattern
@@ -119,7 +121,7 @@ class _Answer(httpx2.AsyncByteStream):
         try:
             value = codec.taken_out(body)
         except (ValueError, RecursionError):
-            error = {"code": types.INTERNAL_ERROR, "message": "a reply that is not valid JSON"}
+            error = {"code": INTERNAL_ERROR, "message": "a reply that is not valid JSON"}
             return _written({"jsonrpc": "2.0", "id": self._call.number, "error": error})
         if value is None:
             return self._reply(bytes(body))
@@ -157,14 +159,14 @@ _TOLD = lazy_pattern(
 
 
 class HttpChannel:
-    """`async with HttpChannel(spec) as channel`; `read` and `write` are there inside the block."""
+    """`async with HttpChannel(spec) as channel`: connected inside the block."""
 
     def __init__(self, spec: HttpServer) -> None:
         self._spec = spec
         self._stack = AsyncExitStack()
         self._client = _Client(spec)
-        self.read: Any = None
-        self.write: Any = None
+        self._read: Any = None
+        self._write: Any = None
         self.kept = Kept()  # nothing: what is large goes to its call by itself
 
     @property
@@ -179,7 +181,7 @@ class HttpChannel:
         try:
             client = await self._stack.enter_async_context(self._client)
             transport = streamable_http_client(self._spec.url, http_client=client, **_UNLIMITED)
-            self.read, self.write = await self._stack.enter_async_context(transport)
+            self._read, self._write = await self._stack.enter_async_context(transport)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -194,12 +196,46 @@ class HttpChannel:
         else:
             await self._stack.aclose()
 
+    async def receive(self) -> tuple[Message, Context] | None:
+        while True:
+            try:
+                item: SessionMessage | Exception = await self._read.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                return None
+            if not isinstance(item, Exception):
+                return _plain(item.message), self._read.last_context
+
+    async def send(self, message: Message, headers: Mapping[str, str]) -> None:
+        metadata = ClientMessageMetadata(headers=dict(headers)) if headers else None
+        try:
+            await self._write.send(SessionMessage(_typed(message), metadata))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as problem:
+            raise BrokenPipeError from problem
+
     async def why(self) -> tuple[str, str]:
         trouble = self._client.trouble
         return (trouble.what if trouble is not None else "broke off the connection"), ""
 
     def said(self) -> str:
         return ""
+
+
+def _plain(message: types.JSONRPCMessage) -> Message:
+    """As the codec reads it from a line."""
+    fields: Message = {name: value for name, value in message if value is not None}
+    if isinstance(message, types.JSONRPCError):
+        fields["error"] = dict(message.error)
+    elif isinstance(message, types.JSONRPCResponse):
+        # The SDK holds on to a message until the next one comes; this may be a large one.
+        fields["result"] = dict(message.result)
+        message.result.clear()
+    return fields
+
+
+def _typed(message: Message) -> types.JSONRPCMessage:
+    if "method" in message:
+        return types.JSONRPCRequest(**message) if "id" in message else types.JSONRPCNotification(**message)
+    return types.JSONRPCResponse(**message) if "result" in message else types.JSONRPCError(**message)
 
 
 class _Client(httpx2.AsyncClient):

@@ -3,25 +3,28 @@ it is asked again afterwards.
 """
 
 import asyncio
+import importlib
 import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import holdall
 from holdall.mcp.client import session as faults
+from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.handshake import Identity
-from holdall.mcp.client.http_channel import HttpChannel
 from holdall.mcp.client.routes import Callbacks
-from holdall.mcp.client.sdk import anyio
 from holdall.mcp.client.server_process import Bounds, StdioChannel, StopTimeouts
 from holdall.mcp.client.session import LISTEN, Session
 from holdall.mcp.client.spec import HttpServer, ServerSpec
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
+
+if TYPE_CHECKING:
+    from holdall.mcp.client.http_channel import HttpChannel
 
 # One task that several callers wait for: each may give up without ending it for the others.
 
@@ -149,12 +152,20 @@ class ConnectionOptions:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
+def _http_channel() -> "type[HttpChannel]":
+    """It takes over a second to import, and needs the extra `mcp`."""
+    channel: type[HttpChannel] = importlib.import_module("holdall.mcp.client.http_channel").HttpChannel
+    return channel
+
+
 class Keeper:
     """`living` gives a session that works, or raises."""
 
     def __init__(
         self, spec: ServerSpec, callbacks: Callbacks, means: ConnectionOptions, tools_changed: Callable[[], None]
     ) -> None:
+        if isinstance(spec, HttpServer):
+            _http_channel()  # what is missing for it is told now, and not when it is first used
         self.standing = RestoredState()
         self._spec = spec
         self._callbacks = callbacks
@@ -186,17 +197,18 @@ class Keeper:
 
     async def close(self) -> None:
         self._closed = True
-        with anyio.CancelScope(shield=True):  # a caller that is cancelled must not leave a process behind
+        with unbroken():  # a caller that is cancelled must not leave a process behind
+            greeting = self._session is None and self._starting is not None and not self._starting.done()
             if self._starting is not None:
                 self._starting.cancel()
             if self._session is not None:
                 self._session.end("was closed", again=False)
             if self._owner is not None:
-                await self._end(self._owner)
+                await self._end(self._owner, greeting=greeting)
 
-    async def _end(self, owner: "asyncio.Task[None]") -> None:
-        if self._session is None:
-            owner.cancel()  # it is still greeting
+    async def _end(self, owner: "asyncio.Task[None]", *, greeting: bool) -> None:
+        if greeting:
+            owner.cancel()
         await asyncio.wait((owner,), timeout=self._means.patience.total + _SPARE)
         if not owner.done():
             owner.cancel()
@@ -219,9 +231,9 @@ class Keeper:
         self._session = await ready
         return self._session
 
-    def _channel(self) -> HttpChannel | StdioChannel:
+    def _channel(self) -> "HttpChannel | StdioChannel":
         if isinstance(self._spec, HttpServer):
-            return HttpChannel(self._spec)
+            return _http_channel()(self._spec)
         means = self._means
         environment = os.environ if means.environment is None else means.environment
         return StdioChannel(self._spec, environment=environment, bounds=means.bounds, patience=means.patience)

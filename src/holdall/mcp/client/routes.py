@@ -24,13 +24,17 @@ _DRAIN_SECONDS = 1.0
 
 
 class Declined(Exception):
-    """Raised by an `ask` callback: the server gets this error as the answer to its request."""
+    """An error as the answer to a request: of a server's to ours, or, raised by an `ask` callback, ours to its own."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         self.code = code
         self.message = message
         self.data = data
         super().__init__(message)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message} | ({} if self.data is None else {"data": self.data})
 
 
 @record

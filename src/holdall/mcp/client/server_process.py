@@ -1,8 +1,7 @@
-"""The channel to a server that is a program: its process, its lines, and the streams that the SDK reads and writes."""
+"""The channel to a server that is a program: its process, its lines, and its messages."""
 
 import asyncio
 import atexit
-import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.sdk import SessionMessage, anyio, types
+from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.spec import StdioServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.record import record
@@ -162,7 +161,11 @@ class Child(asyncio.SubprocessProtocol):
                 return
             self._signal(signal.SIGKILL)
             await self._gone(patience.after_killing)
-        finally:  # also where this was cancelled in between
+        except asyncio.CancelledError:
+            self._signal(signal.SIGKILL)
+            await self._gone(patience.after_killing)
+            raise
+        finally:  # whatever happened in between
             self._signal(signal.SIGKILL)
             if self._transport is not None:
                 self._transport.close()
@@ -295,33 +298,23 @@ class StdioChannel:
         self._lines = Lines(longest=bounds.message_bytes, noise_limit=bounds.noise_bytes)
         self._child: Child | None = None
         self._fault = ""
-        # Unbounded, and short anyway: the SDK takes messages out without waiting for anything.
-        self._inbox, self.read = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
-        self.write = _Writer(self)
+        # Unbounded, and short anyway: messages are taken out without waiting for anything. None is the end.
+        self._inbox: asyncio.Queue[codec.Message | None] = asyncio.Queue()
 
     @property
     def pid(self) -> int | None:
         return self._child.pid if self._child is not None else None
 
     async def __aenter__(self) -> "StdioChannel":
-        try:
-            self._child = await start(
-                self._spec, environment=self._environment, hear=self._hear, silent=self._inbox.close
-            )
-        except BaseException:
-            self._close()
-            raise
+        self._child = await start(self._spec, environment=self._environment, hear=self._hear, silent=self._silent)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._child is not None:
-                with anyio.CancelScope(shield=True):
-                    await self._child.end(self._patience)
-        finally:
-            self._close()
+        if self._child is not None:
+            with unbroken():
+                await self._child.end(self._patience)
 
     async def why(self) -> tuple[str, str]:
         """How it ended, in words that follow the server's name, and the end of its standard error."""
@@ -342,15 +335,16 @@ class StdioChannel:
         words = words or self._lines.tail.decode("utf-8", "replace").strip()
         return one_line(without_secrets(words, self._spec)[-_SHOWN:], _SHOWN)
 
-    async def send(self, message: SessionMessage) -> None:
+    async def receive(self) -> tuple[codec.Message, None] | None:
+        message = await self._inbox.get()
+        return None if message is None else (message, None)
+
+    async def send(self, message: codec.Message, headers: Mapping[str, str]) -> None:  # noqa: ARG002 - of HTTP
         child = self._child
         if child is None:
-            raise anyio.ClosedResourceError
-        try:
-            child.write(codec.encode(message.message))
-        except BrokenPipeError as problem:
-            raise anyio.ClosedResourceError from problem
-        if isinstance(message.message, types.JSONRPCRequest):
+            raise BrokenPipeError
+        child.write(codec.encode(message))
+        if "id" in message and "method" in message:
             # A request waits until the one before it was read. A notification does not: that a call was cancelled
             # has to leave us at once, also where the server reads nothing.
             await child.writable()
@@ -368,37 +362,10 @@ class StdioChannel:
                     continue
                 self._lines.accept()
                 for message in messages:
-                    self._inbox.send_nowait(SessionMessage(message))
+                    self._inbox.put_nowait(message)
         except LimitExceeded as problem:
             self._fault = str(problem)
-            self._inbox.close()
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            pass  # nobody reads any more: its end is on the way
+            self._silent()
 
-    def _close(self) -> None:
-        self._inbox.close()
-        self.read.close()
-
-
-class _Writer:
-    """The side of the channel that the SDK writes to."""
-
-    def __init__(self, channel: StdioChannel) -> None:
-        self._channel = channel
-        self._closed = False
-
-    async def send(self, item: SessionMessage, /) -> None:
-        if self._closed:
-            raise anyio.ClosedResourceError
-        await self._channel.send(item)
-
-    async def aclose(self) -> None:
-        self._closed = True
-
-    async def __aenter__(self) -> "_Writer":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+    def _silent(self) -> None:
+        self._inbox.put_nowait(None)

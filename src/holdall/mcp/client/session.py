@@ -6,21 +6,15 @@ import asyncio
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from typing import Any, Protocol, cast
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.codec import Kept, plain
+from holdall.mcp.client.codec import plain
+from holdall.mcp.client.dispatch import CLOSED, Channel, Dispatcher
 from holdall.mcp.client.handshake import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
+from holdall.mcp.client.protocol import CONNECTION_CLOSED, METHOD_NOT_FOUND, SUBSCRIPTION_KEY
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFailure, Mailbox
-from holdall.mcp.client.sdk import (
-    SUBSCRIPTION_ID_META_KEY,
-    CallOptions,
-    DispatchContext,
-    JSONRPCDispatcher,
-    MCPError,
-    TransportContext,
-    types,
-)
 from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
@@ -28,8 +22,7 @@ from holdall.values.errors import UpstreamFault, UpstreamRefused, UpstreamTimeou
 # The one error in which a request ends that was not answered with a result, with advice on how to fix it.
 
 
-_CLOSED = "Connection closed"  # what the SDK says to requests that are under way when the stream ends
-_CUT = "SSE stream "  # how its words begin for an answer that ended too early
+_CUT = "SSE stream "  # how the words of the SDK begin for an answer over HTTP that ended too early
 _MADE_BY_HTTP = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
 _SOON = 1.0
 _UNKNOWN = "What this call has done is not known."
@@ -52,27 +45,27 @@ class EndedSession(Protocol):
         ...
 
 
-async def fault_of(session: EndedSession, call: Call, refusal: MCPError) -> UpstreamFault:
+async def fault_of(session: EndedSession, call: Call, refusal: Declined) -> UpstreamFault:
     name, shown = session.spec.name, one_line(call.name, 60)
     is_http = isinstance(session.spec, HttpServer)
     if refusal.data is codec.GARBLED:
         return UpstreamFault(name, f'answered "{shown}" with {refusal.message}', said=session.said())
     if (trouble := call.trouble) is not None and refusal.message in _MADE_BY_HTTP:
         return UpstreamFault(name, trouble.what, advice=_http_hint(trouble, session.spec))
-    if refusal.code == types.CONNECTION_CLOSED and refusal.message == _CLOSED and await _is_over(session):
+    if refusal.code == CONNECTION_CLOSED and refusal.message == CLOSED and await _is_over(session):
         what, said = await session.why()
         advice = _UNKNOWN + (_AGAIN if session.again else "")
         return UpstreamFault(name, f'{what} while "{shown}" ran', said=said, advice=advice)
-    if refusal.code == types.CONNECTION_CLOSED and refusal.message.startswith(_CUT) and is_http:
+    if refusal.code == CONNECTION_CLOSED and refusal.message.startswith(_CUT) and is_http:
         return UpstreamFault(name, f'broke off its answer to "{shown}" ({one_line(refusal.message, 80)})')
     reason = one_line(without_secrets(refusal.message[:2000], session.spec), 300)
     what = f'refused "{shown}": {reason} (code {refusal.code})'
     return UpstreamRefused(name, what, code=refusal.code, reason=refusal.message, data=refusal.data)
 
 
-async def not_ready(session: EndedSession, call: Call, refusal: MCPError) -> UpstreamFault:
+async def not_ready(session: EndedSession, call: Call, refusal: Declined) -> UpstreamFault:
     """The same for a greeting."""
-    if refusal.code == types.CONNECTION_CLOSED and refusal.message == _CLOSED and await _is_over(session):
+    if refusal.code == CONNECTION_CLOSED and refusal.message == CLOSED and await _is_over(session):
         what, said = await session.why()
         return UpstreamFault(
             session.spec.name, f"{what} before it was ready", said=said, advice=_start_hint(session.spec)
@@ -122,7 +115,7 @@ def resting(spec: ServerSpec, last: UpstreamFault | None, seconds: float) -> Ups
 
 
 async def _is_over(session: EndedSession) -> bool:
-    """A server may send the same words as the SDK; then it is not over."""
+    """A server may send the same words as we have; then it is not over."""
     try:
         await asyncio.wait_for(session.over.wait(), _SOON)
     except TimeoutError:
@@ -149,16 +142,15 @@ def _http_hint(trouble: HttpFailure, spec: ServerSpec) -> str:
 
 PROGRESS = "notifications/progress"
 TOOLS_CHANGED = "notifications/tools/list_changed"
-# The SDK has acted on the one, and the other only says that we are listened to.
+# The one was acted on, and the other only says that we are listened to.
 _NOT_FORWARDED = frozenset({"notifications/cancelled", "notifications/subscriptions/acknowledged"})
 
 
 class Inbox:
-    """`calls` are those under way, by number. `stream` is where the SDK reads from."""
+    """`calls` are those under way, by number."""
 
-    def __init__(self, stream: object, callbacks: Callbacks, tools_changed: Callable[[], None]) -> None:
+    def __init__(self, callbacks: Callbacks, tools_changed: Callable[[], None]) -> None:
         self.calls: dict[int, Call] = {}
-        self._stream = stream
         self._callbacks = callbacks
         self._tools_changed = tools_changed
         self._mailbox = Mailbox()
@@ -166,22 +158,18 @@ class Inbox:
     def close(self) -> None:
         self._mailbox.close()
 
-    def noted(self, method: str, params: Mapping[str, Any] | None) -> bool:
-        """Every notification, in the order of the wire. True: the SDK need not do anything more with it."""
-        given = dict(params or {})
+    def noted(self, method: str, params: dict[str, Any], context: Context | None) -> None:
+        """Every notification, in the order of the wire. Only over HTTP it has a context."""
         if method == PROGRESS:
-            if (call := self.calls.get(_number(given.get("progressToken")))) is not None:
-                call.progressed(given)
-            return True
+            if (call := self.calls.get(_number(params.get("progressToken")))) is not None:
+                call.progressed(params)
+            return
         if method == TOOLS_CHANGED:
             self._tools_changed()
         if method not in _NOT_FORWARDED:
-            self._forward_notification(method, given)
-        return True
+            self._forward_notification(method, params, context)
 
-    async def asked(
-        self, _context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
+    async def asked(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """A request of the server's: `sampling/createMessage`, `elicitation/create`, `roots/list`, or one to come."""
         if method == "ping":
             return {}
@@ -189,31 +177,22 @@ class Inbox:
         own = call.callbacks.ask if call is not None and call.callbacks is not None else None
         ask = own or self._callbacks.ask
         if ask is None:
-            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", method)
-        try:
-            return await ask(method, dict(params or {}))
-        except Declined as refusal:
-            raise MCPError(refusal.code, refusal.message, refusal.data) from refusal
+            raise Declined(METHOD_NOT_FOUND, "Method not found", method)
+        return await ask(method, params)
 
-    async def unexpected(
-        self, _context: DispatchContext[TransportContext], _method: str, _params: Mapping[str, Any] | None
-    ) -> None:
-        """For notifications that nobody took. There are none: `noted` has taken them all."""
-
-    def _forward_notification(self, method: str, params: dict[str, Any]) -> None:
-        call = self._receiver(params)
+    def _forward_notification(self, method: str, params: dict[str, Any], context: Context | None) -> None:
+        call = self._receiver(params, context)
         if call is not None and call.callbacks is not None and (own := call.callbacks.notify) is not None:
             call.mailbox.put(lambda: own(method, params))
         elif (notify := self._callbacks.notify) is not None:
             self._mailbox.put(lambda: notify(method, params))
 
-    def _receiver(self, params: Mapping[str, Any]) -> Call | None:
+    def _receiver(self, params: Mapping[str, Any], context: Context | None) -> Call | None:
         meta = params.get("_meta")
         if isinstance(meta, Mapping):
-            number = _number(cast("Mapping[str, Any]", meta).get(SUBSCRIPTION_ID_META_KEY))
+            number = _number(cast("Mapping[str, Any]", meta).get(SUBSCRIPTION_KEY))
             if number in self.calls:
                 return self.calls[number]
-        context = getattr(self._stream, "last_context", None)  # only HTTP has one
         return self._mine(context.get(CURRENT)) if context is not None else None
 
     def _mine(self, call: Call | None) -> Call | None:
@@ -236,36 +215,6 @@ LISTEN = "subscriptions/listen"
 _FINAL = (0, 401, 403, 407)  # no connection, or no permission: the other era would not help
 
 
-class Channel(Protocol):
-    """The way to a server: the streams that the SDK reads and writes, and how they ended."""
-
-    read: Any
-    write: Any
-
-    @property
-    def kept(self) -> Kept:
-        """What is known of replies beside what the SDK carries; the reader removes it."""
-        ...
-
-    @property
-    def heard(self) -> int:
-        """Grows when the server says anything."""
-        ...
-
-    @property
-    def pid(self) -> int | None:
-        """Its process, where it is one of ours."""
-        ...
-
-    async def why(self) -> tuple[str, str]:
-        """How it ended, in words that follow the server's name, and the end of its standard error."""
-        ...
-
-    def said(self) -> str:
-        """The end of its standard error so far, where it has one."""
-        ...
-
-
 class Session:
     """`open` and `close` are called by the task that owns the channel; all else by anybody in the same loop."""
 
@@ -286,8 +235,8 @@ class Session:
         self.answered = False  # whether any request was, after the greeting
         self._ended = ""  # why we ended it ourselves
         self._identity = identity
-        self._inbox = Inbox(channel.read, callbacks, tools_changed)
-        self._dispatcher: JSONRPCDispatcher[TransportContext] = JSONRPCDispatcher(channel.read, channel.write)
+        self._inbox = Inbox(callbacks, tools_changed)
+        self._dispatcher = Dispatcher(channel, self._inbox.noted, self._inbox.asked)
         self._driver: asyncio.Task[None] | None = None
         self._last = 0
 
@@ -298,13 +247,11 @@ class Session:
 
     async def open(self) -> None:
         """Raises UpstreamFault if no greeting comes about."""
-        reading = _Started()
-        self._driver = asyncio.get_running_loop().create_task(self._drive(reading))
+        self._driver = asyncio.get_running_loop().create_task(self._drive())
         try:
             async with asyncio.timeout(self.spec.start_seconds):
-                await reading.event.wait()  # the SDK takes no requests before
                 self.greeting = await greet(self._send_greeting, self._identity, self.spec.revision)
-        except MCPError as refusal:
+        except Declined as refusal:
             raise await not_ready(self, self.call("initialize", seconds=math.inf), refusal) from refusal
         except NoCommonRevision as problem:
             raise UpstreamFault(self.spec.name, str(problem)) from problem
@@ -343,7 +290,7 @@ class Session:
                 result = await self._exchange(call, given, {**stamps, **(headers or {})})
         except TimeoutError as problem:
             raise overdue(self, call) from problem
-        except MCPError as refusal:
+        except Declined as refusal:
             await call.mailbox.drained()
             raise await fault_of(self, call, refusal) from refusal
         finally:
@@ -355,7 +302,7 @@ class Session:
     async def tell(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """A notification. One that cannot be delivered is dropped, as the protocol has it."""
         given, headers = stamped(self.greeting.revision, self._identity, method, params)
-        await self._dispatcher.notify(method, given or None, {"headers": headers})
+        await self._dispatcher.notify(method, given or None, headers)
 
     async def why(self) -> tuple[str, str]:
         return (self._ended, self.said()) if self._ended else await self.channel.why()
@@ -367,24 +314,16 @@ class Session:
         self, call: Call, params: dict[str, Any], headers: Mapping[str, str], *, may_cancel: bool = True
     ) -> dict[str, Any]:
         """A cancellation of the caller, which its deadline is too, reaches the server from here."""
-        options: CallOptions = {
-            "request_id": call.number,
-            "headers": dict(headers),
-            "cancel_on_abandon": may_cancel,
-        }
         self._inbox.calls[call.number] = call
         token = CURRENT.set(call)
         try:
-            found = await self._dispatcher.send_raw_request(call.method, params, options)
-            # The SDK holds on to a message until the next one comes; this may be a large one.
-            result = dict(found)
-            found.clear()
+            result = await self._dispatcher.request(call.number, call.method, params, headers, may_cancel=may_cancel)
             if call.large is not None:
                 result, call.large = call.large, None
             elif str(call.number) in self.channel.kept.large:
                 self.channel.kept.large.discard(str(call.number))
             else:
-                return self.channel.kept.take(call.number, result)
+                return result
             return result if call.takes_large else plain(result)
         except asyncio.CancelledError:
             call.mailbox.close()
@@ -397,32 +336,20 @@ class Session:
         call = self.call(method, seconds=math.inf)
         try:
             return await self._exchange(call, params, headers, may_cancel=False)  # the protocol forbids it
-        except MCPError as refusal:
+        except Declined as refusal:
             if call.trouble is not None and (call.trouble.status in _FINAL or method == "initialize"):
                 raise await not_ready(self, call, refusal) from refusal
             raise
 
-    async def _drive(self, reading: "_Started") -> None:
-        inbox = self._inbox
+    async def _drive(self) -> None:
         try:
-            await self._dispatcher.run(inbox.asked, inbox.unexpected, inbox.noted, task_status=reading)
+            await self._dispatcher.run()
         finally:
             self.over.set()
-            reading.event.set()
-
-
-class _Started:
-    """How the SDK says that it reads."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-
-    def started(self, value: None = None) -> None:  # noqa: ARG002 - the SDK's names
-        self.event.set()
 
 
 def _check(params: Mapping[str, Any], call: Call) -> None:
-    """Checked here: the SDK would fail in its own task and end the whole connection."""
+    """Checked here: over HTTP the SDK would fail in its own task and end the whole connection."""
     try:
         json.dumps(params, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as problem:

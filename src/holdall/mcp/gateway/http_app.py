@@ -4,6 +4,8 @@ answer, and the server from its start to its end.
 
 import asyncio
 import hmac
+import importlib
+import json
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
@@ -12,13 +14,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from holdall.bag import Holdall
-from holdall.mcp.client.sdk import (
-    ERROR_CODE_HTTP_STATUS,
-    InboundLadderRejection,
-    classify_inbound_request,
-    validate_mcp_param_headers,
-    versions,
-)
+from holdall.mcp.client import protocol
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
@@ -138,8 +134,34 @@ async def mismatch(front: Front, body: Message, headers: Mapping[str, str]) -> R
         return None
     schema = await front.input_schema(name, params)
     given = cast("dict[str, Any]", arguments or {})
-    found = validate_mcp_param_headers(schema, given, headers) if schema else None
+    if not schema or protocol.PARAM_MARK not in json.dumps(schema, default=str):
+        return None
+    sdk = importlib.import_module("holdall.mcp.client.sdk")  # few tools ask for this, and it takes over a second
+    found: Any = sdk.validate_mcp_param_headers(schema, given, headers)
     return Refusal(found.code, found.message, found.data) if found is not None else None
+
+
+def misfit(body: Message, headers: Mapping[str, str]) -> Refusal | None:
+    """Why this request of the newer era is refused: it has to say who asks, and its headers have to say the same."""
+    params = table(body.get("params"))
+    meta = table(params.get("_meta"))
+    if not meta.keys() >= {protocol.VERSION_KEY, protocol.CAPABILITIES_KEY}:
+        wanted = f"{protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
+        return Refusal(messages.INVALID_PARAMS, f"params._meta must hold {wanted}")
+    version = meta[protocol.VERSION_KEY]
+    method = body.get("method")
+    named = params.get(protocol.NAMED_BY.get(str(method), ""))
+    for header, fits in {
+        protocol.VERSION_HEADER: isinstance(version, str) and headers.get(protocol.VERSION_HEADER) == version,
+        protocol.METHOD_HEADER: headers.get(protocol.METHOD_HEADER) == method,
+        protocol.NAME_HEADER: named is None or protocol.says(headers.get(protocol.NAME_HEADER), named),
+    }.items():
+        if not fits:
+            return Refusal(protocol.HEADER_MISMATCH, f"the header {header} does not say what the request says")
+    if version not in protocol.MODERN:
+        data = {"supported": list(protocol.MODERN), "requested": version}
+        return Refusal(protocol.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return None
 
 
 # One request of HTTP and its answer: plain JSON where the answer comes first, else a stream of events.
@@ -233,7 +255,7 @@ class Exchange:
         if first is None or not first.answers or len(first.data) < plain_from:
             return await self.pump(stream, lasting=lasting, primed=primed)
         # In the older era HTTP says nothing about an error of the protocol: 404 would mean the session.
-        status = ERROR_CODE_HTTP_STATUS.get(first.code, 200) if modern and first.code is not None else 200
+        status = protocol.HTTP_STATUS.get(first.code, 200) if modern and first.code is not None else 200
         await self._write(status, first.data)
         return first
 
@@ -343,7 +365,7 @@ class HttpApp:
         except Denied as denied:
             await exchange.answer(denied.status, {"error": str(denied)})
         except Refusal as refusal:
-            status = ERROR_CODE_HTTP_STATUS.get(refusal.code, 400)
+            status = protocol.HTTP_STATUS.get(refusal.code, 400)
             await exchange.answer(status, messages.error(None, refusal))
         finally:
             exchange.close()
@@ -385,9 +407,8 @@ class HttpApp:
         if "id" not in body or "method" not in body:
             await exchange.answer(202, None)  # this era has no such message from clients; it does no harm
             return True
-        verdict = classify_inbound_request(body, headers=dict(headers))
-        if isinstance(verdict, InboundLadderRejection):
-            await self._refused(body, Refusal(verdict.code, verdict.message, verdict.data), exchange)
+        if (refusal := misfit(body, headers)) is not None:
+            await self._refused(body, refusal, exchange)
             return True
         if body["method"] == "initialize":  # there is no handshake here, and who is served already keeps its era
             await self._refused(body, Refusal(messages.METHOD_NOT_FOUND, "Method not found", "initialize"), exchange)
@@ -404,7 +425,7 @@ class HttpApp:
 
     async def _refused(self, body: Message, refusal: Refusal, exchange: Exchange) -> None:
         number = body["id"] if is_id(body["id"]) else None
-        await exchange.answer(ERROR_CODE_HTTP_STATUS.get(refusal.code, 400), messages.error(number, refusal))
+        await exchange.answer(protocol.HTTP_STATUS.get(refusal.code, 400), messages.error(number, refusal))
 
     async def _get(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         session = self._known(who, headers)
@@ -438,7 +459,7 @@ class HttpApp:
         """The session, and its name where it is new."""
         if "mcp-session-id" in headers or not any(table(one).get("method") == "initialize" for one in several):
             named = headers.get("mcp-protocol-version")
-            if named is not None and named not in versions.HANDSHAKE_PROTOCOL_VERSIONS:
+            if named is not None and named not in messages.HANDSHAKES:
                 raise Denied(400, "this revision of MCP is not known here")
             return self._known(who, headers), ""
         await self._make_room()

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from holdall.bag import Holdall
 from holdall.bag.take import keep
-from holdall.mcp.client.sdk import SUBSCRIPTION_ID_META_KEY
+from holdall.mcp.client.protocol import SUBSCRIPTION_KEY
 from holdall.mcp.gateway import calls, messages
 from holdall.mcp.gateway import messages as eras
 from holdall.mcp.gateway.front import Front, GatewayState
@@ -193,8 +193,8 @@ class Stream:
             message = {**message, "id": self._original}
         for key in ("params", "result"):
             inner = table(message.get(key))
-            if meta_of(inner).get(SUBSCRIPTION_ID_META_KEY) == self._own:
-                meta = {**meta_of(inner), SUBSCRIPTION_ID_META_KEY: self._original}
+            if meta_of(inner).get(SUBSCRIPTION_KEY) == self._own:
+                meta = {**meta_of(inner), SUBSCRIPTION_KEY: self._original}
                 message = {**message, key: {**inner, "_meta": meta}}
         return message
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from holdall.mcp.client.sdk import SUBSCRIPTION_ID_META_KEY
+from holdall.mcp.client.protocol import SUBSCRIPTION_KEY
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.listing import Catalogue
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, Refusal, entries, meta_of, table
@@ -47,7 +47,7 @@ class Listeners:
             await self._over.wait()
         finally:
             del self._streams[id(asked)]
-        return {"resultType": "complete", "_meta": {SUBSCRIPTION_ID_META_KEY: asked.id}}
+        return {"resultType": "complete", "_meta": {SUBSCRIPTION_KEY: asked.id}}
 
     def heard(self, method: str, params: dict[str, Any]) -> None:
         """A notification for those streams that asked for it."""
@@ -60,7 +60,7 @@ class Listeners:
         self._over.set()
 
     def _tell(self, asked: ClientRequest, method: str, params: dict[str, Any]) -> None:
-        meta = {**meta_of(params), SUBSCRIPTION_ID_META_KEY: asked.id}
+        meta = {**meta_of(params), SUBSCRIPTION_KEY: asked.id}
         self._client.notify(method, {**params, "_meta": meta}, related=asked.id)
 
 

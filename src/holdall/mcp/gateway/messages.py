@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from holdall.mcp.client.sdk import types, versions
+from holdall.mcp.client import protocol
 from holdall.values.outputs import RawResult
 from holdall.values.patterns import lazy_pattern
 
@@ -14,8 +14,9 @@ from holdall.values.patterns import lazy_pattern
 # replaced. Nothing here knows a method.
 
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
-RESOURCE_NOT_FOUND = -32002
+PARSE_ERROR, INVALID_REQUEST = protocol.PARSE_ERROR, protocol.INVALID_REQUEST
+METHOD_NOT_FOUND = protocol.METHOD_NOT_FOUND
+INVALID_PARAMS, INTERNAL_ERROR, RESOURCE_NOT_FOUND = protocol.INVALID_PARAMS, protocol.INTERNAL_ERROR, -32002
 _LONE = lazy_pattern("[\ud800-\udfff]")
 
 Message = dict[str, Any]
@@ -108,12 +109,10 @@ def meta_of(params: dict[str, Any]) -> dict[str, Any]:
 # own.
 
 
-HANDSHAKES, MODERN = versions.HANDSHAKE_PROTOCOL_VERSIONS, versions.MODERN_PROTOCOL_VERSIONS
-LATEST_HANDSHAKE = versions.LATEST_HANDSHAKE_VERSION
-UNSUPPORTED_VERSION: int = types.UNSUPPORTED_PROTOCOL_VERSION
-LOG_LEVEL: str = types.LOG_LEVEL_META_KEY
-_VERSION, _INFO = types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY
-_CAPABILITIES, _SERVER = types.CLIENT_CAPABILITIES_META_KEY, types.SERVER_INFO_META_KEY
+HANDSHAKES, MODERN, LATEST_HANDSHAKE = protocol.HANDSHAKES, protocol.MODERN, protocol.HANDSHAKES[-1]
+UNSUPPORTED_VERSION, LOG_LEVEL = protocol.UNSUPPORTED_VERSION, protocol.LOG_LEVEL_KEY
+_VERSION, _INFO = protocol.VERSION_KEY, protocol.CLIENT_KEY
+_CAPABILITIES, _SERVER = protocol.CAPABILITIES_KEY, protocol.SERVER_KEY
 _ENVELOPE = frozenset((_VERSION, _INFO, _CAPABILITIES))
 _CACHEABLE = frozenset(
     ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")
