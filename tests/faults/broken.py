@@ -4,7 +4,7 @@ import os
 import types
 from collections.abc import Callable, Sequence
 
-from holdall.store import ingest
+from holdall.store import files, ingest
 from holdall.store.directory import disk, folder, placement
 from holdall.store.directory.folder import TERMINAL, SessionFolder
 from holdall.store.directory.index import Catalogue
@@ -84,12 +84,12 @@ def bytes_before_tombstone() -> None:
 
 
 def _without_fsync(module: types.ModuleType) -> None:
-    """What `module` calls os is the same but for one function that does nothing."""
+    """What `module` calls its files is the same but for one function that does nothing."""
 
     def fsync(descriptor: int) -> None:
         pass
 
-    module.__dict__["os"] = types.SimpleNamespace(**{**vars(os), "fsync": fsync})
+    module.__dict__["files"] = types.SimpleNamespace(**{**vars(files), "fsync": fsync})
 
 
 WRITERS: dict[str, Callable[[], None]] = {

@@ -6,12 +6,13 @@ cores, and at most a few megabytes are on their way at any time.
 """
 
 import hashlib
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterable
 
 from holdall.policy.measure import Measurer
+from holdall.store import files
+from holdall.store.files import write_all
 from holdall.store.protocol import Progress
 from holdall.text.tokens import Tokenizer
 from holdall.values.outputs import Measure
@@ -21,12 +22,6 @@ from holdall.values.spans import BlockTable
 _LARGE = 4 * 1024 * 1024
 _QUEUED_CHUNKS = 6  # chunks of a megabyte
 _SYNC_EVERY = 64 * 1024 * 1024
-
-
-def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 @record
@@ -77,7 +72,7 @@ class PeriodicSync(WorkThread):
     """
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__(lambda _: os.fsync(descriptor))
+        super().__init__(lambda _: files.fsync(descriptor))
         self._since = 0
 
     def give(self, chunk: bytes) -> None:
@@ -131,6 +126,6 @@ def ingest(
     finally:
         for helper in helpers:
             helper.stop()
-    os.fsync(descriptor)
+    files.fsync(descriptor)
     measure, table = measurer.finish(digest.hexdigest())
     return Ingested(measure, table, failure)

@@ -2,12 +2,11 @@
 characters to bytes and back: one table look-up, then one block.
 """
 
-import contextlib
-import os
 from collections import OrderedDict
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 
 from holdall.policy.measure import checksum
+from holdall.store import files
 from holdall.store.protocol import OutputReader
 from holdall.text.utf8 import char_offset_to_byte, decode, pending_bytes, straddling_bytes
 from holdall.values.errors import OutputDamaged
@@ -120,9 +119,8 @@ class FileReader:
     def refresh(self) -> int:
         return 0
 
-    @contextlib.contextmanager
-    def local_file(self) -> Generator[int]:
-        yield self._descriptor
+    def local_file(self) -> AbstractContextManager[int]:
+        return files.local_file(self._descriptor)
 
     def fileno(self) -> int:
         """Only of readers of local files; others ask for a `local_file`."""
@@ -130,7 +128,7 @@ class FileReader:
 
     def close(self) -> None:
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            files.close(self._descriptor)
             self._descriptor = -1
 
     def _block(self, index: int) -> bytes:
@@ -169,9 +167,9 @@ class FileReader:
     def _pread(self, start: int, length: int) -> bytes:
         parts: list[bytes] = []
         while length > 0:
-            part = os.pread(self._descriptor, length, start)
+            part = files.pread(self._descriptor, length, start)
             if not part:
-                here = os.fstat(self._descriptor).st_size
+                here = files.fstat(self._descriptor).st_size
                 raise OutputDamaged(
                     self.facts.handle, f"its file ends at byte {here:,} of {self.totals.bytes:,} (truncated)"
                 )

@@ -13,8 +13,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from holdall.store.directory import disk
+from holdall.store.files import write_all
 from holdall.store.ids import new_tag
-from holdall.store.ingest import WorkThread, write_all
+from holdall.store.ingest import WorkThread
 from holdall.store.records import ANSWERS, LOGS, READS, TREE, VERSIONS, check_name
 from holdall.text.numbers import size
 from holdall.values.bundles import Bundle

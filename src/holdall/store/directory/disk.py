@@ -11,12 +11,16 @@ import os
 import stat
 from collections.abc import Callable, Generator
 
-from holdall.store.ingest import write_all
+from holdall.store import files
+from holdall.store.files import MEMORY, SMALL, write_all
 from holdall.text.numbers import size
 from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
 
 INCOMING = ".incoming-"  # how every unfinished file is named; gc removes the ones that nobody writes any more
 _OTHER_HOME_HINT = "Choose another data folder with --home or HOLDALL_HOME."
+_TOO_MANY = (
+    f" Each output of more than {size(SMALL)} holds one: raise the limit (`ulimit -n`), or keep outputs in a folder."
+)
 
 
 def open_root(path: str) -> int:
@@ -64,11 +68,11 @@ def sync_above(path: str) -> None:
 def open_folder(name: str, *, inside: int | None = None, shown: str = "") -> int:
     """Open a folder that is one: a link is refused, also one that leads to a folder."""
     try:
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+        return files.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
     except OSError as problem:
         if problem.errno not in (errno.ELOOP, errno.ENOTDIR):
             raise
-        about = os.stat(name, dir_fd=inside, follow_symlinks=False)
+        about = files.stat(name, dir_fd=inside)
         what = "a symbolic link" if stat.S_ISLNK(about.st_mode) else "not a folder"
         raise StoreUnsafe(
             f"{shown or name} is {what} (owner {about.st_uid}, mode {stat.S_IMODE(about.st_mode):04o}); "
@@ -79,15 +83,15 @@ def open_folder(name: str, *, inside: int | None = None, shown: str = "") -> int
 def make_folder(name: str, *, inside: int) -> int:
     """Make it 0700 if it is missing, and open it."""
     try:
-        os.mkdir(name, 0o700, dir_fd=inside)
+        files.mkdir(name, 0o700, dir_fd=inside)
     except FileExistsError:
         return open_folder(name, inside=inside)
-    os.chmod(name, 0o700, dir_fd=inside)  # just made by us, so no link; without it the umask may keep us out
+    files.chmod(name, 0o700, dir_fd=inside)  # just made by us, so no link; without it the umask may keep us out
     folder = open_folder(name, inside=inside)
     try:
-        os.fsync(inside)
+        files.fsync(inside)
     except OSError:
-        os.close(folder)
+        files.close(folder)
         raise
     return folder
 
@@ -98,11 +102,11 @@ def names_in(folder: int) -> list[str]:
     A listing keeps its place in the open folder itself: two threads that list through one descriptor each miss what
     the other has read.
     """
-    own = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    own = files.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:
-        return os.listdir(own)
+        return files.listdir(own)
     finally:
-        os.close(own)
+        files.close(own)
 
 
 def create(name: str, *, inside: int) -> int:
@@ -112,16 +116,16 @@ def create(name: str, *, inside: int) -> int:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
-        descriptor = os.open(name, flags, 0o600, dir_fd=inside)
+        descriptor = files.open(name, flags, 0o600, dir_fd=inside)
         try:
-            os.fchmod(descriptor, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:
+            files.fchmod(descriptor, 0o600)
+            files.flock(descriptor, fcntl.LOCK_EX)
+            if files.fstat(descriptor).st_nlink:
                 return descriptor
         except BaseException:
-            os.close(descriptor)
+            files.close(descriptor)
             raise
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def remove_abandoned(name: str, *, inside: int) -> bool:
@@ -131,27 +135,26 @@ def remove_abandoned(name: str, *, inside: int) -> bool:
     except (OSError, StoreUnsafe):
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=inside)
+        files.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files.unlink(name, dir_fd=inside)
     except OSError:
         return False
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
     return True
 
 
 def open_file(name: str, *, inside: int) -> int:
     """An existing regular file, for reading. A link, a pipe or a device in its place is refused."""
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+    descriptor = files.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
+    if not stat.S_ISREG(files.fstat(descriptor).st_mode):
+        files.close(descriptor)
         raise StoreUnsafe(f"{name} in the store is not a regular file; it is not read.")
     return descriptor
 
 
 def read_file(name: str, *, inside: int) -> bytes:
-    with os.fdopen(open_file(name, inside=inside), "rb") as file:
-        return file.read()
+    return files.read_all(open_file(name, inside=inside))
 
 
 def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool, sync: bool = True) -> None:
@@ -164,38 +167,38 @@ def write_new(name: str, data: bytes, *, inside: int, token: str, replace: bool,
     try:
         write_all(descriptor, data)
         if sync:
-            os.fsync(descriptor)
+            files.fsync(descriptor)
         if replace:
-            os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=inside)
+            files.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=inside)
             return
         # A hard link is the one way to give a name that fails where the name is taken, in one step.
-        os.link(temporary, name, src_dir_fd=inside, dst_dir_fd=inside, follow_symlinks=False)
+        files.link(temporary, name, dir_fd=inside)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
         with contextlib.suppress(OSError):  # gone with the rename; or left for gc, which is no reason to fail
-            os.unlink(temporary, dir_fd=inside)
+            files.unlink(temporary, dir_fd=inside)
 
 
 @contextlib.contextmanager
 def locked(name: str, *, inside: int) -> Generator[None]:
     """Hold the lock file `name`. The kernel lets go of it when the process ends, however it ends."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, 0o600, dir_fd=inside)
+    descriptor = files.open(name, flags, 0o600, dir_fd=inside)
     try:
-        os.fchmod(descriptor, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        files.fchmod(descriptor, 0o600)
+        files.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def is_held(descriptor: int) -> bool:
     """Whether some living process still holds the file as its writer."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        files.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    files.flock(descriptor, fcntl.LOCK_UN)
     return False
 
 
@@ -209,6 +212,10 @@ def explained(doing: str, where: str, *, needed: Callable[[], int] | None = None
         yield
     except OSError as problem:
         raise store_fault_from(problem, doing, where, needed=needed) from problem
+    except MemoryError as problem:
+        if where != MEMORY:
+            raise
+        raise store_fault_from(OSError(errno.ENOMEM, ""), doing, where, needed=needed) from problem
 
 
 def store_fault_from(
@@ -216,6 +223,11 @@ def store_fault_from(
 ) -> StoreFault:
     reason = os.strerror(problem.errno) if problem.errno else str(problem)
     match problem.errno:
+        case errno.ENOMEM | errno.ENOSPC | errno.EDQUOT | errno.EFBIG if where == MEMORY:
+            asked = f" of {size(needed())} or more. Nothing of it is kept" if needed else ""
+            return StoreFull(f"no memory left while {doing}{asked}. Keep outputs in a folder instead.")
+        case errno.EMFILE if where == MEMORY:
+            return StoreFault(f"{reason} while {doing} in {where}.{_TOO_MANY}")
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             asked = f" of {size(needed())} or more" if needed else ""
             kept = "Nothing of it is kept. " if needed else ""

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Generator
 from dataclasses import replace
 
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.ids import new_handle, new_tag
 from holdall.store.protocol import SessionInfo
@@ -43,8 +44,8 @@ class SessionFolder:
         return self.descriptor, name
 
     def terminal(self) -> int:
-        if self._terminal is not None and os.fstat(self._terminal).st_nlink == 0:  # removed by hand
-            os.close(self._terminal)
+        if self._terminal is not None and files.fstat(self._terminal).st_nlink == 0:  # removed by hand
+            files.close(self._terminal)
             self._opened.remove(self._terminal)
             self._terminal = None
         if self._terminal is None:
@@ -71,9 +72,9 @@ class SessionFolder:
                 name = named.handle + SUFFIX
                 disk.write_new(name, data, inside=self.descriptor, token=new_tag(), replace=False)
                 try:
-                    os.fsync(self.descriptor)
+                    files.fsync(self.descriptor)
                 except OSError:  # this handle is never returned, so its record must not be visible
-                    os.unlink(name, dir_fd=self.descriptor)
+                    files.unlink(name, dir_fd=self.descriptor)
                     raise
                 return named
         raise StoreFault("no free handle was found in 64 tries.")
@@ -82,7 +83,7 @@ class SessionFolder:
         """Another record under the same handle, in one step. The caller holds the lock."""
         data = encode(facts, table, self.session.format)
         disk.write_new(facts.handle + SUFFIX, data, inside=self.descriptor, token=new_tag(), replace=True)
-        os.fsync(self.descriptor)
+        files.fsync(self.descriptor)
 
     def load(self, handle: str) -> tuple[Facts, BlockTable] | None:
         """The record of `handle`, or None if there is none."""
@@ -109,7 +110,7 @@ class SessionFolder:
 
     def stamp(self, handle: str) -> str | None:
         try:
-            about = os.stat(handle + SUFFIX, dir_fd=self.descriptor, follow_symlinks=False)
+            about = files.stat(handle + SUFFIX, dir_fd=self.descriptor)
         except FileNotFoundError:
             return None
         return f"{about.st_mtime_ns}-{about.st_size}-{about.st_ino}"
@@ -131,9 +132,9 @@ class SessionFolder:
     def remove_bytes(self, file: str) -> None:
         folder, name = self.inside(file)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
+            files.unlink(name, dir_fd=folder)
 
 
 def _close_all(descriptors: list[int]) -> None:
     while descriptors:
-        os.close(descriptors.pop())
+        files.close(descriptors.pop())

@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -25,11 +26,14 @@ from holdall.values.outputs import Facts
 
 T = TypeVar("T")
 
+IN_MEMORY = ":memory:"  # SQLite's name for a database without a file
 _PATIENCE_SECONDS = 0.5  # for other processes; a use of the cache that takes longer is done without
 
 
 class CacheFile:
     """One connection. `path` is the file; a link in its place is set aside like any other damage.
+
+    Where `path` is IN_MEMORY there is no file, and what is in it goes with the connection.
 
     `tables` makes them if there are none. A file whose `version` is another one is cleared first by `clear`.
     """
@@ -70,6 +74,10 @@ class CacheFile:
     def _connected(self) -> sqlite3.Connection:
         if self._connection is not None and self._identity == _identity(self._path):
             return self._connection
+        if self._path == IN_MEMORY:
+            self._connection = self._open()
+            weakref.finalize(self, self._connection.close)
+            return self._connection
         self.close()  # or never opened, or the file was set aside or removed by somebody else
         if os.path.islink(self._path):
             self._set_aside()
@@ -105,6 +113,8 @@ class CacheFile:
         return database
 
     def _set_aside(self) -> None:
+        if self._path == IN_MEMORY:
+            return
         for number in range(100):
             aside = f"{self._path}.damaged-{number}"
             if not os.path.lexists(aside):
@@ -129,6 +139,8 @@ def _is_damage(problem: Exception) -> bool:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
+    if path == IN_MEMORY:
+        return None
     try:
         about = os.stat(path, follow_symlinks=False)
     except OSError:

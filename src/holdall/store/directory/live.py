@@ -4,18 +4,18 @@ The writer holds a lock on the file for as long as it lives. So whether a runnin
 the kernel, not to a process id: where nobody holds the file, its writer is gone and the output is interrupted.
 """
 
-import contextlib
 import hashlib
-import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.errors import OutputDamaged, OutputMissing
+from holdall.values.errors import OutputDamaged, OutputMissing, UsageError
 from holdall.values.outputs import Facts, State
 from holdall.values.spans import BLOCK, BlockTable, Totals
 
@@ -74,13 +74,15 @@ class LiveWriter:
         return self._facts
 
     def write(self, chunk: bytes) -> None:
+        if self._descriptor < 0:
+            raise UsageError("this output has ended; nothing more can be written to it.")
         measures = self._measures = self._measures or _Measures(self._tokenizer)
         if self._room is not None:
             self._room(measures.measurer.taken + len(chunk))
         view = memoryview(chunk)
         while view:
             with disk.explained("writing a running output", self._where):
-                taken = view[: os.write(self._descriptor, view)]
+                taken = view[: files.write(self._descriptor, view)]
             # Measured as it is taken: the part of a chunk for which a full disk had room is part of the output.
             measures.digest.update(taken)
             measures.measurer.feed(taken)
@@ -88,7 +90,7 @@ class LiveWriter:
             view = view[len(taken) :]
         if self._unsynced >= _SYNC_BYTES or time.monotonic() - self._synced_at >= _SYNC_SECONDS:
             with disk.explained("syncing a running output", self._where):
-                os.fsync(self._descriptor)
+                files.fsync(self._descriptor)
             self._unsynced, self._synced_at = 0, time.monotonic()
 
     def finish(
@@ -100,6 +102,8 @@ class LiveWriter:
         notes: Sequence[str] = (),
         surrogates: str = "",
     ) -> Facts:
+        if self._descriptor < 0:
+            raise UsageError(f"output {self.handle} has ended already.")
         measures = self._measures or _Measures(self._tokenizer)
         measure, table = measures.measurer.finish(measures.digest.hexdigest())
         measure = replace(measure, notes=(*measure.notes, *notes), surrogates=surrogates)
@@ -107,7 +111,7 @@ class LiveWriter:
             self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
         )
         with disk.explained("ending a running output", self._where):
-            os.fsync(self._descriptor)
+            files.fsync(self._descriptor)
             with self._folder.lock():
                 self._facts = self._settle(self._folder, final, table)
         self.close()
@@ -116,7 +120,7 @@ class LiveWriter:
     def close(self) -> None:
         """Let go of the file. Without `finish`, the output then counts as interrupted."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            files.close(self._descriptor)
             self._descriptor = -1
 
 
@@ -141,25 +145,24 @@ class RunningReader:
     def refresh(self) -> int:
         """Take in what was written since. The number of new bytes."""
         before = self._taken()
-        while chunk := os.pread(self._descriptor, 16 * BLOCK, self._taken()):
+        while chunk := files.pread(self._descriptor, 16 * BLOCK, self._taken()):
             self._measurer.feed(chunk)
         self._partial = None
         return self._taken() - before
 
     def read(self, start: int, end: int) -> bytes:
         start, end = max(0, start), min(end, self.totals.bytes)
-        return os.pread(self._descriptor, end - start, start) if start < end else b""
+        return files.pread(self._descriptor, end - start, start) if start < end else b""
 
-    @contextlib.contextmanager
-    def local_file(self) -> Generator[int]:
-        yield self._descriptor
+    def local_file(self) -> AbstractContextManager[int]:
+        return files.local_file(self._descriptor)
 
     def fileno(self) -> int:
         return self._descriptor
 
     def close(self) -> None:
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            files.close(self._descriptor)
             self._descriptor = -1
 
     def _taken(self) -> int:
@@ -180,7 +183,7 @@ def is_running(folder: SessionFolder, facts: Facts) -> bool:
     try:
         return disk.is_held(descriptor)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def interrupted(folder: SessionFolder, facts: Facts, tokenizer: Tokenizer, now: float) -> tuple[Facts, BlockTable]:
@@ -190,13 +193,13 @@ def interrupted(folder: SessionFolder, facts: Facts, tokenizer: Tokenizer, now: 
     descriptor = folder.open_bytes(facts)
     try:
         at = 0
-        while chunk := os.pread(descriptor, 16 * BLOCK, at):
+        while chunk := files.pread(descriptor, 16 * BLOCK, at):
             measurer.feed(chunk)
             digest.update(chunk)
             at += len(chunk)
-        os.fsync(descriptor)
+        files.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
     measure, table = measurer.finish(digest.hexdigest())
     why = "its writer ended before it did; what had been written is kept"
     return replace(facts, state="interrupted", measure=measure, ended=now, error=why), table

@@ -4,11 +4,11 @@ Everything here happens under the session's lock, after the bytes are durable an
 """
 
 import contextlib
-import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from holdall.policy.measure import checksum
+from holdall.store import files
 from holdall.store.directory import disk, session_files
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import Catalogue
@@ -78,12 +78,12 @@ def place(
         return twin.file
     file = file_for(facts)
     target, name = folder.inside(file)
-    os.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=target)
+    files.rename(temporary, name, src_dir_fd=inside, dst_dir_fd=target)
     if target != folder.descriptor:
         try:
-            os.fsync(target)
+            files.fsync(target)
         except OSError:
-            os.unlink(name, dir_fd=target)
+            files.unlink(name, dir_fd=target)
             raise
     return file
 
@@ -167,7 +167,7 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
             folder.rewrite(stones[-1], BlockTable())
             catalogue.note(folder, stones[-1])
     for handle in unreadable:
-        os.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
+        files.unlink(handle + SUFFIX, dir_fd=folder.descriptor)
     gone = {facts.handle for facts in going}
     staying = [facts for facts in outputs if facts.handle not in gone and facts.file]
     contents = {facts.measure.sha256 for facts in staying if facts.state != "running"}
@@ -179,7 +179,7 @@ def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] |
     else:
         session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
     freed = _remove_unnamed(folder, {facts.file for facts in staying})
-    os.fsync(folder.descriptor)
+    files.fsync(folder.descriptor)
     shared = {facts.handle: tuple(one.handle for one in staying if one.file == facts.file) for facts in going}
     return Removal(tuple(stones), freed, {handle: holders for handle, holders in shared.items() if holders})
 
@@ -192,7 +192,7 @@ def _remove_unnamed(folder: SessionFolder, named: Collection[str]) -> int:
             if not is_uuid(name[:36]) or name[36:] not in _ENDINGS or prefix + name in named:
                 continue
             with contextlib.suppress(FileNotFoundError):
-                size = os.stat(name, dir_fd=inside, follow_symlinks=False).st_size
+                size = files.stat(name, dir_fd=inside).st_size
                 freed += size if disk.remove_abandoned(name, inside=inside) else 0
     return freed
 
@@ -213,9 +213,9 @@ def _is_intact(folder: SessionFolder, other: Facts, table: BlockTable) -> bool:
     except (OSError, StoreFault):
         return False
     try:
-        if os.fstat(descriptor).st_size != other.measure.bytes:
+        if files.fstat(descriptor).st_size != other.measure.bytes:
             return False
-        blocks = (os.pread(descriptor, BLOCK, index * BLOCK) for index in range(len(table)))
+        blocks = (files.pread(descriptor, BLOCK, index * BLOCK) for index in range(len(table)))
         return all(checksum(block) == proof for block, proof in zip(blocks, table.checksums, strict=True))
     finally:
-        os.close(descriptor)
+        files.close(descriptor)

@@ -9,16 +9,16 @@ opens the store. Before that nobody sees any of them, and what a killed process 
 
 import contextlib
 import json
-import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from holdall.policy.retention import Retention
-from holdall.store import records
+from holdall.store import files, records
 from holdall.store.directory import disk
 from holdall.store.directory.sessions import NAMES, Sessions
+from holdall.store.files import write_all
 from holdall.store.ids import new_tag
-from holdall.store.ingest import WorkThread, write_all
+from holdall.store.ingest import WorkThread
 from holdall.store.protocol import Log, SessionInfo
 from holdall.store.records import PREFIX
 from holdall.store.totals import taken
@@ -57,11 +57,11 @@ class StagedFolder:
 
     def finish(self) -> None:
         for opened in self._folders.values():
-            os.fsync(opened)
+            files.fsync(opened)
 
     def close(self) -> None:
         while self._folders:
-            os.close(self._folders.popitem()[1])
+            files.close(self._folders.popitem()[1])
 
     def _write(self, name: str, chunks: Iterable[bytes], *, is_large: bool = False) -> None:
         sub, _, plain = name.rpartition("/")
@@ -72,11 +72,11 @@ class StagedFolder:
                 writing.give(chunk) if writing is not None else write_all(descriptor, chunk)
             if writing is not None:
                 writing.finish()
-            os.fsync(descriptor)
+            files.fsync(descriptor)
         finally:
             if writing is not None:
                 writing.stop()
-            os.close(descriptor)
+            files.close(descriptor)
 
     def _inside(self, sub: str) -> int:
         if sub not in ("", records.TERMINAL, records.ANSWERS):
@@ -117,15 +117,15 @@ def staging(root: int, sessions: Sessions) -> Generator[StagingFolder]:
             held = disk.create(_HELD, inside=folder)
         except BaseException:
             if folder >= 0:
-                os.close(folder)
+                files.close(folder)
             with contextlib.suppress(OSError):
-                os.rmdir(name, dir_fd=root)
+                files.rmdir(name, dir_fd=root)
             raise
     try:
         yield StagingFolder(root, folder, name, sessions)
     finally:
         _remove(root, folder, name)
-        os.close(held)
+        files.close(held)
 
 
 def publish(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionInfo]) -> None:
@@ -140,14 +140,14 @@ def publish(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionIn
         try:
             _write_journal(names, staged.name, infos)
             _carry_out(staged.root, staged.folder, sessions, infos)
-            os.fsync(names)
+            files.fsync(names)
         except OSError:
             _undo(staged, sessions, infos)
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(JOURNAL, dir_fd=names)
+                files.unlink(JOURNAL, dir_fd=names)
             raise
         with contextlib.suppress(OSError):  # done: another process that finds the journal has nothing left to do
-            os.unlink(JOURNAL, dir_fd=names)
+            files.unlink(JOURNAL, dir_fd=names)
 
 
 def recover_interrupted_imports(root: int, sessions: Sessions) -> None:
@@ -155,7 +155,7 @@ def recover_interrupted_imports(root: int, sessions: Sessions) -> None:
     cheap.
     """
     try:
-        os.stat(f"{NAMES}/{JOURNAL}", dir_fd=root, follow_symlinks=False)
+        files.stat(f"{NAMES}/{JOURNAL}", dir_fd=root)
     except OSError:
         return
     with contextlib.suppress(OSError, StoreFault), sessions.naming() as names:  # or by the next process that can
@@ -168,7 +168,7 @@ def _finish(root: int, sessions: Sessions, names: int) -> None:
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError):  # none of ours, or damaged: then nobody can tell what was meant
-        os.unlink(JOURNAL, dir_fd=names)
+        files.unlink(JOURNAL, dir_fd=names)
         return
     try:
         folder = disk.open_folder(staged, inside=root)
@@ -178,10 +178,10 @@ def _finish(root: int, sessions: Sessions, names: int) -> None:
         _carry_out(root, folder, sessions, infos)
     except BaseException:
         if folder >= 0:
-            os.close(folder)
+            files.close(folder)
         raise
-    os.fsync(names)
-    os.unlink(JOURNAL, dir_fd=names)
+    files.fsync(names)
+    files.unlink(JOURNAL, dir_fd=names)
     if folder >= 0:
         _remove(root, folder, staged)
 
@@ -191,8 +191,8 @@ def _carry_out(root: int, folder: int, sessions: Sessions, infos: Sequence[Sessi
     for info in reversed(infos):
         name = PREFIX + info.id
         if folder >= 0 and _is_there(name, folder):
-            os.rename(name, name, src_dir_fd=folder, dst_dir_fd=root)
-    os.fsync(root)
+            files.rename(name, name, src_dir_fd=folder, dst_dir_fd=root)
+    files.fsync(root)
     for info in infos:
         if _is_there(PREFIX + info.id, root):
             sessions.claim(info)
@@ -203,15 +203,15 @@ def _undo(staged: StagingFolder, sessions: Sessions, infos: Sequence[SessionInfo
         with contextlib.suppress(OSError):
             sessions.forget(info.name)
         with contextlib.suppress(OSError):
-            os.rename(PREFIX + info.id, PREFIX + info.id, src_dir_fd=staged.root, dst_dir_fd=staged.folder)
+            files.rename(PREFIX + info.id, PREFIX + info.id, src_dir_fd=staged.root, dst_dir_fd=staged.folder)
     with contextlib.suppress(OSError):
-        os.fsync(staged.root)
+        files.fsync(staged.root)
 
 
 def _write_journal(names: int, staged: str, infos: Sequence[SessionInfo]) -> None:
     told = {"staging": staged, "sessions": [{"id": one.id, "name": one.name} for one in infos]}
     disk.write_new(JOURNAL, json.dumps(told).encode("ascii"), inside=names, token=new_tag(), replace=True)
-    os.fsync(names)
+    files.fsync(names)
 
 
 def _read_journal(data: bytes) -> tuple[str, list[SessionInfo]]:
@@ -226,15 +226,14 @@ def _read_journal(data: bytes) -> tuple[str, list[SessionInfo]]:
 
 def _is_there(name: str, inside: int) -> bool:
     try:
-        os.stat(name, dir_fd=inside, follow_symlinks=False)
+        files.stat(name, dir_fd=inside)
     except FileNotFoundError:
         return False
     return True
 
 
-def left_over(home: str, *, remove: bool) -> list[tuple[str, int]]:
-    """What killed imports left in the data folder, and how many bytes; with `remove` it goes."""
-    root = disk.open_folder(home)
+def left_over(root: int, *, remove: bool) -> list[tuple[str, int]]:
+    """What killed imports left in the open data folder, and how many bytes; with `remove` it goes."""
     sessions = Sessions(root, lambda: 0.0)
     try:
         if not any(name.startswith(STAGING) for name in disk.names_in(root)):
@@ -243,7 +242,6 @@ def left_over(home: str, *, remove: bool) -> list[tuple[str, int]]:
             return [] if _is_there(JOURNAL, names) else list(_abandoned(root, remove=remove))
     finally:
         sessions.close()
-        os.close(root)
 
 
 def _abandoned(root: int, *, remove: bool) -> Iterator[tuple[str, int]]:
@@ -256,12 +254,12 @@ def _abandoned(root: int, *, remove: bool) -> Iterator[tuple[str, int]]:
             try:
                 size = -1 if _is_in_use(folder) else _size(folder)
             except BaseException:
-                os.close(folder)
+                files.close(folder)
                 raise
             if size >= 0 and remove:
                 _remove(root, folder, name)
             else:
-                os.close(folder)
+                files.close(folder)
             if size >= 0:
                 yield name, size
 
@@ -273,12 +271,12 @@ def _size(folder: int) -> int:
             try:
                 inner = disk.open_folder(name, inside=folder)
             except StoreFault:  # no folder
-                total += os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+                total += files.stat(name, dir_fd=folder).st_size
                 continue
             try:
                 total += _size(inner)
             finally:
-                os.close(inner)
+                files.close(inner)
     return total
 
 
@@ -290,15 +288,15 @@ def _is_in_use(folder: int) -> bool:
     try:
         return disk.is_held(held)
     finally:
-        os.close(held)
+        files.close(held)
 
 
 def _remove(root: int, folder: int, name: str) -> None:
     """A staging folder with all that is in it; `folder` is closed. What cannot be removed is left for the next one."""
     _empty(folder)
-    os.close(folder)
+    files.close(folder)
     with contextlib.suppress(OSError):
-        os.rmdir(name, dir_fd=root)
+        files.rmdir(name, dir_fd=root)
 
 
 def _empty(folder: int) -> None:
@@ -308,10 +306,10 @@ def _empty(folder: int) -> None:
             try:
                 inner = disk.open_folder(name, inside=folder)
             except (OSError, StoreFault):
-                os.unlink(name, dir_fd=folder)
+                files.unlink(name, dir_fd=folder)
                 continue
             try:
                 _empty(inner)
             finally:
-                os.close(inner)
-            os.rmdir(name, dir_fd=folder)
+                files.close(inner)
+            files.rmdir(name, dir_fd=folder)

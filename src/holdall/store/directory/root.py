@@ -10,9 +10,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
-from holdall.store.directory.index import NAME, Catalogue, Index
+from holdall.store.directory.index import NAME as INDEX
+from holdall.store.directory.index import Catalogue, Index
 from holdall.store.directory.publish import recover_interrupted_imports
 from holdall.store.directory.sessions import Sessions
 from holdall.store.protocol import SessionInfo
@@ -30,7 +32,7 @@ class Root:
     """
 
     def __init__(self, home: str, clock: Callable[[], float]) -> None:
-        self.home = os.path.abspath(home)
+        self.home = home
         self._clock = clock
         self._folders: OrderedDict[str, SessionFolder] = OrderedDict()
         self._used = threading.local()
@@ -38,10 +40,17 @@ class Root:
         self._open()
 
     def _open(self) -> None:
-        self._descriptor = disk.open_root(self.home)
+        self._descriptor = self._open_home()
         self.sessions = Sessions(self._descriptor, self._clock)
         recover_interrupted_imports(self._descriptor, self.sessions)
-        self.catalogue = Catalogue(Index(os.path.join(self.home, NAME)))
+        self.catalogue: Catalogue = Catalogue(Index(self.cache(INDEX)))
+
+    def _open_home(self) -> int:
+        return disk.open_root(self.home)
+
+    def cache(self, name: str) -> str:
+        """What SQLite opens for the cache of that name."""
+        return os.path.join(self.home, name)
 
     @property
     def descriptor(self) -> int:
@@ -57,7 +66,7 @@ class Root:
             self.catalogue.close()
             self.sessions.close()
             if self._descriptor >= 0:
-                os.close(self._descriptor)
+                files.close(self._descriptor)
                 self._descriptor = -1
 
     def close_folder(self, session: SessionInfo) -> None:
@@ -78,7 +87,7 @@ class Root:
                 self.close()
                 self._open()
                 return
-            opened = os.fstat(self._descriptor)
+            opened = files.fstat(self._descriptor)
             if (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino):
                 return
             if stat.S_ISLNK(named.st_mode):
@@ -132,4 +141,4 @@ class Root:
 
 def is_linked(folder: SessionFolder) -> bool:
     """Whether the open folder still has a name."""
-    return os.fstat(folder.descriptor).st_nlink > 0
+    return files.fstat(folder.descriptor).st_nlink > 0

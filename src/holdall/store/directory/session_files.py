@@ -10,10 +10,11 @@ import os
 import stat
 from collections.abc import Collection, Generator, Iterable, Sequence
 
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
+from holdall.store.files import write_all
 from holdall.store.ids import new_tag
-from holdall.store.ingest import write_all
 from holdall.store.protocol import Log, LogLines, Note, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, lines_in, note_name, sealed, tree_without
 from holdall.values.errors import SessionLocked, StoreFault, StoreUnsafe
@@ -33,27 +34,27 @@ _BACK = 64 * 1024
 
 def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
     """Add whole lines at the end. They survive the process; a crash of the machine may take the newest."""
-    descriptor = os.open(
+    descriptor = files.open(
         name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=inside
     )
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if not stat.S_ISREG(files.fstat(descriptor).st_mode):
             raise StoreUnsafe(f"{name} in the store is not a regular file; nothing is written to it.")
-        os.fchmod(descriptor, 0o600)  # whatever the umask
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        size = os.fstat(descriptor).st_size
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        files.fchmod(descriptor, 0o600)  # whatever the umask
+        files.flock(descriptor, fcntl.LOCK_EX)
+        size = files.fstat(descriptor).st_size
+        if size and files.pread(descriptor, 1, size - 1) != b"\n":
             lines = b"\n" + lines
         view = memoryview(lines)
         try:
             while view:
-                view = view[os.write(descriptor, view) :]
+                view = view[files.write(descriptor, view) :]
         except OSError:
             with contextlib.suppress(OSError):
-                os.ftruncate(descriptor, size)
+                files.ftruncate(descriptor, size)
             raise
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> LogLines:
@@ -65,11 +66,11 @@ def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> LogLin
     try:
         parts: list[bytes] = []
         end = at
-        while part := os.pread(descriptor, _READ, end):
+        while part := files.pread(descriptor, _READ, end):
             parts.append(part)
             end += len(part)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
     def before() -> int:
         return read_between(0, at, inside=inside, name=name).count(b"\n")
@@ -84,16 +85,16 @@ def whole_lines(name: str, *, inside: int) -> int:
     except FileNotFoundError:
         return 0
     try:
-        end = os.fstat(descriptor).st_size
+        end = files.fstat(descriptor).st_size
         while end:
             start = max(0, end - _BACK)
-            newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+            newline = files.pread(descriptor, end - start, start).rfind(b"\n")
             if newline >= 0:
                 return start + newline + 1
             end = start
         return 0
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def read_between(start: int, end: int, *, inside: int, name: str) -> bytes:
@@ -103,27 +104,27 @@ def read_between(start: int, end: int, *, inside: int, name: str) -> bytes:
     except FileNotFoundError:
         return b""
     try:
-        data = os.pread(descriptor, end - start, start)
-        while len(data) < end - start and (more := os.pread(descriptor, end - start - len(data), start + len(data))):
+        data = files.pread(descriptor, end - start, start)
+        while len(data) < end - start and (more := files.pread(descriptor, end - start - len(data), start + len(data))):
             data += more
         return data
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def erase(handles: Collection[str], *, inside: int, version: int) -> None:
     """Take what was in these outputs out of the events and the operation tree. Lines keep their places and lengths."""
     with contextlib.suppress(FileNotFoundError):
-        descriptor = os.open(NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
+        descriptor = files.open(NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            data = read_between(0, os.fstat(descriptor).st_size, inside=inside, name=NAME)
+            files.flock(descriptor, fcntl.LOCK_EX)
+            data = read_between(0, files.fstat(descriptor).st_size, inside=inside, name=NAME)
             for start, line in erased(data, handles, version):
-                os.lseek(descriptor, start, os.SEEK_SET)
+                files.lseek(descriptor, start)
                 write_all(descriptor, line)
-            os.fsync(descriptor)
+            files.fsync(descriptor)
         finally:
-            os.close(descriptor)
+            files.close(descriptor)
     with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
         before = disk.read_file(TREE, inside=inside)
         after = tree_without(before, handles)
@@ -135,7 +136,7 @@ def remove_all(inside: int) -> None:
     """Everything of the session that is no output. One who still appends begins again."""
     for name in (*LOGS.values(), TREE):
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=inside)
+            files.unlink(name, dir_fd=inside)
 
 
 # What was worked out about an output and would be costly to work out again: small notes beside the outputs.
@@ -155,7 +156,7 @@ def recall(name: str, *, inside: int) -> bytes | None:
         try:
             return disk.read_file(name, inside=folder)
         finally:
-            os.close(folder)
+            files.close(folder)
     return None
 
 
@@ -164,7 +165,7 @@ def remember(name: str, data: bytes, *, inside: int, durable: bool) -> None:
     try:
         disk.write_new(name, data, inside=folder, token=new_tag(), replace=True, sync=durable)
     finally:
-        os.close(folder)
+        files.close(folder)
 
 
 def listed(*, inside: int) -> list[Note]:
@@ -177,10 +178,10 @@ def listed(*, inside: int) -> list[Note]:
                 if _NOTE.fullmatch(name):
                     content, _, key = name.partition("-")
                     with contextlib.suppress(FileNotFoundError):
-                        size = os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+                        size = files.stat(name, dir_fd=folder).st_size
                         found.append(Note(content, key, size))
         finally:
-            os.close(folder)
+            files.close(folder)
     return found
 
 
@@ -194,9 +195,9 @@ def forget(contents: Iterable[str], ids: Iterable[str], *, inside: int) -> None:
             for name in disk.names_in(folder):
                 if name.startswith(gone) or name.endswith(own):
                     with contextlib.suppress(FileNotFoundError):
-                        os.unlink(name, dir_fd=folder)
+                        files.unlink(name, dir_fd=folder)
         finally:
-            os.close(folder)
+            files.close(folder)
 
 
 # events.ndjson      everything that happened, appended by any process transcript.ndjson  the messages of the agent that
@@ -253,7 +254,7 @@ class SessionFiles:
         try:
             yield
         finally:
-            os.close(descriptor)  # with the lock
+            files.close(descriptor)  # with the lock
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
         with self._using("reading a note"):
@@ -282,11 +283,11 @@ class SessionFiles:
             try:
                 descriptor = disk.open_file(LEASE, inside=folder)
             finally:
-                os.close(folder)
+                files.close(folder)
             try:
                 return disk.is_held(descriptor)
             finally:
-                os.close(descriptor)
+                files.close(descriptor)
         return False
 
     # Inside
@@ -307,16 +308,16 @@ class SessionFiles:
 def _take(inside: int, holder: str) -> int:
     """The open file whose lock is the lease. The kernel lets go of it when the process ends, however it ends."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(LEASE, flags, 0o600, dir_fd=inside)
+    descriptor = files.open(LEASE, flags, 0o600, dir_fd=inside)
     try:
-        os.fchmod(descriptor, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        files.fchmod(descriptor, 0o600)
+        files.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        told = os.pread(descriptor, _WHO, 0).decode("utf-8", "replace").strip()
-        os.close(descriptor)
+        told = files.pread(descriptor, _WHO, 0).decode("utf-8", "replace").strip()
+        files.close(descriptor)
         raise SessionLocked(told) from None
     except BaseException:
-        os.close(descriptor)
+        files.close(descriptor)
         raise
     # Fixed length, so that nothing is left of the previous holder.
     write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))

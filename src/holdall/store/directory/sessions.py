@@ -9,7 +9,6 @@ A session's name comes from outside and is only ever hashed, never part of a pat
 import contextlib
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import Any
 from holdall.policy import retention as rules
 from holdall.policy.measure import checksum
 from holdall.policy.retention import Retention
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.ids import new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
@@ -73,7 +73,7 @@ class Sessions:
             self._make_folder(info)
             # What is claimed already is a session that is gone.
             disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
-            os.fsync(names)
+            files.fsync(names)
             return info
 
     def _make_folder(self, info: SessionInfo) -> None:
@@ -81,12 +81,12 @@ class Sessions:
             folder = disk.make_folder(PREFIX + info.id, inside=self._root)
             try:
                 self._save(folder, info)
-                os.fsync(folder)
+                files.fsync(folder)
             finally:
-                os.close(folder)
+                files.close(folder)
         except OSError:
             with contextlib.suppress(OSError):  # a folder with a file in it is a session, and stays
-                os.rmdir(PREFIX + info.id, dir_fd=self._root)
+                files.rmdir(PREFIX + info.id, dir_fd=self._root)
             raise
 
     def keep_for(self, info: SessionInfo, retention: Retention) -> SessionInfo:
@@ -94,9 +94,9 @@ class Sessions:
         folder = self.folder(info)
         try:
             self._save(folder, changed)
-            os.fsync(folder)
+            files.fsync(folder)
         finally:
-            os.close(folder)
+            files.close(folder)
         return changed
 
     def all(self) -> list[SessionInfo]:
@@ -127,7 +127,7 @@ class Sessions:
         """The folder of a session that was removed by hand, made again and open."""
         folder = disk.make_folder(PREFIX + info.id, inside=self._root)
         self._save(folder, info)
-        os.fsync(folder)
+        files.fsync(folder)
         return folder
 
     @contextlib.contextmanager
@@ -144,11 +144,11 @@ class Sessions:
     def forget(self, name: str) -> None:
         """Take back a claim. The caller holds the names."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(_claim(name), dir_fd=self._names())
+            files.unlink(_claim(name), dir_fd=self._names())
 
     def _names(self) -> int:
         with self._lock:  # two threads that both open it would leave one open for ever
-            if self._names_folder >= 0 and os.fstat(self._names_folder).st_nlink == 0:  # removed by hand
+            if self._names_folder >= 0 and files.fstat(self._names_folder).st_nlink == 0:  # removed by hand
                 self.close()
             if self._names_folder < 0:
                 self._names_folder = disk.make_folder(NAMES, inside=self._root)
@@ -156,7 +156,7 @@ class Sessions:
 
     def close(self) -> None:
         if self._names_folder >= 0:
-            os.close(self._names_folder)
+            files.close(self._names_folder)
             self._names_folder = -1
 
     def _load(self, id: str) -> SessionInfo | None:
@@ -184,14 +184,14 @@ class Sessions:
         except (FileNotFoundError, KeyError, TypeError, ValueError):
             return self._without_file(id, folder)
         finally:
-            os.close(folder)
+            files.close(folder)
 
     def _without_file(self, id: str, folder: int) -> SessionInfo | None:
         """The outputs describe themselves: a session whose own file is lost still opens, under its folder's name."""
         records = [name for name in disk.names_in(folder) if name.endswith(SUFFIX)]
         if not records:
             return None
-        created = os.fstat(folder).st_mtime
+        created = files.fstat(folder).st_mtime
         return SessionInfo(id, PREFIX + id, created, Retention(days=None), format=_format(records, folder))
 
     def _search(self, name: str) -> SessionInfo | None:

@@ -19,14 +19,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import replace
 
 from holdall.policy.retention import Retention
+from holdall.store import files
 from holdall.store.directory import disk, placement, publish, upkeep
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.live import LiveWriter, RunningReader, interrupted, is_running
 from holdall.store.directory.publish import StagingFolder
 from holdall.store.directory.root import Root
 from holdall.store.directory.session_files import SessionFiles
+from holdall.store.directory.summaries import NAME as SUMMARIES
 from holdall.store.directory.summaries import Summaries, session_stamps
-from holdall.store.directory.watch import FileWatch
+from holdall.store.directory.watch import FileWatch, MemoryWatch
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
 from holdall.store.protocol import (
@@ -40,6 +42,7 @@ from holdall.store.protocol import (
     Stats,
     Sweep,
     Verdict,
+    Watch,
 )
 from holdall.store.reader import FileReader
 from holdall.store.records import TERMINAL
@@ -56,7 +59,7 @@ class DirectoryStore(SessionFiles):
 
     def __init__(
         self,
-        home: str,
+        home: str | Root,
         *,
         tokenizer: Tokenizer | None = None,
         retention: Retention | None = None,
@@ -67,8 +70,12 @@ class DirectoryStore(SessionFiles):
         self.clock = clock
         self._retention = retention or Retention()
         self._quota = quota or Quota()
-        self._root = Root(home, clock)
-        self._summaries = Summaries(self._root.home)
+        self._root = home if isinstance(home, Root) else Root(os.path.abspath(home), clock)
+        self._summaries: Summaries = Summaries(self._root.cache(SUMMARIES))
+
+    @property
+    def root(self) -> int:
+        return self._root.descriptor
 
     def close(self) -> None:
         self._root.close()
@@ -135,9 +142,9 @@ class DirectoryStore(SessionFiles):
                     facts = placement.publish(folder, replace(facts, file=file), taken.table)
                     self._root.catalogue.note(folder, facts)
             finally:
-                os.close(descriptor)
+                files.close(descriptor)
                 with contextlib.suppress(OSError):
-                    os.unlink(temporary, dir_fd=inside)
+                    files.unlink(temporary, dir_fd=inside)
         self._root.check_reachable(folder)
         return facts
 
@@ -149,15 +156,15 @@ class DirectoryStore(SessionFiles):
             inside, name = folder.inside(file)
             descriptor = disk.create(name, inside=inside)
             try:
-                os.fsync(inside)
+                files.fsync(inside)
                 facts = placement.running_facts(id, session.id, origin, file, self.clock())
                 with folder.lock():
                     facts = folder.publish(facts, BlockTable())
                     self._root.catalogue.note(folder, facts)
             except BaseException:
-                os.close(descriptor)
+                files.close(descriptor)
                 with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=inside)
+                    files.unlink(name, dir_fd=inside)
                 raise
             return LiveWriter(
                 folder, facts, descriptor, tokenizer or self.tokenizer,
@@ -211,7 +218,7 @@ class DirectoryStore(SessionFiles):
         with self._using("looking at an output"):
             return self._root.folder_by_id(facts.session).stamp(facts.handle)
 
-    def watch(self, facts: Facts) -> FileWatch:
+    def watch(self, facts: Facts) -> Watch:
         with self._using("watching an output"):
             folder = self._root.folder_by_id(facts.session)
             current, _ = self._loaded(folder, facts)
@@ -219,9 +226,9 @@ class DirectoryStore(SessionFiles):
                 raise _expired(current)
             descriptor = folder.open_bytes(current)
             try:
-                return FileWatch(descriptor)
+                return MemoryWatch(descriptor) if isinstance(descriptor, files.Handle) else FileWatch(descriptor)
             finally:
-                os.close(descriptor)
+                files.close(descriptor)
 
     # Upkeep
 

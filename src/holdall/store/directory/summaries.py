@@ -6,12 +6,12 @@ What a summary says is its maker's business (`bag.overview`); here it is JSON. T
 
 import contextlib
 import json
-import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Sequence
 
+from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.index import CacheFile, proof_of
 from holdall.store.protocol import SavedSummary, Stamp
@@ -32,8 +32,8 @@ _SETTLED_SECONDS = 2.0
 class Summaries:
     """One connection, used from any thread, one at a time."""
 
-    def __init__(self, home: str) -> None:
-        self._file = CacheFile(os.path.join(home, NAME), version=_VERSION, tables=_TABLES, clear=_CLEAR)
+    def __init__(self, path: str) -> None:
+        self._file = CacheFile(path, version=_VERSION, tables=_TABLES, clear=_CLEAR)
         self._lock = threading.Lock()
 
     def rows(self) -> list[SavedSummary]:
@@ -81,9 +81,9 @@ def session_stamps(root: int, sessions: Iterable[str] | None) -> dict[str, Stamp
 
 
 def _stamp(name: str, root: int, now: float) -> Stamp:
-    folder = os.stat(name, dir_fd=root, follow_symlinks=False)
+    folder = files.stat(name, dir_fd=root)
     newest, log = folder.st_mtime, ""
     with contextlib.suppress(OSError):
-        about = os.stat(f"{name}/{LOGS['events']}", dir_fd=root, follow_symlinks=False)
+        about = files.stat(f"{name}/{LOGS['events']}", dir_fd=root)
         newest, log = max(newest, about.st_mtime), f"{about.st_mtime_ns}:{about.st_size}"
     return Stamp(f"{folder.st_mtime_ns}:{log}", now - newest > _SETTLED_SECONDS)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from holdall.policy.measure import checksum
-from holdall.store import records
+from holdall.store import files, records
 from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
@@ -38,6 +38,11 @@ class MaintainedStore(Logged, Protocol):
     def home(self) -> str: ...
 
     @property
+    def root(self) -> int:
+        """The open data folder."""
+        ...
+
+    @property
     def clock(self) -> Callable[[], float]: ...
 
     def sessions(self) -> Sequence[SessionInfo]: ...
@@ -52,7 +57,7 @@ class MaintainedStore(Logged, Protocol):
 def due(store: MaintainedStore) -> bool:
     """Whether the last gc was a day ago or more."""
     try:
-        return store.clock() - os.stat(os.path.join(store.home, MARK)).st_mtime >= _EVERY_SECONDS
+        return store.clock() - files.stat(MARK, dir_fd=store.root).st_mtime >= _EVERY_SECONDS
     except OSError:
         return True
 
@@ -86,7 +91,7 @@ def _sweep(store: MaintainedStore, *, dry_run: bool) -> Sweep:
     for name, size in _strays(store, now, dry_run=dry_run):
         leftovers.append(name)
         freed += size
-    for name, size in publish.left_over(store.home, remove=not dry_run):
+    for name, size in publish.left_over(store.root, remove=not dry_run):
         leftovers.append(name)
         freed += size
     return Sweep(tuple(expired), tuple(leftovers), freed, dry_run)
@@ -108,7 +113,8 @@ def verify(
             if facts.state in ("expired", "running"):
                 continue
             try:
-                _prove(folder, facts, progress, done)
+                if not _prove(folder, facts, progress, done):
+                    continue
             except (HoldallError, OSError) as problem:
                 yield Verdict(session.name, facts.handle, facts.measure.bytes, str(problem))
             else:
@@ -159,33 +165,33 @@ def _abandoned(inside: int, now: float) -> Iterator[tuple[str, int]]:
         with contextlib.suppress(OSError, HoldallError):
             descriptor = disk.open_file(name, inside=inside)
             try:
-                about = os.fstat(descriptor)
+                about = files.fstat(descriptor)
                 old = now - about.st_mtime >= _ABANDONED_SECONDS
                 if old and not disk.is_held(descriptor):
                     yield name, about.st_size
             finally:
-                os.close(descriptor)
+                files.close(descriptor)
 
 
 def _strays(store: MaintainedStore, now: float, *, dry_run: bool) -> Iterator[tuple[str, int]]:
     """Temporary files outside of sessions: beside the names of sessions, and in folders that never became one."""
     sessions = {PREFIX + session.id for session in store.sessions()}
-    for place in os.listdir(store.home):
+    for place in disk.names_in(store.root):
         if place in sessions or not place.startswith((NAMES, PREFIX)):
             continue
         with contextlib.suppress(OSError, HoldallError):
-            inside = disk.open_folder(os.path.join(store.home, place))
+            inside = disk.open_folder(place, inside=store.root)
             try:
-                old = now - os.fstat(inside).st_mtime >= _ABANDONED_SECONDS
+                old = now - files.fstat(inside).st_mtime >= _ABANDONED_SECONDS
                 for name, size in _abandoned(inside, now):
                     if name.startswith(disk.INCOMING):
                         yield f"{place}/{name}", size
                         if not dry_run:
                             disk.remove_abandoned(name, inside=inside)
             finally:
-                os.close(inside)
+                files.close(inside)
             if old and place != NAMES and not dry_run:
-                os.rmdir(os.path.join(store.home, place))  # fails where anything is in it
+                files.rmdir(place, dir_fd=store.root)  # fails where anything is in it
 
 
 def _remove(folder: SessionFolder, name: str) -> bool:
@@ -193,26 +199,29 @@ def _remove(folder: SessionFolder, name: str) -> bool:
     return disk.remove_abandoned(plain, inside=folder.terminal() if sub else folder.descriptor)
 
 
-def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done: int) -> None:
-    """Raises where one byte is not as it came. `done` bytes of other outputs were read before."""
+def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done: int) -> bool:
+    """Raises where one byte is not as it came; False if it expired since it was listed.
+
+    `done` bytes of other outputs were read before.
+    """
     loaded = folder.load(facts.handle)
     if loaded is None:
         raise OutputDamaged(facts.handle, "its record was removed while it was read")
     facts, table = loaded
-    if facts.state == "expired":  # since it was listed
-        return
+    if facts.state == "expired":
+        return False
     descriptor = folder.open_bytes(facts)
     digest = hashlib.sha256()
     try:
         if facts.state == "running":
             # Its writer is gone, and on a full disk its record could not be ended: it has no hash to compare with yet.
-            return
-        here = os.fstat(descriptor).st_size
+            return True
+        here = files.fstat(descriptor).st_size
         if here != facts.measure.bytes:
             what = "truncated" if here < facts.measure.bytes else "grown"
             raise OutputDamaged(facts.handle, f"its file has {here:,} bytes of {facts.measure.bytes:,} ({what})")
         for index, proof in enumerate(table.checksums):
-            block = os.pread(descriptor, BLOCK, index * BLOCK)
+            block = files.pread(descriptor, BLOCK, index * BLOCK)
             digest.update(block)
             if checksum(block) != proof:
                 start = index * BLOCK
@@ -221,17 +230,18 @@ def _prove(folder: SessionFolder, facts: Facts, progress: Progress | None, done:
             if progress is not None:
                 progress(done)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
     if digest.hexdigest() != facts.measure.sha256:
         raise OutputDamaged(facts.handle, "sha256 mismatch")
+    return True
 
 
 def _mark(store: MaintainedStore, now: float) -> None:
-    path = os.path.join(store.home, MARK)
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = files.open(MARK, flags, dir_fd=store.root)
         try:
-            os.fchmod(descriptor, 0o600)
-            os.utime(descriptor, (now, now))
+            files.fchmod(descriptor, 0o600)
+            files.utime(descriptor, now)
         finally:
-            os.close(descriptor)
+            files.close(descriptor)

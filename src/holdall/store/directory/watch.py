@@ -4,10 +4,14 @@ For outputs that another process writes. Nothing here reads the file, and nothin
 """
 
 import asyncio
+import contextlib
 import os
 import select
 import sys
+import threading
 from typing import Any
+
+from holdall.store.files import Handle
 
 _MODIFY, _CLOSE_WRITE = 0x2, 0x8
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
@@ -82,3 +86,40 @@ def _inotify(descriptor: int) -> int:
         os.close(queue)
         raise OSError(code, os.strerror(code))
     return queue
+
+
+class MemoryWatch:
+    """Told of every write to a file in memory, and when its writer lets go of it. Close it."""
+
+    def __init__(self, file: Handle) -> None:
+        self._data = file.data
+        self._lock = threading.Lock()
+        self._told = False
+        self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+        self._data.watches.add(self.notify)
+
+    def notify(self) -> None:
+        """From any thread."""
+        with self._lock:
+            self._told = True
+            if self._waiting is not None:
+                loop, future = self._waiting
+                with contextlib.suppress(RuntimeError):  # a loop that is closed waits for nothing
+                    loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
+
+    async def changed(self) -> None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._lock:
+            if self._told:
+                self._told = False
+                return
+            self._waiting = (loop, future)
+        try:
+            await future
+        finally:
+            with self._lock:
+                self._waiting, self._told = None, False
+
+    def close(self) -> None:
+        self._data.watches.discard(self.notify)

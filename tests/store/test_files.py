@@ -1,0 +1,123 @@
+"""Files in memory behave as files on disk do: one test for both, as far as the store uses them."""
+
+import errno
+import fcntl
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdall.store import files
+from holdall.store.directory import disk
+
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL
+
+
+@pytest.fixture(params=["disk", "memory"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+    folder: int = files.new_tree() if request.param == "memory" else os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield folder
+    files.close(folder)
+
+
+def put(name: str, data: bytes, folder: int) -> None:
+    file = files.open(name, NEW, dir_fd=folder)
+    files.write_all(file, data)
+    files.close(file)
+
+
+def refused(number: int, call: Callable[[], object]) -> None:
+    with pytest.raises(OSError, match=r".") as raised:
+        call()
+    assert raised.value.errno == number
+
+
+def test_names_are_made_moved_and_removed(root: int) -> None:
+    put("a", b"one", root)
+    files.link("a", "b", dir_fd=root)
+    assert files.stat("a", dir_fd=root).st_ino == files.stat("b", dir_fd=root).st_ino
+    assert files.stat("a", dir_fd=root).st_nlink == 2
+    files.mkdir("sub", 0o700, dir_fd=root)
+    sub = files.open("sub", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)
+    files.rename("b", "c", src_dir_fd=root, dst_dir_fd=sub)
+    assert sorted(disk.names_in(root)) == ["a", "sub"]
+    assert files.stat("sub/c", dir_fd=root).st_size == 3
+    put("d", b"other", root)
+    opened = files.open("a", os.O_RDONLY, dir_fd=root)
+    files.unlink("c", dir_fd=sub)
+    files.rename("d", "a", src_dir_fd=root, dst_dir_fd=root)
+    assert files.fstat(opened).st_nlink == 0
+    assert (files.pread(opened, 99, 0), disk.read_file("a", inside=root)) == (b"one", b"other")
+    files.rmdir("sub", dir_fd=root)
+    assert files.fstat(sub).st_nlink == 0
+    refused(errno.ENOENT, lambda: files.open("x", NEW, dir_fd=sub))
+    files.close(sub)
+    files.close(opened)
+
+
+def test_what_cannot_be_is_refused_with_the_same_number(root: int) -> None:
+    put("file", b"", root)
+    files.mkdir("folder", 0o700, dir_fd=root)
+    folder = files.open("folder", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)
+    put("inner", b"", folder)
+    refused(errno.ENOENT, lambda: files.open("x", os.O_RDONLY, dir_fd=root))
+    refused(errno.ENOENT, lambda: files.stat("x", dir_fd=root))
+    refused(errno.ENOENT, lambda: files.unlink("x", dir_fd=root))
+    refused(errno.ENOENT, lambda: files.rename("x", "y", src_dir_fd=root, dst_dir_fd=root))
+    refused(errno.EEXIST, lambda: files.open("file", NEW, dir_fd=root))
+    refused(errno.EEXIST, lambda: files.mkdir("file", 0o700, dir_fd=root))
+    refused(errno.EEXIST, lambda: files.link("file", "folder", dir_fd=root))
+    refused(errno.ENOTDIR, lambda: files.open("file", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root))
+    refused(errno.ENOTDIR, lambda: files.stat("file/x", dir_fd=root))
+    refused(errno.ENOTEMPTY, lambda: files.rmdir("folder", dir_fd=root))
+    refused(errno.EISDIR, lambda: files.unlink("folder", dir_fd=root))
+    refused(errno.EISDIR, lambda: files.pread(folder, 1, 0))
+    assert [stat.S_IFMT(files.stat(name, dir_fd=root).st_mode) for name in ("file", "folder")] == [
+        stat.S_IFREG,
+        stat.S_IFDIR,
+    ]
+    files.close(folder)
+
+
+@pytest.mark.parametrize("size", [10, files.SMALL - 1, files.SMALL, files.SMALL + 1])
+def test_bytes_are_appended_changed_in_place_and_cut_off(root: int, size: int) -> None:
+    put("log", b"x" * size, root)
+    before = files.stat("log", dir_fd=root)
+    file = files.open("log", os.O_RDWR | os.O_APPEND, dir_fd=root)
+    files.write_all(file, b"end\n")
+    assert files.fstat(file).st_size == size + 4
+    assert files.fstat(file).st_mtime_ns >= before.st_mtime_ns
+    files.ftruncate(file, size + 1)
+    files.close(file)
+    file = files.open("log", os.O_RDWR, dir_fd=root)
+    files.lseek(file, 3)
+    files.write_all(file, b"yy")
+    assert files.pread(file, 7, 0) == b"xxxyyxx"
+    assert files.pread(file, 9, size) == b"e"
+    assert files.pread(file, 9, size + 1) == b""
+    files.utime(file, 1_000_000_000.0)
+    assert files.fstat(file).st_mtime == 1_000_000_000.0
+    files.close(file)
+    assert disk.read_file("log", inside=root) == b"xxxyy" + b"x" * (size - 5) + b"e"
+
+
+def test_a_lock_is_held_by_one_handle_until_it_is_closed(root: int) -> None:
+    put("lock", b"", root)
+    first, second = (files.open("lock", os.O_RDWR, dir_fd=root) for _ in range(2))
+    assert not disk.is_held(second)
+    files.flock(first, fcntl.LOCK_EX)
+    assert disk.is_held(second)
+    refused(errno.EWOULDBLOCK, lambda: files.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB))
+    waiting = threading.Thread(target=files.flock, args=(second, fcntl.LOCK_EX), daemon=True)
+    waiting.start()
+    files.close(first)
+    waiting.join(timeout=30)
+    assert not waiting.is_alive()
+    third = files.open("lock", os.O_RDONLY, dir_fd=root)
+    assert disk.is_held(third)
+    files.close(second)
+    assert not disk.is_held(third)
+    files.close(third)
