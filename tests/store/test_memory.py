@@ -536,3 +536,26 @@ def test_many_threads_keep_and_read_at_once_and_nothing_is_lost(memory: MemorySt
     assert len(memory.outputs(session)) == len({facts.handle for facts, _ in kept}) == 200
     assert all(read_back(memory, facts) == data for facts, data in kept)
     assert memory.used_bytes(session) == sum(map(len, {data for _, data in kept}))
+
+
+def test_who_reads_while_an_output_grows_past_small_finds_every_byte_in_its_place(
+    memory: MemoryStore, kept_in: SessionInfo
+) -> None:
+    data = os.urandom(2 * SMALL)
+    writer = memory.begin(kept_in, Origin())
+    reader = memory.open(writer.facts)
+
+    def write() -> None:
+        for start in range(0, len(data), 10_000):
+            writer.write(data[start : start + 10_000])
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        while not writing.done():
+            reader.refresh()
+            assert reader.read(0, len(data)) == data[: reader.totals.bytes]
+        writing.result()
+    reader.refresh()
+    assert reader.totals.bytes == len(data)
+    reader.close()
+    assert read_back(memory, writer.finish()) == data

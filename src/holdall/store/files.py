@@ -210,13 +210,15 @@ class _Data(_Node):
         self._descriptor = -1
 
     def size(self) -> int:
-        return len(self._array) if self._descriptor < 0 else os.fstat(self._descriptor).st_size
+        with _lock:
+            return len(self._array) if self._descriptor < 0 else os.fstat(self._descriptor).st_size
 
     def read(self, length: int, start: int) -> bytes:
-        if self._descriptor >= 0:
-            return os.pread(self._descriptor, length, start)
-        with _lock, memoryview(self._array) as view:
-            return bytes(view[start : start + length])
+        with _lock:
+            if self._descriptor < 0:
+                with memoryview(self._array) as view:
+                    return bytes(view[start : start + length])
+        return os.pread(self._descriptor, length, start)
 
     def write(self, data: bytes | memoryview, at: int) -> int:
         if self._descriptor < 0 and at + len(data) > SMALL:
@@ -233,22 +235,21 @@ class _Data(_Node):
             del self._array[size:]
             if self._descriptor >= 0:
                 os.ftruncate(self._descriptor, size)
+            self.changed = _now()
 
     def descriptor_to_read(self) -> int:
         """A new one, with a place of its own. What nobody writes any more is sealed: nobody can change it."""
-        copy = _unnamed_file(self._array) if self._descriptor < 0 else -1
-        descriptor = self._descriptor if copy < 0 else copy
-        try:
-            if self.holder is None or copy >= 0:
-                seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-                with contextlib.suppress(OSError):  # sealed before; or a temporary file, which has no seals
-                    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
-            return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # not on Linux
-            return os.dup(descriptor)
-        finally:
-            if copy >= 0:
-                os.close(copy)
+        with _lock:
+            if self._descriptor < 0:
+                copy = _unnamed_file(self._array)
+                try:
+                    _seal(copy)
+                    return _reopened(copy)
+                finally:
+                    os.close(copy)
+            if self.holder is None:
+                _seal(self._descriptor)
+            return _reopened(self._descriptor)
 
     def tell(self) -> None:
         for notify in tuple(self.watches):
@@ -270,6 +271,20 @@ def _unnamed_file(data: bytearray) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _seal(descriptor: int) -> None:
+    """From now on nobody changes the file: not a program that is given it for reading and opens it again, either."""
+    with contextlib.suppress(OSError, AttributeError):  # sealed before; or a temporary file, which has no seals
+        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+
+
+def _reopened(descriptor: int) -> int:
+    try:
+        return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # not on Linux
+        return os.dup(descriptor)
 
 
 class Handle(int):
@@ -310,14 +325,13 @@ class Handle(int):
         return self.node
 
     def find(self, path: str) -> _Node:
-        found: _Node = self.node
+        found: _Node | None = self.node
         for name in path.split("/"):
             if not isinstance(found, _Folder):
                 raise _refused(errno.ENOTDIR, path)
-            if name != ".":
-                if name not in found.names:
-                    raise _refused(errno.ENOENT, path)
-                found = found.names[name]
+            found = found if name == "." else found.names.get(name)
+            if found is None:
+                raise _refused(errno.ENOENT, path)
         return found
 
     def open(self, name: str, flags: int) -> "Handle":

@@ -1,6 +1,6 @@
-"""Watching a file for writes and its close: inotify on Linux, kqueue on macOS and BSD.
+"""Watching a file for writes and its close: inotify on Linux, kqueue on macOS and BSD; one in memory tells itself.
 
-For outputs that another process writes. Nothing here reads the file, and nothing polls.
+For outputs that somebody else writes. Nothing here reads the file, and nothing polls.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class MemoryWatch:
 
     def __init__(self, file: Handle) -> None:
         self._data = file.data
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a writer that nobody has any more is noticed anywhere, also in here
         self._told = False
         self._waiting: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
         self._data.watches.add(self.notify)
