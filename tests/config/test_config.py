@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import platformdirs
 import pytest
 from inline_snapshot import snapshot
 
@@ -168,3 +169,10 @@ def test_the_path_of_the_file_is_known_whether_it_is_there_or_not(monkeypatch: p
 def test_an_address_is_no_data_folder() -> None:
     with pytest.raises(BadSetting, match="'--home' is 's3://bucket/outputs'; must be a folder"):
         config.load(home="s3://bucket/outputs")
+
+
+@pytest.mark.parametrize("named", ["", "/elsewhere", "  "])
+def test_the_file_is_where_platformdirs_looks(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", named)
+    folder = platformdirs.user_config_dir("holdall", appauthor=False)
+    assert config.file_path({}) == os.path.join(folder, "config.toml")

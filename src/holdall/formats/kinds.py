@@ -4,7 +4,6 @@ A guess from a sample, made once; the whole output is never read for it. `format
 are asked, and what else belongs to a kind.
 """
 
-import csv
 import json
 import re
 from collections import Counter
@@ -130,6 +129,8 @@ def is_markdown(ends: Ends) -> bool:
 
 def delimiter_of(lines: list[str]) -> str | None:
     """The sign that parts the same number of columns (two or more) on nearly every line, or None."""
+    import csv  # noqa: PLC0415 - what is asked most is whether a short text fits
+
     rows = lines[:50]
     if len(rows) < 2:
         return None
