@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,14 @@ def raw(folder: Path) -> list[str]:
     return [sys.executable, str(path)]
 
 
+@pytest.fixture(scope="module")
+async def shared(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wire]:
+    folder = tmp_path_factory.mktemp("raw")
+    async with wire(gateway(folder, server=raw(folder))) as one:
+        await one.greet()
+        yield one
+
+
 async def line_of(client: Wire, result: str) -> str:
     await client.call("raw", result=result)
     return client.lines[-1].decode()
@@ -49,33 +58,27 @@ async def line_of(client: Wire, result: str) -> str:
 
 @requirement("gateway:any-server")
 @pytest.mark.parametrize("result", SMALL)
-async def test_a_small_result_is_the_servers_own_to_the_byte(tmp_path: Path, result: str) -> None:
-    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
-        await client.greet()
-        assert (await line_of(client, result)).rstrip("\n").endswith(f',"result":{result}}}')
+async def test_a_small_result_is_the_servers_own_to_the_byte(client: Wire, result: str) -> None:
+    assert (await line_of(client, result)).rstrip("\n").endswith(f',"result":{result}}}')
 
 
 @pytest.mark.parametrize("depth", [600, 900, 5_000, 100_000])
-async def test_structured_content_of_any_depth_costs_nobody_the_rest(tmp_path: Path, depth: int) -> None:
+async def test_structured_content_of_any_depth_costs_nobody_the_rest(client: Wire, depth: int) -> None:
     deep = "[" * depth + "]" * depth
     result = '{"content":[{"type":"text","text":"hi"}],"structuredContent":{"deep":' + deep + "}}"
-    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
-        await client.greet()
-        found: dict[str, Any] = json.loads((await line_of(client, result)).replace(deep, "1"))["result"]
-        assert text_of(found).startswith("hi")
-        if "handle" in found["structuredContent"]:
-            link = next(block["uri"] for block in found["content"] if block["type"] == "resource_link")
-            kept = (await client.result("resources/read", {"uri": link}))["contents"][0]["text"]
-            assert kept == '{"deep":' + deep + "}"
-        else:
-            assert found["structuredContent"] == {"deep": 1}
+    found: dict[str, Any] = json.loads((await line_of(client, result)).replace(deep, "1"))["result"]
+    assert text_of(found).startswith("hi")
+    if "handle" in found["structuredContent"]:
+        link = next(block["uri"] for block in found["content"] if block["type"] == "resource_link")
+        kept = (await client.result("resources/read", {"uri": link}))["contents"][0]["text"]
+        assert kept == '{"deep":' + deep + "}"
+    else:
+        assert found["structuredContent"] == {"deep": 1}
 
 
-async def test_numbers_of_kept_structured_content_are_those_that_came(tmp_path: Path) -> None:
+async def test_numbers_of_kept_structured_content_are_those_that_came(client: Wire) -> None:
     rows = ",".join(f'{{"n":{number}.10}}' for number in range(9000))
     structured = '{"id":12345678901234567890.5,"rows":[' + rows + "]}"
-    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
-        await client.greet()
-        result = await client.call("raw", result=f'{{"content":[],"structuredContent":{structured}}}')
-        link = next(block["uri"] for block in result["content"] if block["type"] == "resource_link")
-        assert (await client.result("resources/read", {"uri": link}))["contents"][0]["text"] == structured
+    result = await client.call("raw", result=f'{{"content":[],"structuredContent":{structured}}}')
+    link = next(block["uri"] for block in result["content"] if block["type"] == "resource_link")
+    assert (await client.result("resources/read", {"uri": link}))["contents"][0]["text"] == structured

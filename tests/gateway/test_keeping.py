@@ -52,54 +52,46 @@ async def test_ten_mebibytes_on_one_line_travel_as_a_notice_and_come_back_whole(
 
 
 @requirement("gateway:oversized-notice")
-async def test_paging_with_the_tool_returns_every_byte(tmp_path: Path) -> None:
+async def test_paging_with_the_tool_returns_every_byte(client: Wire) -> None:
     whole = items(3_000, 5)
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        handle = handle_in(text_of(await client.call("items", count=3_000, at=5)))
-        found = ""
-        while len(found) < len(whole):
-            text = text_of(await client.call("context_read", handle=handle, bytes=f"{len(found)}:"))
-            tag = text.split(f"<{handle}:")[1].split(">")[0]
-            part = text.split(f"<{handle}:{tag}>\n")[1].split(f"\n</{handle}:{tag}>")[0]
-            assert part
-            found += part
-        assert found == whole
+    handle = handle_in(text_of(await client.call("items", count=3_000, at=5)))
+    found = ""
+    while len(found) < len(whole):
+        text = text_of(await client.call("context_read", handle=handle, bytes=f"{len(found)}:"))
+        tag = text.split(f"<{handle}:")[1].split(">")[0]
+        part = text.split(f"<{handle}:{tag}>\n")[1].split(f"\n</{handle}:{tag}>")[0]
+        assert part
+        found += part
+    assert found == whole
 
 
-async def test_the_rest_of_a_result_stays_and_an_error_stays_one(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        result = await client.call("big", lines=50_000, error=True)
-        assert result["isError"] is True
-        assert result["later"] == {"kept": "as is"}
-        assert [block["type"] for block in result["content"]] == ["text", "resource_link"]
-        assert len(text_of(result)) < 3000
-        older = text_of(await client.call("context_tail", handle=handle_in(text_of(result))))
-        assert "line" in older
+async def test_the_rest_of_a_result_stays_and_an_error_stays_one(client: Wire) -> None:
+    result = await client.call("big", lines=50_000, error=True)
+    assert result["isError"] is True
+    assert result["later"] == {"kept": "as is"}
+    assert [block["type"] for block in result["content"]] == ["text", "resource_link"]
+    assert len(text_of(result)) < 3000
+    older = text_of(await client.call("context_tail", handle=handle_in(text_of(result))))
+    assert "line" in older
 
 
-async def test_a_picture_has_a_limit_of_its_own(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        small = await client.call("picture", bytes=300_000)
-        assert [block["type"] for block in small["content"]] == ["image"]
-        large = await client.call("picture", bytes=3_000_000)
-        assert "image/png, 3,000,004 bytes" in text_of(large)
-        link = large["content"][1]["uri"]
-        read = await client.result("resources/read", {"uri": f"{link}?bytes=0:10"})
-        assert base64.b64decode(read["contents"][0]["blob"]) == b"\x89PNG" + bytes(6)
+async def test_a_picture_has_a_limit_of_its_own(client: Wire) -> None:
+    small = await client.call("picture", bytes=300_000)
+    assert [block["type"] for block in small["content"]] == ["image"]
+    large = await client.call("picture", bytes=3_000_000)
+    assert "image/png, 3,000,004 bytes" in text_of(large)
+    link = large["content"][1]["uri"]
+    read = await client.result("resources/read", {"uri": f"{link}?bytes=0:10"})
+    assert base64.b64decode(read["contents"][0]["blob"]) == b"\x89PNG" + bytes(6)
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/x-foo", "text/x-bar; charset=utf-8", "no type \n"])
-async def test_what_is_kept_by_itself_has_the_type_that_its_tool_gave_it(tmp_path: Path, kind: str) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        link = (await client.call("picture", bytes=2_000_000, type=kind))["content"][-1]
-        expected = kind if "/" in kind else "application/octet-stream"
-        assert link["mimeType"] == expected
-        read = await client.result("resources/read", {"uri": f"{link['uri']}?bytes=0:10"})
-        assert read["contents"][0]["mimeType"] == expected
+async def test_what_is_kept_by_itself_has_the_type_that_its_tool_gave_it(client: Wire, kind: str) -> None:
+    link = (await client.call("picture", bytes=2_000_000, type=kind))["content"][-1]
+    expected = kind if "/" in kind else "application/octet-stream"
+    assert link["mimeType"] == expected
+    read = await client.result("resources/read", {"uri": f"{link['uri']}?bytes=0:10"})
+    assert read["contents"][0]["mimeType"] == expected
 
 
 async def test_structured_content_is_the_original_or_the_handle_and_the_schema_allows_both(tmp_path: Path) -> None:
@@ -158,49 +150,43 @@ async def test_an_old_client_gets_no_block_that_it_does_not_know(tmp_path: Path)
         assert [block["type"] for block in (await client.call("big", lines=50_000))["content"]] == ["text"]
 
 
-async def test_an_error_of_ten_megabytes_is_kept_too(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        error = (await client.ask("tools/call", {"name": "long error", "arguments": {"bytes": 10_000_000}}))["error"]
-        assert error["code"] == -32000
+async def test_an_error_of_ten_megabytes_is_kept_too(client: Wire) -> None:
+    error = (await client.ask("tools/call", {"name": "long error", "arguments": {"bytes": 10_000_000}}))["error"]
+    assert error["code"] == -32000
+    assert len(json.dumps(error)) < 4096
+    assert "\x1b" not in error["message"]
+    found = text_of(await client.call("context_grep", handle=error["data"]["handle"], pattern="E+", count=True))
+    assert "1" in found
+
+
+async def test_all_of_a_long_error_is_kept_its_data_too(client: Wire) -> None:
+    for arguments in ({"bytes": 100_000}, {"data": 100_000}, {"bytes": 100_000, "data": 100_000}):
+        error = (await client.ask("tools/call", {"name": "refuse", "arguments": arguments}))["error"]
+        assert error["code"] == -32123
         assert len(json.dumps(error)) < 4096
-        assert "\x1b" not in error["message"]
-        found = text_of(await client.call("context_grep", handle=error["data"]["handle"], pattern="E+", count=True))
-        assert "1" in found
+        whole = await client.result("resources/read", {"uri": await _link(client, error["data"]["handle"])})
+        message, _, data = whole["contents"][0]["text"].partition("\n")
+        assert message == "not today" + "!" * arguments.get("bytes", 0)
+        more = {"more": "D" * 100_000} if "data" in arguments else {}
+        assert json.loads(data) == {"extra": [1, 2], **more}
 
 
-async def test_all_of_a_long_error_is_kept_its_data_too(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        for arguments in ({"bytes": 100_000}, {"data": 100_000}, {"bytes": 100_000, "data": 100_000}):
-            error = (await client.ask("tools/call", {"name": "refuse", "arguments": arguments}))["error"]
-            assert error["code"] == -32123
-            assert len(json.dumps(error)) < 4096
-            whole = await client.result("resources/read", {"uri": await _link(client, error["data"]["handle"])})
-            message, _, data = whole["contents"][0]["text"].partition("\n")
-            assert message == "not today" + "!" * arguments.get("bytes", 0)
-            more = {"more": "D" * 100_000} if "data" in arguments else {}
-            assert json.loads(data) == {"extra": [1, 2], **more}
-
-
-async def test_who_shows_only_text_is_told_of_structured_content_that_is_kept(tmp_path: Path) -> None:
+async def test_who_shows_only_text_is_told_of_structured_content_that_is_kept(client: Wire) -> None:
     rows = {"rows": [{"id": row} for row in range(10_000)]}
     picture = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
     said = {"type": "text", "text": "see the rows"}
-    async with wire(gateway(tmp_path, server=plain())) as client:
-        await client.greet()
-        for blocks, kinds in (
-            ([], ["text", "resource_link"]),
-            ([picture], ["text", "image", "resource_link"]),
-            ([said, picture], ["text", "text", "image", "resource_link"]),
-        ):
-            more = {"content": blocks, "structuredContent": rows}
-            result = await client.call("sleep", seconds=0, more=more)
-            assert [block["type"] for block in result["content"]] == kinds
-            note = [block["text"] for block in result["content"] if block["type"] == "text"][-1]
-            handle = result["structuredContent"]["handle"]
-            size = result["content"][-1]["size"]
-            assert note == f"[structured content, {size:,} bytes: too large to show, kept; handle: {handle}]"
+    for blocks, kinds in (
+        ([], ["text", "resource_link"]),
+        ([picture], ["text", "image", "resource_link"]),
+        ([said, picture], ["text", "text", "image", "resource_link"]),
+    ):
+        more = {"content": blocks, "structuredContent": rows}
+        result = await client.call("sleep", seconds=0, more=more)
+        assert [block["type"] for block in result["content"]] == kinds
+        note = [block["text"] for block in result["content"] if block["type"] == "text"][-1]
+        handle = result["structuredContent"]["handle"]
+        size = result["content"][-1]["size"]
+        assert note == f"[structured content, {size:,} bytes: too large to show, kept; handle: {handle}]"
 
 
 async def _link(client: Wire, handle: str) -> str:

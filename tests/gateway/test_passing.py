@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -71,45 +72,46 @@ async def test_tools_are_listed_page_by_page_with_ours_at_the_end(tmp_path: Path
         assert [tool for tool in ours["tools"] if tool in theirs["tools"]] == unchanged
 
 
-async def test_progress_and_logs_reach_the_client_in_their_order_under_its_own_token(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as through:
-        await through.greet()
-        params = {"name": "steps", "arguments": {"steps": 3}, "_meta": {"progressToken": "mine", "x/y": 1}}
-        assert "result" in await through.ask("tools/call", params)
-        told = [one["params"] for one in through.heard if one["method"] == "notifications/progress"]
-        assert [one["progress"] for one in told] == [1, 2, 3]
-        assert {one["progressToken"] for one in told} == {"mine"}
-        assert {one["later"] for one in told} == {1}
-        logs = [one["params"]["data"] for one in through.heard if one["method"] == "notifications/message"]
-        assert logs == ["log 1", "log 2", "log 3"]
+async def test_progress_and_logs_reach_the_client_in_their_order_under_its_own_token(client: Wire) -> None:
+    params = {"name": "steps", "arguments": {"steps": 3}, "_meta": {"progressToken": "mine", "x/y": 1}}
+    assert "result" in await client.ask("tools/call", params)
+    told = [one["params"] for one in client.heard if one["method"] == "notifications/progress"]
+    assert [one["progress"] for one in told] == [1, 2, 3]
+    assert {one["progressToken"] for one in told} == {"mine"}
+    assert {one["later"] for one in told} == {1}
+    logs = [one["params"]["data"] for one in client.heard if one["method"] == "notifications/message"]
+    assert logs == ["log 1", "log 2", "log 3"]
 
 
-async def test_without_a_token_no_progress_is_told(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as through:
-        await through.greet()
-        await through.call("steps", steps=2)
-        assert {one["method"] for one in through.heard} == {"notifications/message"}
+async def test_without_a_token_no_progress_is_told(client: Wire) -> None:
+    await client.call("steps", steps=2)
+    assert {one["method"] for one in client.heard} == {"notifications/message"}
+
+
+@pytest.fixture(scope="module")
+async def asking(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wire]:
+    async with wire(gateway(tmp_path_factory.mktemp("asking"), server=plain())) as one:
+        await one.greet(sampling={}, elicitation={}, roots={"listChanged": True})
+        yield one
 
 
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list", "later/question"])
-async def test_a_server_can_ask_its_client(tmp_path: Path, method: str) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as through:
-        await through.greet(sampling={}, elicitation={}, roots={"listChanged": True})
-        params = {"anything": [1, {"later": None}]}
-        _, first = through.begin(
-            "tools/call", {"name": "ask", "arguments": {"method": method, "params": params}}
-        )  # fmt: skip
-        asked = await through.asked.get()
-        assert (asked["method"], asked["params"]) == (method, params)
-        through.say({"id": asked["id"], "result": {"yes": 1, "later": None}})
-        result = (await first)["result"]
-        assert json.loads(result["content"][0]["text"]) == {"result": {"yes": 1, "later": None}}
-        _, second = through.begin("tools/call", {"name": "ask", "arguments": {"method": method, "params": params}})
-        asked = await through.asked.get()
-        through.say({"id": asked["id"], "error": {"code": -1, "message": "User rejected", "data": {"why": 2}}})
-        result = (await second)["result"]
-        wanted = {"error": {"code": -1, "message": "User rejected", "data": {"why": 2}}}
-        assert json.loads(result["content"][0]["text"]) == wanted
+async def test_a_server_can_ask_its_client(asking: Wire, method: str) -> None:
+    params = {"anything": [1, {"later": None}]}
+    _, first = asking.begin(
+        "tools/call", {"name": "ask", "arguments": {"method": method, "params": params}}
+    )  # fmt: skip
+    asked = await asking.asked.get()
+    assert (asked["method"], asked["params"]) == (method, params)
+    asking.say({"id": asked["id"], "result": {"yes": 1, "later": None}})
+    result = (await first)["result"]
+    assert json.loads(result["content"][0]["text"]) == {"result": {"yes": 1, "later": None}}
+    _, second = asking.begin("tools/call", {"name": "ask", "arguments": {"method": method, "params": params}})
+    asked = await asking.asked.get()
+    asking.say({"id": asked["id"], "error": {"code": -1, "message": "User rejected", "data": {"why": 2}}})
+    result = (await second)["result"]
+    wanted = {"error": {"code": -1, "message": "User rejected", "data": {"why": 2}}}
+    assert json.loads(result["content"][0]["text"]) == wanted
 
 
 async def test_notifications_pass_both_ways_and_the_server_knows_its_client(tmp_path: Path) -> None:
@@ -138,16 +140,14 @@ async def test_a_cancelled_call_is_cancelled_at_its_server_and_gets_no_answer(tm
         assert not call.done()
 
 
-async def test_lines_that_are_no_messages_are_refused_and_the_rest_goes_on(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as through:
-        await through.greet()
-        for line in (b"hello\n", b"{not json}\n", b"[]\n", b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n'):
-            before = len(through.heard)
-            through.write(line)
-            await until(lambda before=before: len(through.heard) > before)
-            assert through.heard[-1]["id"] is None
-            assert through.heard[-1]["error"]["code"] in (-32700, -32600)
-        assert await through.ask("ping") == {"result": {}}
+async def test_lines_that_are_no_messages_are_refused_and_the_rest_goes_on(client: Wire) -> None:
+    for line in (b"hello\n", b"{not json}\n", b"[]\n", b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n'):
+        before = len(client.heard)
+        client.write(line)
+        await until(lambda before=before: len(client.heard) > before)
+        assert client.heard[-1]["id"] is None
+        assert client.heard[-1]["error"]["code"] in (-32700, -32600)
+    assert await client.ask("ping") == {"result": {}}
 
 
 async def test_a_batch_is_answered_in_the_one_revision_that_has_them(tmp_path: Path) -> None:
@@ -164,8 +164,6 @@ async def test_a_batch_is_answered_in_the_one_revision_that_has_them(tmp_path: P
         assert newer.heard[-1]["error"]["code"] == -32600
 
 
-async def test_two_hundred_calls_at_once_get_each_its_own_answer(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as through:
-        await through.greet()
-        found = await asyncio.gather(*(through.call("echo", text=f"call {number}") for number in range(200)))
-        assert [one["content"][0]["text"] for one in found] == [f"call {number}" for number in range(200)]
+async def test_two_hundred_calls_at_once_get_each_its_own_answer(client: Wire) -> None:
+    found = await asyncio.gather(*(client.call("echo", text=f"call {number}") for number in range(200)))
+    assert [one["content"][0]["text"] for one in found] == [f"call {number}" for number in range(200)]
