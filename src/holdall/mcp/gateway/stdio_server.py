@@ -231,7 +231,7 @@ def shutdown_requested() -> asyncio.Event:
 async def shut_down(front: Front, bag: Holdall) -> None:
     """Running calls get a moment to finish; then they are cancelled, and their partial output is kept."""
     front.ending()
-    under_way: set[asyncio.Future[object]] = {job.ended for job in bag.jobs.unfinished}  # type: ignore[misc]
+    under_way: set[asyncio.Future[object]] = {job.ended for job in bag.jobs.table.unfinished}  # type: ignore[misc]
     under_way |= {task for task in front.client.busy if not task.done()}  # type: ignore[misc]
     if under_way:
         await asyncio.wait(under_way, timeout=GRACE_SECONDS)
