@@ -475,3 +475,19 @@ async def test_what_a_model_got_is_recorded(tmp_path: Path, dialect: Any) -> Non
         await asyncio.to_thread(bag.store.expire, bag.session, [taken.artifact], "test")
         assert bag.noticed(taken.handle) is None
         assert bag.noticed(again.handle) is not None, "it has the same bytes, and a notice of its own"
+
+
+@requirement("way:one-place-decides")
+@pytest.mark.parametrize("dialect", ["holdall", "clamp"])
+@pytest.mark.parametrize("output", [LOG, b"\xff\x00" * 40_000], ids=["text", "binary"])
+async def test_what_was_kept_earlier_is_shown_as_it_was_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, output: str | bytes
+) -> None:
+    monkeypatch.setattr("holdall.bag.take.new_tag", lambda: "aaaa")
+    async with opened(tmp_path, dialect=dialect) as bag:
+        taken = await bag.take(output, tool="fetch")
+        assert isinstance(taken, Kept)
+        assert await bag.fetch.shown(taken.handle) == taken
+        first, second = [event for event in bag.records.history() if event.kind == "kept"]
+        assert second.data["reason"] == "command" != first.data["reason"]
+        assert first.data["shown"] == second.data["shown"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag.core import Core
-from holdall.bag.take import show_kept
+from holdall.bag.take import kept_earlier, settle
 from holdall.store.protocol import OutputReader, Watch
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
@@ -136,7 +136,8 @@ class Fetch:
 
     async def shown(self, handle: str) -> Taken:
         """A kept output as the model would get it: whole where it fits, else its notice. This is an event."""
-        return await show_kept(self._core, await self._core.on(handle, lambda reader: reader.facts))
+        facts = await self._core.on(handle, lambda reader: reader.facts)
+        return await settle(self._core, await kept_earlier(self._core, facts))
 
     async def original_text(self, handle: str) -> str:
         """The whole text as the tool returned it, also the lone surrogates that UTF-8 cannot hold."""

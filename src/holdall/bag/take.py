@@ -181,6 +181,7 @@ class Prepared:
     is_error: bool = False
     is_part: bool = False  # `text` is only the beginning of a stream that goes on
     stored: Facts | None = None  # what is in the store already
+    at_rest: bool = False  # it was kept earlier, and is shown because somebody asks
     fault: Exception | None = None  # why what there was could not be stored
     total: int | None = None  # bytes in all, where `text` is only the beginning of them
     started: float = field(default_factory=time.perf_counter)
@@ -205,6 +206,14 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
 def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
     """An output that went to the store while it came, because it was too large to be held."""
     return Prepared("", origin, core.limits_for(origin.tool), Keep("bytes"), "", b"", stored=facts)
+
+
+async def kept_earlier(core: Core, facts: Facts) -> Prepared:
+    """An output that somebody wants to see as the model would get it: what `holdall put` prints."""
+    origin, limits = facts.origin, core.limits_for(facts.origin.tool)
+    text = await core.on(facts.handle, lambda reader: whole_text(reader, limits, core.tokenizer))
+    decision = Keep("bytes") if text is None else Fits()
+    return Prepared(text or "", origin, limits, decision, text or "", b"", stored=facts, at_rest=True)
 
 
 def value_as_text(output: object) -> str:
@@ -466,60 +475,6 @@ def _is_same(text: str | None, structured: object) -> bool:
         return False
 
 
-# A kept output as the model would get it, for callers that keep first and show later: the command line.
-#
-# It is an event like a taken output: what is shown of it is in the ledger, what is not counts as kept out.
-
-
-_MAX_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
-_MIN_BYTES = 256  # are shown, however few tokens there is room for
-
-
-async def show_kept(core: Core, facts: Facts) -> Kept:
-    """Whole where it fits, else its notice, or the part that the dialect shows instead."""
-    started = time.perf_counter()
-    limits = core.limits_for(facts.origin.tool)
-    content = await core.on(facts.handle, lambda reader: whole_text(reader, limits, core.tokenizer))
-    is_whole = content is not None
-    spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
-    if content is None and core.dialect.shorten is not None:
-        content, spans = await _shortened(core, facts, limits)
-    elif content is None:
-        view = await view_of(core, facts.handle)
-        content, spans = core.dialect.written(view)
-    core.journal.record(
-        "kept", handle=facts.handle, tool=facts.origin.tool, call_id=facts.origin.call_id,
-        seconds=time.perf_counter() - started, reason="command", bytes=facts.measure.bytes,
-        tokens=facts.measure.tokens, content_tokens=0 if is_whole else core.count(content), replaced=not is_whole,
-        is_error=facts.origin.is_error, shown=[span.as_list() for span in spans],
-    )  # fmt: skip
-    if not is_whole:
-        _note_down(core, facts, content, spans if core.dialect.shorten else ())
-    return Kept(content, facts, is_error=facts.origin.is_error or facts.state == "failed")
-
-
-async def _shortened(core: Core, facts: Facts, limits: Limits) -> tuple[str, tuple[Span, ...]]:
-    """As `take` would have it, and the beginning that it shows.
-
-    Its bytes are cut until its tokens are within their limit too, where there is one.
-    """
-    handle, size = core.handle_of(facts), facts.measure.bytes
-    if not facts.measure.utf8:
-        return blob_note("binary data", size, handle=handle), ()
-    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
-    shorten = core.dialect.shorten if core.dialect.shorten is not None and size <= _MAX_WHOLE else clamped
-    read = size if size <= _MAX_WHOLE else most + 4  # the char that is cut in two is behind what is shown
-    data = await core.on(facts.handle, lambda reader: reader.read(0, read))
-    text, tag = data.decode("utf-8", "replace"), new_tag()
-
-    def cut(most: int) -> str:
-        shown = replace(limits, bytes=most, chars=None, tokens=None)
-        return str(shorten(Cut(text, shown, limits, handle=handle, tag=tag)))
-
-    content = _within_tokens(core, most, limits.tokens, cut)[1]
-    return content, shared_beginning(text, content)
-
-
 def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
     """The bytes of `text` that are at the beginning of what is shown of it."""
     least = min(len(text), len(content))
@@ -547,6 +502,8 @@ def _note_down(core: Core, facts: Facts, notice: str, begins_with: Sequence[Span
 
 
 _TRACEBACK_BYTES = 64 * 1024
+_MAX_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
+_MIN_BYTES = 256  # are shown, however few tokens there is room for
 
 
 async def settle(core: Core, prepared: Prepared, *, room: int | None = None, notice_room: int | None = None) -> Taken:
@@ -563,7 +520,7 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     if isinstance(decision, Fits):
         return await _shown(core, prepared, aside)
     policy = core.policy_of(prepared.origin.tool)
-    if policy.store == "never" or not core.dialect.stores:
+    if prepared.stored is None and (policy.store == "never" or not core.dialect.stores):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
         total = await discard(prepared.source) if prepared.is_part else None
         return await _unkept(core, prepared, fault, decision, room, total)
@@ -608,15 +565,15 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Ta
         parts, more = await keep_large_structure(core, prepared.parts, origin, prepared.limits, None)
         if parts is not prepared.parts:
             prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
-    if core.policy_of(origin.tool).store == "always":
+    if prepared.at_rest or core.policy_of(origin.tool).store == "always":
         try:
-            facts = await keep(core, prepared.source, origin, notes=prepared.notes)
+            facts = prepared.stored or await keep(core, prepared.source, origin, notes=prepared.notes)
         except (StoreFault, OSError) as problem:
             core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
         else:
             whole = [[0, facts.measure.bytes]]
             _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False, shown=whole)
-            return Kept(prepared.output, facts, aside, origin.is_error)
+            return Kept(prepared.output, facts, aside, origin.is_error or facts.state == "failed")
     for facts in aside:
         _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
     if aside:
@@ -636,7 +593,8 @@ async def _noticed(
         if prepared.text is None:
             content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
         else:
-            shorten = core.dialect.shorten or clamped
+            beginning_only = prepared.at_rest and prepared.is_part
+            shorten = clamped if beginning_only else core.dialect.shorten or clamped
             content = shorten(_cut(core, prepared, decision, None, handle=handle))
         text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
@@ -701,11 +659,19 @@ def _is_incomplete(prepared: Prepared) -> bool:
 
 
 async def _with_head(core: Core, prepared: Prepared, facts: Facts) -> Prepared:
-    """With as much of what is in the store already as a dialect shows that shows the beginning."""
-    most = min(prepared.limits.bytes or MAX_BYTES, facts.measure.bytes)
+    """With as much of what is in the store already as a dialect shows that shows the beginning.
+
+    What came from a call is too large to be held; what was kept earlier is read whole, if it is not too large.
+    """
+    size = facts.measure.bytes
+    if not facts.measure.utf8:
+        return replace(prepared, text=None)
+    most = min(prepared.limits.bytes or MAX_BYTES, size)
+    if prepared.at_rest:
+        most = size if size <= _MAX_WHOLE else most + 4  # a char that is cut in two is behind what is shown
     head = await core.on(facts.handle, lambda reader: reader.read(0, most))
     text = head.decode("utf-8", "replace")
-    return replace(prepared, output=text, text=text, is_part=most < facts.measure.bytes)
+    return replace(prepared, output=text, text=text, is_part=most < size)
 
 
 def _within_tokens(core: Core, most: int, tokens: int | None, cut: Callable[[int], str]) -> tuple[int, str]:
@@ -721,8 +687,9 @@ def _record_kept(
 ) -> None:
     core.journal.record(
         "kept", handle=facts.handle, tool=prepared.origin.tool, call_id=prepared.origin.call_id,
-        seconds=_since(prepared), reason=reason, bytes=facts.measure.bytes, tokens=facts.measure.tokens,
-        content_tokens=content_tokens, replaced=replaced, is_error=prepared.origin.is_error, **more,
+        seconds=_since(prepared), reason="command" if prepared.at_rest else reason, bytes=facts.measure.bytes,
+        tokens=facts.measure.tokens, content_tokens=content_tokens, replaced=replaced,
+        is_error=prepared.origin.is_error, **more,
     )  # fmt: skip
 
 
