@@ -16,7 +16,7 @@ import pytest
 
 from holdall import Holdall, MemoryStore, OutputExpired, OutputStore, Settings, Table, UnknownHandle
 from holdall.policy.retention import Retention
-from holdall.store.files import SMALL
+from holdall.store.memory_files import SMALL
 from holdall.values.outputs import Facts, Inline, Kept
 from tests.requirements import requirement
 

@@ -95,8 +95,10 @@ def test_a_writer_killed_at_any_system_call_that_writes_loses_nothing_either(
     assert fired >= 0.95 * len(places) > 0
 
 
-# Nothing of these is on a disk; and the log of events takes a torn line back or passes over it, which has its own tests.
-IN_MEMORY = ("memory.py", "session_files.py")
+IN_MEMORY = "memory_files.py"
+TAKEN_BACK = (
+    "ftruncate"  # of a torn line in the log of events, which is passed over where this fails: it has its own tests
+)
 
 
 def test_every_function_that_changes_a_disk_and_that_the_store_calls_is_counted() -> None:
@@ -104,7 +106,7 @@ def test_every_function_that_changes_a_disk_and_that_the_store_calls_is_counted(
     called: set[str] = set()
     folder = Path(next(iter(holdall.store.__path__)))
     for path in folder.rglob("*.py"):
-        if path.name in IN_MEMORY:
+        if path.name == IN_MEMORY:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
@@ -117,7 +119,7 @@ def test_every_function_that_changes_a_disk_and_that_the_store_calls_is_counted(
                     raise AssertionError(f"{path.name} takes steps that are not counted")
                 case _:
                     pass
-    assert called - READING - set(STEPS) == set()
+    assert called - READING - set(STEPS) == {TAKEN_BACK}
     assert called >= set(STEPS) - {"rmdir"}
 
 

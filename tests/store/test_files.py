@@ -12,13 +12,14 @@ import pytest
 
 from holdall.store import files
 from holdall.store.directory import disk
+from holdall.store.memory_files import SMALL, new_tree
 
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL
 
 
 @pytest.fixture(params=["disk", "memory"])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
-    folder: int = files.new_tree() if request.param == "memory" else os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    folder: int = new_tree() if request.param == "memory" else os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
     yield folder
     files.close(folder)
 
@@ -82,7 +83,7 @@ def test_what_cannot_be_is_refused_with_the_same_number(root: int) -> None:
     files.close(folder)
 
 
-@pytest.mark.parametrize("size", [10, files.SMALL - 1, files.SMALL, files.SMALL + 1])
+@pytest.mark.parametrize("size", [10, SMALL - 1, SMALL, SMALL + 1])
 def test_bytes_are_appended_changed_in_place_and_cut_off(root: int, size: int) -> None:
     put("log", b"x" * size, root)
     before = files.stat("log", dir_fd=root)

@@ -16,8 +16,8 @@ from inline_snapshot import snapshot
 
 from holdall.policy.retention import DAY, Retention
 from holdall.store.directory import folder
-from holdall.store.files import SMALL
 from holdall.store.memory import MemoryStore
+from holdall.store.memory_files import SMALL
 from holdall.store.protocol import Quota, SessionInfo, Sweep
 from holdall.values.errors import (
     OutputExpired,

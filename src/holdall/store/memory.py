@@ -1,7 +1,7 @@
 """A store that leaves nothing on disk: for tests, and for programs that keep outputs only while they run.
 
-It is the store in a folder (`store.directory`) on files in memory (`store.files`), with its caches in memory too. It
-keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and other
+It is the store in a folder (`store.directory`) on files in memory (`store.memory_files`), with caches in memory too.
+It keeps the promises of `store.protocol` for as long as the store object lives: a crash takes everything, and other
 processes see nothing.
 """
 
@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 
 from holdall.policy.retention import Retention
-from holdall.store import files
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.index import IN_MEMORY
 from holdall.store.directory.root import Root
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.memory_files import MEMORY, new_tree
 from holdall.store.protocol import Quota, SessionInfo
 from holdall.text.tokens import Tokenizer
 from holdall.values.errors import StoreGone
@@ -26,8 +26,8 @@ class MemoryRoot(Root):
     """A data folder in memory. Nobody else can reach it, so nothing in it is ever removed by hand and made again."""
 
     def __init__(self, clock: Callable[[], float], beside: "MemoryRoot | None") -> None:
-        self._tree = beside._tree if beside is not None else files.new_tree()
-        super().__init__(files.MEMORY, clock)
+        self._tree = beside._tree if beside is not None else new_tree()
+        super().__init__(MEMORY, clock)
         if beside is not None:
             self.catalogue = beside.catalogue
 

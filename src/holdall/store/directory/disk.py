@@ -12,7 +12,8 @@ import stat
 from collections.abc import Callable, Generator
 
 from holdall.store import files
-from holdall.store.files import MEMORY, SMALL, write_all
+from holdall.store.files import write_all
+from holdall.store.memory_files import MEMORY, SMALL
 from holdall.text.numbers import size
 from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
 

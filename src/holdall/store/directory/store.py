@@ -31,6 +31,7 @@ from holdall.store.directory.summaries import Summaries, session_stamps
 from holdall.store.directory.watch import FileWatch, MemoryWatch
 from holdall.store.ids import new_uuid
 from holdall.store.ingest import ingest
+from holdall.store.memory_files import Handle
 from holdall.store.protocol import (
     OutputReader,
     Progress,
@@ -226,7 +227,7 @@ class DirectoryStore(SessionFiles):
                 raise _expired(current)
             descriptor = folder.open_bytes(current)
             try:
-                return MemoryWatch(descriptor) if isinstance(descriptor, files.Handle) else FileWatch(descriptor)
+                return MemoryWatch(descriptor) if isinstance(descriptor, Handle) else FileWatch(descriptor)
             finally:
                 files.close(descriptor)
 

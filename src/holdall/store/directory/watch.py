@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any
 
-from holdall.store.files import Handle
+from holdall.store.memory_files import Handle
 
 _MODIFY, _CLOSE_WRITE = 0x2, 0x8
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
