@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.bag.journal import Journal, watchers
-from holdall.llm.protocol import Model, Request
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
 from holdall.store.ids import new_uuid
@@ -30,6 +29,7 @@ from holdall.wire.dialects import dialect_of
 
 if TYPE_CHECKING:
     from holdall.background import Portal
+    from holdall.llm.protocol import Model, Request
     from holdall.sql.worker import SqlWorker
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
@@ -43,7 +43,7 @@ class NoModelNeeded:
 
     name, window, max_output, calls_tools, keeps_schema = "", 32_768, 1_024, False, False
 
-    async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - there is nobody to ask
+    async def ask(self, request: "Request") -> Reply:  # noqa: ARG002 - there is nobody to ask
         raise NoModel
 
     async def close(self) -> None:
@@ -51,7 +51,7 @@ class NoModelNeeded:
 
 
 class Models:
-    def __init__(self, settings: Settings, current: Model | str | None, made: dict[str, Model]) -> None:
+    def __init__(self, settings: Settings, current: "Model | str | None", made: "dict[str, Model]") -> None:
         """`made` are those that were made by name so far."""
         self.chosen: Model | str | None = settings.extraction_model or current
         self._offered: Model | None = None
@@ -61,16 +61,16 @@ class Models:
     def configured(self) -> bool:
         return bool(self.chosen)
 
-    def offer(self, model: Model) -> None:
+    def offer(self, model: "Model") -> None:
         """Use this model if none was named: that of a client, known only while it is connected."""
         if not self.chosen or self.chosen is self._offered:
             self.chosen = self._offered = model
 
-    def withdraw(self, model: Model) -> None:
+    def withdraw(self, model: "Model") -> None:
         if self.chosen is model and self._offered is model:
             self.chosen = self._offered = None
 
-    def named(self, given: Model | str | None = None, *, tool: str = "", asked: bool = True) -> Model:
+    def named(self, given: "Model | str | None" = None, *, tool: str = "", asked: bool = True) -> "Model":
         """`given`, else the chosen one. Raises NoModel if there is none, unless it would not be asked anyway."""
         wanted = given or self.chosen
         if not wanted and not asked:
@@ -143,7 +143,7 @@ class Parts:
     tokenizer: Tokenizer
     dialect: Dialect
     journal: Journal
-    model: Model | str | None = None  # the session's own
+    model: "Model | str | None" = None  # the session's own
     shared: Shared | None = None  # with the other sessions of a pool
 
 

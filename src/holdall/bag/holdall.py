@@ -24,7 +24,6 @@ from holdall.bag.take import keep, prepare, settle, take_small_text, view_of, wo
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
-from holdall.llm.protocol import Model
 from holdall.policy.decide import Decision, decide, room_of_turn
 from holdall.policy.route import Ceiling
 from holdall.store.opening import default_home, open_store
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from holdall.bag.ask import Questions
     from holdall.extract.model_calls import Watch
     from holdall.extract.question import Plan
+    from holdall.llm.protocol import Model
 
 Message = TypeVar("Message")
 Result = TypeVar("Result")
@@ -91,7 +91,7 @@ class Preview:
         return await core.on(handle, is_whole)
 
     async def forecast(
-        self, handle: str, question: str, *, mode: Mode = "auto", model: Model | str | None = None
+        self, handle: str, question: str, *, mode: Mode = "auto", model: "Model | str | None" = None
     ) -> "Plan":
         """The strategy and the cost of a question, without calling a model."""
         return await self._questions().forecast(handle, question, mode=mode, model=model)
@@ -161,7 +161,7 @@ class Holdall(KeptNames):
         settings: Settings | None = None,
         dialect: Dialect | None = None,
         store: OutputStore | None = None,
-        model: Model | str | None = None,
+        model: "Model | str | None" = None,
         tokenizer: Tokenizer | None = None,
         clock: Callable[[], float] = time.time,
         parent: str = "",
@@ -367,7 +367,7 @@ class Holdall(KeptNames):
         question: str,
         *,
         mode: Mode = "auto",
-        model: Model | str | None = None,
+        model: "Model | str | None" = None,
         ceiling: Ceiling | None = None,
         watch: "Watch | None" = None,
     ) -> Extraction:

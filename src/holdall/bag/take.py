@@ -30,7 +30,6 @@ from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
 from holdall.wire.answers import StillRunning, line_of
 from holdall.wire.clamp import MAX_BYTES, clamp_error, clamp_text, fitted, traceback_of, with_structured_content
 from holdall.wire.dialect import Cut, View
-from holdall.wire.dialects.cutting import clamped
 from holdall.wire.notes import (
     blob_note,
     fields_named,
@@ -594,8 +593,7 @@ async def _noticed(
             content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
         else:
             beginning_only = prepared.at_rest and prepared.is_part
-            shorten = clamped if beginning_only else core.dialect.shorten or clamped
-            content = shorten(_cut(core, prepared, decision, None, handle=handle))
+            content = _shorten(core, both_ends=not beginning_only)(_cut(core, prepared, decision, None, handle=handle))
         text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
@@ -615,6 +613,15 @@ async def _noticed(
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
 
 
+def _shorten(core: Core, *, both_ends: bool) -> Callable[[Cut], object]:
+    """The dialect's own way, or the plain one that shows a beginning."""
+    if both_ends and core.dialect.shorten is not None:
+        return core.dialect.shorten
+    from holdall.wire.dialects.cutting import clamped  # noqa: PLC0415 - few outputs are shortened
+
+    return clamped
+
+
 async def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
@@ -624,7 +631,7 @@ async def _unkept(
         content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:
         # Of a stream only the beginning is at hand: there are no two ends to show.
-        shorten = clamped if _is_incomplete(prepared) else core.dialect.shorten or clamped
+        shorten = _shorten(core, both_ends=not _is_incomplete(prepared))
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
