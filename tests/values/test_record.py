@@ -129,7 +129,9 @@ def made(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def test_objects_are_made_shown_compared_and_copied_alike(
     plain: Any, ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    one, other = made(plain, args, kwargs), made(ours, args, kwargs)
+    one, *others = [made(plain, args, kwargs), *(made(ours, args, kwargs) for _ in range(4))]  # the third is compiled
+    assert [said(repr(other)) for other in others] == [repr(one)] * 4
+    other = others[-1]
     if isinstance(one, str):
         assert one == other
         return

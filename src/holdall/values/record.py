@@ -137,13 +137,46 @@ def _signature_of(cls: Any) -> Any:
 
 
 def _init_on_first_use(home: list[Any]) -> Callable[..., None]:
-    """Safe where two threads make the first object: both compile the same, the last one stays."""
+    """Compiled for the third object: many classes have one or two, and those cost less field by field.
+
+    Safe where threads make the first objects: what they compile is the same, and the last one stays.
+    """
+    left = 2
 
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        nonlocal left
+        if left:
+            left -= 1
+            if _set_fields(home[0], self, args, kwargs):
+                return
         compiled = home[0].__init__ = _init_of(home[0])
         compiled(self, *args, **kwargs)
 
     return __init__
+
+
+def _set_fields(cls: Any, self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """What the compiled `__init__` does. False, and nothing done, where the arguments do not fit: that one says why."""
+    declared = _declared_fields(cls)
+    positional = [one.name for one in declared if one.init and not one.kw_only]
+    if len(args) > len(positional):
+        return False
+    given = dict(zip(positional, args, strict=False))
+    if not kwargs.keys().isdisjoint(given) or not kwargs.keys() <= {one.name for one in declared if one.init}:
+        return False
+    given.update(kwargs)
+    if any(one.name not in given and one.default is one.default_factory for one in declared if one.init):
+        return False  # both are MISSING
+    for one in declared:
+        if one.name in given:
+            object.__setattr__(self, one.name, given[one.name])
+        elif one.default is not MISSING:
+            object.__setattr__(self, one.name, one.default)
+        elif one.default_factory is not MISSING:
+            object.__setattr__(self, one.name, one.default_factory())
+    if hasattr(cls, "__post_init__"):
+        self.__post_init__()
+    return True
 
 
 class _Field(NamedTuple):
