@@ -19,6 +19,8 @@ def _sentences(path: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             skipped.add(id(node.value))
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:  # a type in quotes
+            skipped |= {id(inner) for inner in ast.walk(node.annotation)}
         error = isinstance(node, ast.Raise)
         log = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("_LOG.")
         fault = isinstance(node, ast.Call) and ast.unparse(node.func) in ("UsageError", "BadReference", "MissingExtra")
