@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class NoModelNeeded:
-    """A placeholder for strategies that need no model."""
+    """Stands in where a strategy asks no model. Asking it raises NoModel."""
 
     name, window, max_output, calls_tools, keeps_schema = "", 32_768, 1_024, False, False
 

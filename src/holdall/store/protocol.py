@@ -291,7 +291,7 @@ class OutputStore(Protocol):
         ...
 
     def leave_session(self, session: SessionInfo) -> None:
-        """Nobody uses it through this object for now: what is held open for it is closed. It can be used again."""
+        """Close what this store holds open for the session. Using it again opens it again."""
         ...
 
     # Outputs
