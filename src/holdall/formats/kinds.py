@@ -118,9 +118,10 @@ def is_csv(ends: Ends) -> bool:
 
 
 def is_log(ends: Ends) -> bool:
+    if ends.stamped:
+        return True
     sample = ends.lines[:200]
-    leveled = len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample)
-    return ends.stamped or leveled
+    return len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample)
 
 
 def is_markdown(ends: Ends) -> bool:

@@ -178,6 +178,8 @@ def report_outline(sample: Sample, room: Room, *, only_known: bool = False) -> O
 
 
 def _has(sample: Sample, signs: tuple[bytes, ...]) -> bool:
+    if sample.whole and len(sample.head) <= 2 * _SIGNS_IN:  # its ends meet
+        return any(stringzilla.find(sample.head, sign) >= 0 for sign in signs)
     head, tail = sample.head[:_SIGNS_IN], sample.tail[-_SIGNS_IN:]
     return any(stringzilla.find(head, sign) >= 0 or stringzilla.find(tail, sign) >= 0 for sign in signs)
 

@@ -38,11 +38,11 @@ class Tokenizer(Protocol):
 
 
 # Roughly what byte-pair vocabularies split at: words, runs of capitals, three digits, one sign that is not ASCII.
+# What is frequent is tried first.
 _PIECE_OF_TEXT = lazy_pattern(
-    r" ?[A-Z]?[a-z]+| ?[A-Z]+|[0-9]{1,3}|[^\x00-\x7f]|[^\sA-Za-z0-9\x80-\U0010ffff]{1,4}|\s{1,80}"
+    r"[a-z]+|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,4}| ?(?:[A-Z]?[a-z]+|[A-Z]+)|[^\x00-\x7f]|\s{1,80}"
 )
-_LONG_WORD = lazy_pattern(r"[a-z]{8,}")
-_LONG_CAPITALS = lazy_pattern(r"[A-Z]{4,}")
+_LONG_WORD = lazy_pattern(r"[a-z]{8,}|[A-Z]{4,}")
 
 
 class Estimate:
@@ -55,7 +55,9 @@ class Estimate:
     name = "estimate"
 
     def count(self, text: str) -> int:
-        words, capitals = _LONG_WORD.findall(text), _LONG_CAPITALS.findall(text)
+        long = _LONG_WORD.findall(text)
+        capitals = [word for word in long if word < "a"]
+        words = [word for word in long if word >= "a"]
         # A long word is more than one token: about one more every five small letters, or 2.5 capitals.
         longer = (sum(map(len, words)) - 6 * len(words)) / 5 + (sum(map(len, capitals)) - 2 * len(capitals)) / 2.5
         return ceil(len(_PIECE_OF_TEXT.findall(text)) + longer)

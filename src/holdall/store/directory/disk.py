@@ -83,6 +83,8 @@ def open_folder(name: str, *, inside: int | None = None, shown: str = "") -> int
 
 def make_folder(name: str, *, inside: int) -> int:
     """Make it 0700 if it is missing, and open it."""
+    with contextlib.suppress(FileNotFoundError):
+        return open_folder(name, inside=inside)
     try:
         files.mkdir(name, 0o700, dir_fd=inside)
     except FileExistsError:

@@ -38,11 +38,13 @@ def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
         name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=inside
     )
     try:
-        if not stat.S_ISREG(files.fstat(descriptor).st_mode):
-            raise StoreUnsafe(f"{name} in the store is not a regular file; nothing is written to it.")
-        files.fchmod(descriptor, 0o600)  # whatever the umask
         files.flock(descriptor, fcntl.LOCK_EX)
-        size = files.fstat(descriptor).st_size
+        about = files.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise StoreUnsafe(f"{name} in the store is not a regular file; nothing is written to it.")
+        if stat.S_IMODE(about.st_mode) != 0o600:  # whatever the umask
+            files.fchmod(descriptor, 0o600)
+        size = about.st_size
         if size and files.pread(descriptor, 1, size - 1) != b"\n":
             lines = b"\n" + lines
         view = memoryview(lines)
