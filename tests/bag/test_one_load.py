@@ -10,6 +10,7 @@ import pytest
 from holdall import Holdall
 from holdall.store.directory.folder import SessionFolder
 from tests.bag.shapes import LOG, opened
+from tests.extract.shapes import finding
 
 pytestmark = pytest.mark.anyio
 ROWS = json.dumps([{"id": n, "name": f"name {n}"} for n in range(5000)])
@@ -65,4 +66,16 @@ async def test_an_answer_that_is_too_long_at_first_is_not_looked_up_again(tmp_pa
         loads.clear()
         answer = await bag.call("context_grep", {"handle": handle, "pattern": ".", "limit": 5000}, tokens_left=300)
         assert not answer.is_error
+        assert loads == [handle]
+
+
+async def test_a_question_reads_the_record_once_however_many_chunks_it_searches(
+    tmp_path: Path, loads: list[str]
+) -> None:
+    async with opened(tmp_path) as bag:
+        handle = (await bag.keep(LOG, tool="log")).handle
+    async with opened(tmp_path, model=finding(lambda _: None), max_chunks=100) as bag:
+        loads.clear()
+        found = await bag.extract(handle, "What happened?", mode="full-chunked")
+        assert found.chunks_total > 1
         assert loads == [handle]

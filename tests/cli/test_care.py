@@ -76,6 +76,9 @@ def test_rm_removes_outputs_and_says_who_still_has_their_bytes(holdall: Program)
     gone = holdall("cat", first)
     assert gone.code == 3
     assert gone.err.startswith(f"holdall: output {first} was removed on request on 2")
+    assert "outputs kept   0 (and 3 removed)\n" in holdall("stats").text
+    told = holdall("stats", "--json").json
+    assert (told["expired"], told["removed"], told["by_state"]) == (0, 3, {"removed": 3})
     assert holdall("verify").code == 0
 
 

@@ -5,11 +5,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
 from holdall.bag import Holdall
+from holdall.web.server import create_app
 from tests.requirements import requirement
 from tests.web.stories import Told, investigation, plain
-from tests.web.support import client
+from tests.web.support import HOST, PORT, TOKEN, client
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +54,8 @@ class _Parsed(HTMLParser):
 def _is_harmless(page: str) -> _Parsed:
     parsed = _Parsed(page)
     for tag, attributes in parsed.tags:
-        assert tag not in ("img", "iframe", "object", "embed", "textarea", "style", "base"), tag
+        assert tag not in ("img", "iframe", "object", "embed", "style", "base"), tag
+        assert tag != "textarea" or attributes.get("name") == "sql", "the page of an output has this one itself"
         assert not any(name.startswith("on") or name == "style" for name in attributes), (tag, attributes)
         for name in ("href", "src", "action", "hx-get", "xlink:href"):
             assert (attributes.get(name) or "/").startswith(("/", "#", "?")), (tag, attributes)
@@ -91,6 +94,23 @@ async def test_a_payload_is_text_wherever_it_stands(home: Path, payload: str) ->
             parsed = _is_harmless(answer.text)
             assert payload[:20] in parsed.text, f"it is shown as it is on {path}"
             assert all(payload not in value for value in answer.headers.values())
+
+
+async def test_no_page_that_there_is_makes_code_of_what_a_tool_said(home: Path) -> None:
+    """Every route of the viewer, also one that was added a moment ago, on an output that is a payload."""
+    told = await plain(home, "hostile", [(SCRIPT, f"{SCRIPT}\n{CLOSING}\n" * 50)])
+    routes = [route for route in create_app(str(home), TOKEN, HOST, PORT).routes if isinstance(route, Route)]
+    with client(home) as browser:
+        for route in routes:
+            path = route.path.replace("{session}", told.session).replace("{handle}", told.handles[0])
+            answer = browser.get(path.replace("{name:path}", "viewer.js"), params={"q": SCRIPT, "sql": SCRIPT})
+            assert answer.status_code < 500, path
+            if answer.headers["content-type"].startswith("text/html"):
+                _is_harmless(answer.text)
+                assert SCRIPT not in answer.text, path
+            else:
+                assert answer.headers["x-content-type-options"] == "nosniff", path
+    assert len(routes) > 10
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)

@@ -162,7 +162,7 @@ class Questions:
             raise BadRange(f"{mode!r} is no mode of extraction: it is one of {', '.join(_MODES)}.")
         if not question.strip():
             raise QueryMissing
-        facts = await self._fetch.show(handle)
+        facts = await self._core.on(handle, lambda reader: reader.facts)
         if facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
         asked = self._core.models.named(model, tool=facts.origin.tool, asked=mode != "truncate")

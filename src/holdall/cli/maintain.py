@@ -150,13 +150,14 @@ async def stats(options: Options) -> int:
         total = await care.stats(only_this_session=bool(options.session))
         done = await care.counters(only_this_session=bool(options.session))
     if options.as_json:
-        names = ("sessions", "outputs", "expired", "bytes", "stored_bytes", "lines", "tokens")
+        names = ("sessions", "outputs", "expired", "removed", "bytes", "stored_bytes", "lines", "tokens")
         flat: dict[str, object] = {name: getattr(total, name) for name in names}
         flat |= {"by_kind": total.by_kind, "by_tool": total.by_tool, "by_state": total.by_state}
         show.as_json(flat | {"counters": done.to_json()})
         return 0
     print(f"sessions       {grouped(total.sessions)}")
-    print(f"outputs kept   {grouped(total.outputs)}" + (f" (and {total.expired:,} expired)" if total.expired else ""))
+    gone = [f"{n:,} {how}" for n, how in ((total.expired, "expired"), (total.removed, "removed")) if n]
+    print(f"outputs kept   {grouped(total.outputs)}" + (f" (and {', '.join(gone)})" if gone else ""))
     print(f"bytes          {size(total.bytes)}, {size(total.stored_bytes)} on disk")
     print(f"lines          {grouped(total.lines)}")
     print(f"tokens         ~{grouped(total.tokens)}")

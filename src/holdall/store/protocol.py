@@ -128,6 +128,7 @@ class Stats:
     sessions: int = 0
     outputs: int = 0
     expired: int = 0
+    removed: int = 0
     bytes: int = 0
     stored_bytes: int = 0
     lines: int = 0

@@ -13,9 +13,10 @@ def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) 
         total.sessions += 1
         files: dict[str, int] = {}
         for facts in store.outputs(session):
-            total.by_state[facts.state] += 1
+            total.by_state["removed" if facts.is_removed else facts.state] += 1
             if facts.state == "expired":
-                total.expired += 1
+                total.removed += facts.is_removed
+                total.expired += not facts.is_removed
                 continue
             total.outputs += 1
             total.bytes += facts.measure.bytes
