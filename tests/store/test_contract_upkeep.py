@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
@@ -136,6 +137,51 @@ def test_whether_a_session_is_leased_can_be_seen_by_others(make_store: StoreMake
         assert other.is_leased(session.id)
         assert not other.is_leased("0" * 36)
     assert not other.is_leased(session.id)
+
+
+@requirement("store:claimed-names")
+def test_a_claimed_name_is_held_by_one_and_passed_on_to_who_waits_for_it(make_store: StoreMaker) -> None:
+    store, other = make_store(), make_store()
+    session = store.open_session("s")
+    first = store.claim(session, "../tools")
+    assert first is not None
+    assert other.claim(session, "../tools") is None
+    further, elsewhere = other.claim(session, "another name"), other.claim(other.open_session("t"), "../tools")
+    assert further is not None
+    assert elsewhere is not None
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(other.claim, session, "../tools", wait=True) for _ in range(2)]
+        assert not any(one.done() for one in waiting)
+        first()
+        for _ in range(2):  # one after the other
+            done, _ = wait(waiting, 30, FIRST_COMPLETED)
+            (won,) = done
+            waiting.remove(won)
+            assert store.claim(session, "../tools") is None
+            found = won.result()
+            assert found is not None
+            found()
+    again = store.claim(session, "../tools")
+    assert again is not None
+    for one in (again, further, elsewhere):
+        one()
+
+
+@requirement("store:claimed-names")
+def test_a_shared_name_can_be_claimed_alone_when_the_last_has_let_go(make_store: StoreMaker) -> None:
+    store, other = make_store(), make_store()
+    session = store.open_session("s")
+    first, second = store.claim(session, "members", shared=True), other.claim(session, "members", shared=True)
+    assert first is not None
+    assert second is not None
+    assert store.claim(session, "members") is None
+    first()
+    assert store.claim(session, "members") is None
+    second()
+    alone = store.claim(session, "members")
+    assert alone is not None
+    assert other.claim(session, "members", shared=True) is None
+    alone()
 
 
 # ── Readers ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -76,6 +76,7 @@ class _Data(_Node):
     def __init__(self) -> None:
         super().__init__()
         self.holder: int | None = None  # the handle that has it locked
+        self.sharers: set[int] = set()  # handles that hold it together
         self.watches: set[Callable[[], None]] = set()  # called with every write, and when the holder lets go
         self._array = bytearray()
         self._descriptor = -1
@@ -176,9 +177,10 @@ class Handle(int):
         self.close()
 
     def close(self) -> None:
-        if isinstance(self.node, _Data) and self.node.holder == self:
+        if isinstance(self.node, _Data) and (self.node.holder == self or self in self.node.sharers):
             with _lock:
-                self.node.holder = None
+                self.node.holder = None if self.node.holder == self else self.node.holder
+                self.node.sharers.discard(int(self))
                 _lock.notify_all()
             self.node.tell()
 
@@ -255,14 +257,20 @@ class Handle(int):
                 replaced.links -= 1
 
     def flock(self, operation: int) -> None:
-        """Exclusive, or only asked for: a shared lock is never held for longer than it takes to ask."""
+        """As on disk: exclusive, or shared with others who share it."""
+        data, alone = self.data, bool(operation & fcntl.LOCK_EX)
         with _lock:
-            while not operation & fcntl.LOCK_UN and self.data.holder not in (None, self):
+            if self in data.sharers:
+                data.sharers.discard(int(self))
+                _lock.notify_all()
+            while not operation & fcntl.LOCK_UN and (data.holder not in (None, self) or (alone and data.sharers)):
                 if operation & fcntl.LOCK_NB:
                     raise _refused(errno.EWOULDBLOCK)
                 _lock.wait()
-            if operation & fcntl.LOCK_EX:
-                self.data.holder = int(self)
+            if alone:
+                data.holder = int(self)
+            elif operation & fcntl.LOCK_SH:
+                data.sharers.add(int(self))
 
     def write(self, data: bytes | memoryview) -> int:
         with _lock:

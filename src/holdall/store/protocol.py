@@ -383,6 +383,15 @@ class OutputStore(Protocol):
         """Whether anybody holds the lease of the session with this id."""
         ...
 
+    def claim(
+        self, session: SessionInfo, name: str, *, shared: bool = False, wait: bool = False
+    ) -> Callable[[], None] | None:
+        """Hold a name in the session until the process is gone; `shared`, with others who share it.
+
+        What comes back lets go of it. None where somebody else holds it; with `wait`, it returns when nobody does.
+        """
+        ...
+
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
         """What was remembered in this session under these two hashes; None if there is nothing (any more)."""
         ...

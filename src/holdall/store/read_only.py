@@ -40,4 +40,5 @@ class _ReadOnlyStore:
         raise UsageError("this store is open read-only.")
 
     end_session = append_events = remember = _ignore
-    put = begin = append_transcript = save_tree = lease = expire = remove = remove_session = sweep = staging = _refuse
+    put = begin = append_transcript = save_tree = lease = claim = expire = remove = remove_session = _refuse
+    sweep = staging = _refuse

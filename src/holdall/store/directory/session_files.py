@@ -5,10 +5,11 @@ Logs are one JSON object a line, appended by any process, never rewritten.
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import stat
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 
 from holdall.store import files
 from holdall.store.directory import disk
@@ -205,11 +206,12 @@ def forget(contents: Iterable[str], ids: Iterable[str], *, inside: int) -> None:
 # events.ndjson      everything that happened, appended by any process transcript.ndjson  the messages of the agent that
 # holds the session, appended by it alone tree.json          the newest snapshot of the operation tree; replaced whole,
 # never half answers/           notes about outputs .agent             held by the process whose agent runs in the
-# session; says who it is
+# session; says who it is .claim-…           a name that a process holds
 
 
 TRANSCRIPT = LOGS["transcript"]
 LEASE = ".agent"
+_CLAIM = ".claim-"
 _WHO = 1000  # bytes that say who holds it
 
 
@@ -257,6 +259,24 @@ class SessionFiles:
             yield
         finally:
             files.close(descriptor)  # with the lock
+
+    def claim(
+        self, session: SessionInfo, name: str, *, shared: bool = False, wait: bool = False
+    ) -> Callable[[], None] | None:
+        file = _CLAIM + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        operation = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
+        with self._using("claiming a name", make=True):
+            descriptor = _claimed(file, self._inside(session, make=True), operation)
+        if descriptor is None:
+            return None
+
+        def release() -> None:
+            if not shared:  # nobody else holds it, and those who wait for it open it again
+                with contextlib.suppress(OSError, StoreFault), self._using("releasing a name"):
+                    files.unlink(file, dir_fd=self._inside(session))
+            files.close(descriptor)
+
+        return release
 
     def recall(self, session: SessionInfo, content: str, key: str) -> bytes | None:
         with self._using("reading a note"):
@@ -324,3 +344,21 @@ def _take(inside: int, holder: str) -> int:
     # Fixed length, so that nothing is left of the previous holder.
     write_all(descriptor, holder.encode("utf-8", "replace")[:_WHO].ljust(_WHO))
     return descriptor
+
+
+def _claimed(file: str, inside: int, operation: int) -> int | None:
+    """The open file with its lock; None if somebody else has that."""
+    while True:
+        descriptor = files.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=inside)
+        try:
+            files.fchmod(descriptor, 0o600)
+            files.flock(descriptor, operation)
+            if files.fstat(descriptor).st_nlink:  # else it was removed while we waited, and the name is another file's
+                return descriptor
+        except BlockingIOError:
+            files.close(descriptor)
+            return None
+        except BaseException:
+            files.close(descriptor)
+            raise
+        files.close(descriptor)
