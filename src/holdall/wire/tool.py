@@ -99,7 +99,9 @@ class ToolSpec:
         return shown | {"strict": True} if strict else shown
 
     def mcp(self) -> dict[str, Any]:
-        return {"name": self.name, "description": self.description, "inputSchema": self.schema}
+        """Verbs fetch and never write, so clients need not ask their user."""
+        shown = {"name": self.name, "description": self.description, "inputSchema": self.schema}
+        return shown | {"annotations": {"readOnlyHint": True}}
 
 
 @record
