@@ -256,6 +256,31 @@ async def test_a_wait_is_bounded_and_says_what_still_runs(tmp_path: Path) -> Non
         assert (await bag.wait(taken.handle, timeout=0)).timed_out
 
 
+@requirement("async:wait-any", "async:wait-all", "async:no-polling", "gateway:one-session")
+async def test_a_wait_is_also_for_what_others_run_in_the_same_session(tmp_path: Path) -> None:
+    first, second, own = Slow(), Slow(), Slow()
+    async with fast_clock(tmp_path) as other, fast_clock(tmp_path) as bag:
+        before = _handle(await other.run(first, tool="first"))
+        waiting = asyncio.ensure_future(bag.wait())
+        first.end.set()
+        waited = await waiting
+        assert [facts.handle for facts in waited.ended] == [before]
+        again = _handle(await other.run(second, tool="second"))
+        mine = _handle(await bag.run(own, tool="own"))
+        waited = await bag.wait(timeout=0)
+        assert (waited.ended, [one.handle for one in waited.running]) == ((), [mine, again])
+        waiting = asyncio.ensure_future(bag.wait(all=True))
+        own.end.set()
+        await bag.wait(mine)
+        assert not waiting.done()
+        second.end.set()
+        waited = await waiting
+        assert ([facts.handle for facts in waited.ended], waited.running) == ([again], ())
+        assert (await bag.wait()).ended == ()
+    async with fast_clock(tmp_path) as later:
+        assert (await later.wait()).ended == (), "what ended before it was opened is no news"
+
+
 @requirement("async:wait-pattern")
 async def test_a_wait_for_a_pattern_ends_when_it_is_written_even_bit_by_bit(tmp_path: Path) -> None:
     parts: asyncio.Queue[str | None] = asyncio.Queue()

@@ -58,6 +58,7 @@ class Journal:
         self._at = 0
         self._wrote_at = 0.0
         self._due_in: asyncio.AbstractEventLoop | Portal | None = None  # the loop that will write what waits
+        self._elsewhere: list[str] = []  # handles of calls that other processes sent to the background
         self._ledger = Ledger()
         self._counters = Counters()
         self.watchers: dict[Watcher, Idle] = {}  # called with every event, unless they say that nobody listens
@@ -118,6 +119,12 @@ class Journal:
             self._catch_up()
             return self._counters
 
+    def background_elsewhere(self) -> tuple[str, ...]:
+        """Handles of the calls that other processes of the session have sent to the background, ended or not."""
+        with self._lock:
+            self._catch_up()
+            return tuple(self._elsewhere)
+
     def history(self) -> list[Event]:
         """All of the log, from the beginning."""
         with self._lock:
@@ -170,6 +177,8 @@ class Journal:
         for event in events_in(b"\n".join([line for line in data.split(b"\n") if ours not in line])):
             if event.by != self._by:
                 self._fold(event)
+                if event.kind == "running":
+                    self._elsewhere.append(event.handle)
 
     def _fold(self, event: Event) -> None:
         self._counters.add(event)

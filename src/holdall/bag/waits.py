@@ -6,24 +6,27 @@ Every wait is for a signal: the end of a call, a write, an event. Nothing polls.
 import asyncio
 import concurrent.futures
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdall.background import Job
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
 from holdall.bag.run import Dispatch, Dispatched
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
-from holdall.values.errors import UsageError
+from holdall.values.errors import HoldallError, UsageError
 from holdall.values.events import Event
-from holdall.values.outputs import Origin
+from holdall.values.outputs import Facts, Origin
 from holdall.wire.answers import StillRunning, Waited
 from holdall.wire.clamp import clamp_result
 from holdall.wire.tool import Ask
 
 if TYPE_CHECKING:
     from holdall.verbs.grep import PatternWatch
+
+_MOST_WATCHED = 16  # outputs of other processes at once: the system has few watches
 
 
 class Background:
@@ -36,6 +39,8 @@ class Background:
         self.calls = dispatch.background
         self.is_stopping = False
         self._streams: dict[asyncio.Queue[Event | None], asyncio.AbstractEventLoop] = {}
+        self._opened = core.journal.now()
+        self._told: set[str] = set()  # calls of other processes whose end was told by a wait, or is no news
         self._leaving: asyncio.Task[None] | None = None
         self._core.journal.watchers[self._notify] = lambda: not self._streams
 
@@ -59,19 +64,29 @@ class Background:
         if pattern and not handle:
             raise UsageError("a pattern is waited for in one output: give its handle.")
         if handle and (await self._one(handle)) is None:
-            return await self._wait_for_others(handle, pattern, seconds)
+            waited = await self._wait_for_others(handle, pattern, seconds)
+            self._told.update(facts.handle for facts in waited.ended)
+            return waited
         chosen = [await self._one(handle)] if handle else list(self.calls.values())
         running = [one for one in chosen if one is not None and not one.job.has_ended]
+        elsewhere = [] if handle else await self._elsewhere()
+        watched = [facts.handle for facts in elsewhere if facts.state == "running"]
         matched = ""
         if pattern and handle:
             matched = await self._until_written(handle, running, pattern, seconds)
-        elif running and (all or handle or not self._unreported(chosen)):
-            await self.table.wait([one.job for one in running], seconds=seconds, wait_for_all=all)
+        elif (running or watched) and (
+            all or handle or not (self._unreported(chosen) or len(watched) < len(elsewhere))
+        ):
+            await self._until_ended([one.job for one in running], watched, seconds=seconds, wait_for_all=all)
+            elsewhere = await self._elsewhere() if watched else elsewhere
         ended = self._unreported(chosen)
         for one in ended:
             one.told = True
-        facts = tuple(one.facts for one in ended if one.facts is not None)
-        return Waited(facts, self.still_running(), matched, timed_out=not facts and not matched)
+        over = [facts for facts in elsewhere if facts.state != "running"]
+        self._told.update(facts.handle for facts in over)
+        facts = (*(one.facts for one in ended if one.facts is not None), *over)
+        still = (*self.still_running(), *(self._running_elsewhere(one) for one in elsewhere if one not in over))
+        return Waited(facts, still, matched, timed_out=not facts and not matched)
 
     def still_running(self) -> tuple[StillRunning, ...]:
         """What goes on in the background now, and what is queued, oldest first."""
@@ -195,6 +210,42 @@ class Background:
     def _running(self, one: Dispatched) -> StillRunning:
         return StillRunning(one.origin.tool, one.handle, self.table.age(one.job), one.job.state == "queued")
 
+    def _running_elsewhere(self, facts: Facts) -> StillRunning:
+        return StillRunning(facts.origin.tool, facts.handle, max(0.0, self._core.journal.now() - facts.created))
+
+    async def _elsewhere(self) -> list[Facts]:
+        """The calls that other processes of the session have in the background, and those of which no wait has told
+        that they ended.
+        """
+        found: list[Facts] = []
+        for handle in await asyncio.to_thread(self._core.journal.background_elsewhere):
+            if handle in self._told:
+                continue
+            with contextlib.suppress(HoldallError):  # removed, or unreadable
+                facts = await self._fetch.show(handle)
+                if facts.state == "running" or (facts.state != "expired" and (facts.ended or 0.0) >= self._opened):
+                    found.append(facts)
+                    continue
+            self._told.add(handle)
+        return found
+
+    async def _until_ended(
+        self, jobs: Sequence[Job], elsewhere: Sequence[str], *, seconds: float, wait_for_all: bool
+    ) -> None:
+        """Until one of these has ended, ours or another process's, or all of them have."""
+        waits: list[Coroutine[Any, Any, object]] = [
+            self._wait_for_others(one, "", seconds) for one in elsewhere[:_MOST_WATCHED]
+        ]
+        if jobs:
+            waits.append(self.table.wait(jobs, seconds=seconds, wait_for_all=wait_for_all))
+        tasks = [asyncio.ensure_future(one) for one in waits]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.ALL_COMPLETED if wait_for_all else asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     async def _wait_for_others(self, handle: str, pattern: str, seconds: float) -> Waited:
         """The same for an output that another process writes: the system tells when there is something new."""
         pattern_watch = _watch_for(pattern) if pattern else None
@@ -212,8 +263,7 @@ class Background:
                         await asyncio.sleep(pattern_watch.rest)
         except TimeoutError:
             facts = await self._fetch.show(handle)
-            age = max(0.0, self._core.journal.now() - facts.created)
-            return Waited(running=(StillRunning(facts.origin.tool, facts.handle, age),), timed_out=True)
+            return Waited(running=(self._running_elsewhere(facts),), timed_out=True)
         finally:
             watch.close()
 
