@@ -82,6 +82,11 @@ class Origin:
     process: int = 0  # that can be asked to end it, while it runs; it holds the file's lock for as long
     traceback: str = ""  # of what it raised: for people, never for a model
 
+    @property
+    def prefix(self) -> str:
+        """The server, where it is not said by the tool's name already."""
+        return self.server if self.tool and self.server not in self.tool else ""
+
 
 @record
 class Measure:

@@ -304,7 +304,8 @@ def line_of(facts: Facts, handle: str) -> str:
     measure = facts.measure
     state = "" if facts.state == "ready" else f" · {facts.state}"
     size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"
-    tool = json.dumps(facts.origin.tool[:60], ensure_ascii=False) if facts.origin.tool else "a tool"
+    server = f"{facts.origin.prefix[:40]}/" if facts.origin.prefix else ""
+    tool = json.dumps(server + facts.origin.tool[:60], ensure_ascii=False) if facts.origin.tool else "a tool"
     return f"{handle}  {tool} · {size}{state}"
 
 

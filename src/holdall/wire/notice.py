@@ -280,6 +280,7 @@ def _read(view: View) -> str:
 
 
 _TOOL_CHARS, _TOOL_TOKENS = 80, 24  # of a tool's name, which comes from outside
+_SERVER_CHARS, _SERVER_TOKENS = 40, 12  # of its server's
 _ERROR_CHARS, _ERROR_TOKENS = 160, 40
 _ERRORS = 3
 _FIRST, _LAST = 3, 2  # lines of the output
@@ -435,7 +436,9 @@ def _why(facts: Facts, count: Callable[[str], int]) -> str:
 
 
 def _tool(facts: Facts, count: Callable[[str], int]) -> str:
-    return _bounded(facts.origin.tool, _TOOL_CHARS, _TOOL_TOKENS, count) or "The tool"
+    tool = _bounded(facts.origin.tool, _TOOL_CHARS, _TOOL_TOKENS, count) or "The tool"
+    server = _bounded(facts.origin.prefix, _SERVER_CHARS, _SERVER_TOKENS, count)
+    return f"{server}/{tool}" if server else tool
 
 
 def _bounded(text: str, chars: int, tokens: int, count: Callable[[str], int]) -> str:

@@ -181,6 +181,7 @@ class StdioServer:
     start_seconds: float = START_SECONDS
     revision: Revision = "auto"
     source: str = ""  # the file that names it
+    has_name: bool = True  # else it is called by its command
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # keys that are not known here
 
     @property
@@ -222,6 +223,11 @@ class HttpServer:
 
 
 ServerSpec = StdioServer | HttpServer
+
+
+def configured_name(spec: ServerSpec) -> str:
+    """What its user calls it; empty if nobody has said: the name of a command, as `npx`, says nothing."""
+    return spec.name if not isinstance(spec, StdioServer) or spec.has_name else ""
 
 
 def without_secrets(text: str, spec: ServerSpec) -> str:
@@ -286,8 +292,11 @@ def from_command(words: Sequence[str], *, name: str = "", inherits: bool = True)
         raise UsageError("a server needs a command, as in: -- npx -y @modelcontextprotocol/server-everything")
     if any("\0" in word for word in words):
         raise UsageError("a command cannot hold the character NUL.")
+    if name:
+        check_name(name, Place("the command line", "--name"))
     shown = name or os.path.basename(words[0].rstrip("/")) or "server"
-    return StdioServer(shown, words[0], tuple(words[1:]), inherits=inherits, source="the command line")
+    source, has_name = "the command line", bool(name)
+    return StdioServer(shown, words[0], tuple(words[1:]), inherits=inherits, source=source, has_name=has_name)
 
 
 def _read(path: str) -> str:

@@ -11,6 +11,7 @@ from holdall.bag import Holdall
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import only_text, plain
 from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.spec import configured_name
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import ClientRequest
 from holdall.mcp.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal, table
@@ -231,7 +232,8 @@ class ToolCall:
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
         schema = table(listed.get("inputSchema"))
         taken = await bag.run(
-            self._called, tool=self._shown, arguments=arguments or {}, server=self._connection.name,
+            self._called, tool=self._shown, arguments=arguments or {},
+            server=configured_name(self._connection.spec),
             schema=schema or None,
             waits=lambda: self._relay.waits_for_client(self._connection.name),
         )  # fmt: skip
