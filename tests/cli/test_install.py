@@ -31,7 +31,7 @@ def test_a_clients_servers_go_behind_the_gateway_and_back(holdall: Program, file
     assert "time would be put behind the gateway" in dry.text
     ran = holdall("install", "cursor")
     assert ran.code == 0
-    assert '"args": ["gateway", "--", "uvx", "mcp-server-time"]' in file.read_text()
+    assert '"args": ["gateway", "--client=cursor", "--name=time", "--", "uvx", "mcp-server-time"]' in file.read_text()
     again = holdall("install", "cursor", "--json")
     assert (again.code, again.json["files"][0]["changed"]) == (1, [])
     back = holdall("uninstall", "--file", str(file))
@@ -91,4 +91,5 @@ def test_where_there_is_no_program_the_interpreter_is_written(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert asyncio.run(install(Options(home=str(holdall.home)), file=str(file))) == 0
-    assert f'"command": "{tmp_path}/python", "args": ["-m", "holdall", "gateway", "--", "uvx"' in file.read_text()
+    ours = '"-m", "holdall", "gateway", "--client=cursor", "--name=time", "--"'
+    assert f'"command": "{tmp_path}/python", "args": [{ours}, "uvx"' in file.read_text()

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from holdall.mcp.client.spec import load
-from holdall.mcp.install.installer import Done, install, uninstall
+from holdall.mcp.install.installer import Done, client_id, install, uninstall
 from holdall.values.errors import UsageError
 
 
@@ -85,7 +85,11 @@ def test_what_belongs_to_the_client_stays_in_its_entry(tmp_path: Path) -> None:
     found = json.loads(file.read_text())["mcpServers"]
     config = found["web"].pop("args")[-1]
     assert found["web"] == {"command": "/opt/holdall", **theirs}
-    assert found["run"] == {**run, "command": "/opt/holdall", "args": ["gateway", "--", "npx"]}
+    assert found["run"] == {
+        **run,
+        "command": "/opt/holdall",
+        "args": ["gateway", f"--client={client_id(str(file))}", "--name=run", "--", "npx"],
+    }
     assert json.loads(Path(config).read_text()) == {
         "mcpServers": {"web": {"type": "http", "url": "https://x/mcp", "headers": {"A": "s3cret"}}}
     }
@@ -168,8 +172,9 @@ def test_an_interpreter_can_be_the_program(tmp_path: Path) -> None:
 
     once()
     found = json.loads(file.read_text())["mcpServers"]
-    assert found["a"] == {"command": "/v/python", "args": ["-m", "holdall", "gateway", "--", "a", "x"]}
-    assert found["c"]["args"][:4] == ["-m", "holdall", "gateway", "--config"]
+    ours = ["-m", "holdall", "gateway", f"--client={client_id(str(file))}"]
+    assert found["a"] == {"command": "/v/python", "args": [*ours, "--name=a", "--", "a", "x"]}
+    assert found["c"]["args"][:5] == [*ours, "--config"]
     assert once().edited.changed == ()
     file.write_text(file.read_text() + "\n")
     uninstall(str(file))

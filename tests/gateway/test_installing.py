@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.mcp.client.spec import load
+from holdall.mcp.gateway.siblings import running_client
 from holdall.mcp.install.config_text import servers_in, unwrap, wrap
-from holdall.mcp.install.installer import CLIENTS, files_of, install, uninstall
+from holdall.mcp.install.installer import CLIENTS, client_id, files_of, install, uninstall
 from holdall.values.errors import UsageError
+from tests.requirements import requirement
 
 CURSOR = """{
   // my servers
@@ -62,18 +64,42 @@ def test_what_the_client_starts_is_the_gateway_before_the_same_command(tmp_path:
     file.write_text(CURSOR)
     install(str(file), "/opt/holdall", config_folder=folder)
     servers = {server.name: server.place.value for server in servers_in(file.read_text())}
+    ours = f"--client={client_id(str(file))}"
     assert servers["github"] == {
         "command": "/opt/holdall",
-        "args": ["gateway", "--", "npx", "-y", "@modelcontextprotocol/server-github"],
+        "args": ["gateway", ours, "--name=github", "--", "npx", "-y", "@modelcontextprotocol/server-github"],
         "env": {"GITHUB_TOKEN": "secret"},
     }
-    assert servers["bare"] == {"command": "/opt/holdall", "args": ["gateway", "--", "uvx"]}
-    command, flag, config = servers["web"]["args"]
-    assert (command, flag) == ("gateway", "--config")
+    assert servers["bare"] == {"command": "/opt/holdall", "args": ["gateway", ours, "--name=bare", "--", "uvx"]}
+    command, client, flag, config = servers["web"]["args"]
+    assert (command, client, flag) == ("gateway", ours, "--config")
     (upstream,) = load(config).servers
     assert upstream.name == "web"
     assert stat.S_IMODE(os.stat(config).st_mode) == 0o600, "it holds the key"
     assert "s3cret" not in file.read_text()
+
+
+@requirement("gateway:one-session")
+def test_all_files_of_a_client_have_its_id_and_other_files_one_each() -> None:
+    for client, files in CLIENTS.items():
+        assert {client_id(os.path.abspath(os.path.expanduser(one))) for one in files} == {client}
+    assert client_id("/a/mcp.json") == client_id("/a/mcp.json") != client_id("/b/mcp.json")
+    assert running_client(client_id("/a/mcp.json"))
+
+
+@requirement("gateway:server-name")
+@pytest.mark.parametrize("name", ["--config", "-- x", "a b", 'é"\\', "\n", "", "x" * 101])
+def test_a_server_of_any_name_is_called_so_or_by_its_command(tmp_path: Path, folder: str, name: str) -> None:
+    file = tmp_path / "mcp.json"
+    text = json.dumps({"mcpServers": {name: {"command": "npx", "args": ["-y"]}}})
+    file.write_text(text)
+    install(str(file), "/opt/holdall", config_folder=folder)
+    words = json.loads(file.read_text())["mcpServers"][name]["args"]
+    named = [f"--name={name}"] if name.strip() and name.isprintable() and len(name) <= 100 else []
+    assert words == ["gateway", f"--client={client_id(str(file))}", *named, "--", "npx", "-y"]
+    file.write_text(file.read_text() + "\n")  # so that the copy is not what comes back
+    uninstall(str(file))
+    assert file.read_text() == text + "\n"
 
 
 def test_a_second_install_changes_nothing_and_the_copy_stays_the_users(tmp_path: Path, folder: str) -> None:

@@ -126,7 +126,8 @@ async def test_a_running_notice_fits_the_schema_too(tmp_path: Path) -> None:
 
 
 async def test_a_link_leads_into_its_own_session_only(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, server=plain())) as client, wire(gateway(tmp_path, server=plain())) as other:
+    foreign_words = gateway(tmp_path, "--client", "another", server=plain())
+    async with wire(gateway(tmp_path, server=plain())) as client, wire(foreign_words) as other:
         await client.greet()
         await other.greet()
         link = (await client.call("big", lines=50_000))["content"][1]["uri"]
@@ -202,7 +203,7 @@ async def test_our_tools_are_listed_always_or_when_needed(tmp_path: Path) -> Non
         await always.call("big", lines=50_000)
         assert await always.result("tools/list", {"cursor": "2"}) == before
         assert all(one["method"] != "notifications/tools/list_changed" for one in always.heard)
-    async with wire(gateway(tmp_path, "--tools", "when-needed", server=plain())) as needed:
+    async with wire(gateway(tmp_path, "--session", "new", "--tools", "when-needed", server=plain())) as needed:
         assert (await needed.greet())["capabilities"]["tools"]["listChanged"] is True
         before = await needed.result("tools/list", {"cursor": "2"})
         assert not any(tool["name"].startswith("context_") for tool in before["tools"])

@@ -25,7 +25,7 @@ _PROCESS = re.compile(r'("(?:process|keeper)": |^process +)\d+(?:,\d+)*', re.MUL
 _USAGE = re.compile(r'("(?:input_tokens|output_tokens|model_tokens|cost|model_cost|content_tokens|tokens)": )[\d.e-]+')
 _SPENT = re.compile(r"~?[\d,]+(?= tokens| → )|(?<=→ )[\d,]+|\$\d+\.\d+")
 _AGE = re.compile(r" +(AGE|\d+(?:\.\d+)? ?(?:s|m|min|h|d|days?))$", re.MULTILINE)
-_CLIENT = re.compile(r"(clients/)[0-9a-f]{16}\b")
+_CLIENT = re.compile(r"(clients/|--client=client-)[0-9a-f]{8,16}\b")
 # How well a bundle is compressed is the library's business.
 _WRITTEN = re.compile(r'("file": "[^"]+", "bytes": )\d+|(written to \S+: )[\d.]+ \w+')
 _TAG = re.compile(r'("(?:by|op)": )"[0-9a-f]{8}"')

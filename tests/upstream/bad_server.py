@@ -158,6 +158,8 @@ def tools(number: Any, params: dict[str, Any]) -> None:
     page = int(params.get("cursor", 0))
     if MANNER == "lists without end":
         reply(number, {"tools": [], "nextCursor": str(page + 1)})
+    elif MANNER == "refuses to list":
+        say({"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": "not today"}})
     elif MANNER == "lists oddly":
         reply(number, {"tools": [{"name": "echo", "future": 1}, {"name": 7}, "text", None, {"title": "nameless"}]})
     else:

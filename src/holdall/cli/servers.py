@@ -143,6 +143,8 @@ class GatewayOptions(NamedTuple):
     prefix: str | None
     by_reference: bool
     tools: str | None
+    name: str | None = None
+    client: str | None = None
 
     def flags(self) -> list[str]:
         """Its options that are settings. Raises UsageError."""
@@ -173,6 +175,13 @@ async def gateway(
     ] = None,
     session: Annotated[
         str | None, typer.Option("--session", "-s", help="Keep outputs under this name across restarts.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What the server of COMMAND is called in notices.")
+    ] = None,
+    client: Annotated[
+        str | None,
+        typer.Option("--client", metavar="ID", help="Tells clients apart that start servers from one process."),
     ] = None,
     prefix: Annotated[
         str | None,
@@ -208,27 +217,32 @@ async def gateway(
     With --http it listens at HOST:PORT, path /mcp, and wants a token as in "Authorization: Bearer TOKEN": the one in
     HOLDALL_GATEWAY_TOKEN, those of --tokens, or a new one, which it prints. Who has a token has a session of its own.
 
-    Without --session each start is a session of its own. Outputs are kept for 30 days (the setting retention).
+    All gateways that one running client has started share a session, and one of them lists our tools; --session names
+    another one. Outputs are kept for 30 days (the setting retention).
 
     \b
     Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
               holdall gateway --config mcp.json --session work
     """
-    ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools)
+    ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools, name, client)
     if http is not None:
         return await _over_http(options, ask, HttpOptions(http, tokens, allow_host or [], allow_origin or []))
     if tokens or allow_host or allow_origin:
         raise UsageError("--tokens, --allow-host and --allow-origin are for --http.")
+    from holdall.mcp.gateway.siblings import running_client
     from holdall.mcp.gateway.stdio_server import serve_stdio
 
-    house, open_bag = _ready(options, ask)
-    await serve_stdio(house, open_bag(""))
+    started_by = running_client(ask.client or "")
+    house, open_bag = _ready(options, ask, started_by)
+    await serve_stdio(house, open_bag(""), started_by)
     return 0
 
 
 async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -> int:
     from holdall.mcp.gateway.http_app import Address, address_of, serve_http
 
+    if ask.client is not None:
+        raise UsageError("--client is for a gateway on standard input and output; over HTTP the token tells clients.")
     host, port = address_of(http.address)
     tokens, told = _tokens(http.tokens)
     house, open_bag = _ready(options, ask)
@@ -242,8 +256,10 @@ async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -
     return 0
 
 
-def _ready(options: Options, ask: GatewayOptions) -> tuple[GatewayState, Callable[[str], Holdall]]:
-    """What to be in front of, and how the session of a principal is opened."""
+def _ready(
+    options: Options, ask: GatewayOptions, started_by: str = ""
+) -> tuple[GatewayState, Callable[[str], Holdall]]:
+    """What to be in front of, and how the session of a principal is opened; `started_by` is its name if it has none."""
     from holdall.bag import Holdall
     from holdall.config import SESSION_VARIABLE
     from holdall.mcp.gateway.front import GatewayState
@@ -254,7 +270,7 @@ def _ready(options: Options, ask: GatewayOptions) -> tuple[GatewayState, Callabl
     for warning in servers.warnings:
         logging.getLogger("holdall.gateway").warning("%s", warning)
     found = options.configuration(session=ask.session, flags=ask.flags())
-    name = ask.session or options.session or os.environ.get(SESSION_VARIABLE) or ""
+    name = ask.session or options.session or os.environ.get(SESSION_VARIABLE) or started_by
     settings = settings_for(found.settings, given=tuple(found.sources))
 
     def open_bag(principal: str) -> Holdall:
@@ -319,7 +335,9 @@ def _servers(ask: GatewayOptions) -> Configured:
             "name the servers: either --config FILE, or a command as in: holdall gateway -- npx -y PACKAGE"
         )
     if ask.config is None:
-        return Configured((from_command(ask.command),))
+        return Configured((from_command(ask.command, name=ask.name or ""),))
+    if ask.name is not None:
+        raise UsageError("--name is for a command; a file names its servers itself.")
     found = load(ask.config)
     if not found.servers:
         raise UsageError(f"{ask.config} names no server that is switched on.")

@@ -30,6 +30,7 @@ from holdall.mcp.gateway.messages import (
     table,
 )
 from holdall.mcp.gateway.relay import Caller, Relay
+from holdall.mcp.gateway.siblings import Siblings
 from holdall.values.errors import UpstreamFault
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
@@ -180,10 +181,14 @@ class GatewayState:
 class Front:
     """The handler of one client. Requests run side by side."""
 
-    def __init__(self, gateway_state: GatewayState, bag: Holdall, send: Send) -> None:
+    def __init__(self, gateway_state: GatewayState, bag: Holdall, send: Send, siblings: Siblings | None = None) -> None:
+        """`siblings` are the other gateways of this client, where it has started several."""
         self.client = Client(send, self)
         self._gateway_state = gateway_state
         self._bag = bag
+        self._siblings = siblings
+        if siblings is not None:
+            siblings.on_turn = self._notify_changes
         self._relay: Relay | None = None
         self._listeners = Listeners(self.client)
         self._conversations = Conversations()
@@ -201,8 +206,10 @@ class Front:
         return self._relay.caller.revision if self._relay is not None else ""
 
     def ending(self) -> None:
-        """Cancel listeners."""
+        """Cancel listeners, and let another gateway of the client list our tools."""
         self._listeners.close()
+        if self._siblings is not None:
+            self._siblings.leave_turn()
 
     async def close(self) -> None:
         """The client has gone: close its servers. The bag is closed by its owner."""
@@ -261,8 +268,7 @@ class Front:
         if method == LISTEN:
             return await self._listen(relay, catalogue, asked)
         if method in LISTS:
-            ours = [{**tool.mcp(), "name": tool.plain_name} for tool in self._ours()] if method == "tools/list" else []
-            return await catalogue.page(asked, ours)
+            return await self._list(catalogue, asked)
         if method == "tools/call":
             return await self._call(relay, catalogue, asked)
         if method == "resources/read" and calls.is_ours(params.get("uri")):
@@ -279,6 +285,18 @@ class Front:
         if method in _EVERYWHERE:
             return await self._everywhere(relay, asked)
         return await self._tried(relay, asked)
+
+    async def _list(self, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
+        """One page of a list. Our tools are at the end of the last."""
+        try:
+            page = await catalogue.page(asked)
+        except (Refusal, UpstreamFault):
+            if self._siblings is not None and asked.method == "tools/list":
+                self._siblings.pass_on()  # a client shows no tool of a server whose list fails, ours among them
+            raise
+        if asked.method != "tools/list" or isinstance(page.get("nextCursor"), str):
+            return page
+        return {**page, "tools": [*page["tools"], *({**one.mcp(), "name": one.plain_name} for one in self._ours())]}
 
     async def _call(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         name = asked.params.get("name")
@@ -367,14 +385,16 @@ class Front:
         return ready
 
     def _capabilities(self, greetings: Mapping[str, Greeting]) -> dict[str, Any]:
-        changing = self._bag.settings.tools_listed != "always"
+        changing = self._siblings is not None or not self._lists_always
         found = list(greetings.values())
         if len(self._gateway_state.servers) != 1 and len(found) == 1:
             found.append(Greeting("", {}))  # the others are still to come
         return listing.capabilities_of(found, changing=changing, offers=bool(self._bag.dialect.tools))
 
     def _instructions(self) -> str:
-        return self._bag.instructions() if self._bag.dialect.tools else ""
+        """Once for a client: they come with our tools, where it is known by now who lists them."""
+        said = bool(self._bag.dialect.tools) and (not self._lists_always or self._has_turn(claim=True))
+        return self._bag.instructions() if said else ""
 
     def _opened(self, asked: ClientRequest, revision: str) -> tuple[Relay, Catalogue]:
         if self._relay is None or (revision and not self._relay.caller.revision):
@@ -411,15 +431,25 @@ class Front:
         else:
             self.client.notify(method, params or None)
 
-    def _ours(self) -> Sequence[ToolSpec]:
+    @property
+    def _lists_always(self) -> bool:
+        return self._bag.settings.tools_listed == "always"
+
+    def _has_turn(self, *, claim: bool) -> bool:
+        """Whether it is this gateway that lists our tools."""
+        return self._siblings is None or (self._siblings.claim_turn() if claim else self._siblings.has_turn)
+
+    def _ours(self, *, claim: bool = True) -> Sequence[ToolSpec]:
         """Our tools. Where they are listed always the list never changes: that would cost the client its caches."""
-        if self._bag.settings.tools_listed != "always":
-            return self._bag.tools()
-        asks = self._bag.models.configured or not self._bag.dialect.extracts_with_model
-        return [tool.spec for tool in self._bag.dialect.tools if asks or tool.verb != "extract"]
+        if not self._lists_always:
+            ours = self._bag.tools()
+        else:
+            asks = self._bag.models.configured or not self._bag.dialect.extracts_with_model
+            ours = tuple(tool.spec for tool in self._bag.dialect.tools if asks or tool.verb != "extract")
+        return ours if ours and self._has_turn(claim=claim) else ()
 
     def _notify_changes(self) -> None:
-        names = tuple(tool.name for tool in self._ours())
+        names = tuple(tool.name for tool in self._ours(claim=not self._lists_always))
         if self._told is not None and names != self._told:
             if self._relay is not None and self._relay.caller.modern:
                 self._listeners.heard(_TOOLS_CHANGED, {})

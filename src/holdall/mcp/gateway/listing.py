@@ -155,7 +155,7 @@ def _merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 # What the servers offer, as one client sees it: lists of tools, prompts and resources, and whose each of them is.
 #
 # With one server a list passes page by page as it is; with several all pages of all of them are one list, and a server
-# that fails is left out and told about. A tool's output schema is widened, and our own tools come after all others.
+# that fails is left out and told about. A tool's output schema is widened.
 
 
 _LOG = logging.getLogger("holdall.gateway")
@@ -187,16 +187,13 @@ class Catalogue:
         fitting = [known for known in self._places if "{" in known and uri.startswith(known.split("{")[0])]
         return self._places[max(fitting, key=lambda known: len(known.split("{")[0]))] if fitting else ""
 
-    async def page(self, asked: ClientRequest, ours: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """One page of a list. `ours` are added at its end."""
+    async def page(self, asked: ClientRequest) -> dict[str, Any]:
+        """One page of a list."""
         key = LISTS[asked.method]
         if (only := self._relay.only) is not None:
             result = await self._of_one(only, asked)
-            shown = self._shown(only, asked.method, result.get(key))
-            last = not isinstance(result.get("nextCursor"), str)
-            return {**result, key: [*shown, *(ours if last else ())]}
-        found = await self._of_all(asked)
-        result: dict[str, Any] = {key: [*found, *ours]}
+            return {**result, key: self._shown(only, asked.method, result.get(key))}
+        result: dict[str, Any] = {key: await self._of_all(asked)}
         return messages.completed(asked.method, result, {}) if self._relay.caller.modern else result
 
     # Inside

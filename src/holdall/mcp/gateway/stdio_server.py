@@ -20,6 +20,7 @@ from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client
 from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId
+from holdall.mcp.gateway.siblings import Siblings
 from holdall.values.settings import Settings
 
 # Fix malloc's mmap threshold, so that large blocks are returned to the system when they are freed.
@@ -201,12 +202,16 @@ def settings_for(settings: Settings, given: Sequence[str] = ()) -> Settings:
     return replace(settings, **fitting, grace_seconds=grace)  # type: ignore[arg-type] - names of settings
 
 
-async def serve_stdio(gateway_state: GatewayState, bag: Holdall) -> None:
-    """Until the client has gone. The bag is closed at the end."""
+async def serve_stdio(gateway_state: GatewayState, bag: Holdall, running_client: str = "") -> None:
+    """Until the client has gone. The bag is closed at the end.
+
+    `running_client` is the same for all gateways of that client; empty if it is not known.
+    """
     set_mmap_threshold()
     stop = shutdown_requested()
     pipes = StdioClient(*own_pipes())
-    front = Front(gateway_state, bag, pipes.send)
+    siblings = Siblings(bag, running_client) if running_client else None
+    front = Front(gateway_state, bag, pipes.send, siblings)
     pipes.serve(front.client, lambda: front.revision)
     waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(pipes.over.wait())]
     try:
@@ -216,7 +221,8 @@ async def serve_stdio(gateway_state: GatewayState, bag: Holdall) -> None:
             task.cancel()
         await shut_down(front, bag)
         await pipes.flushed(_FLUSH_SECONDS)
-        await asyncio.gather(bag.close(), front.close())
+        ends = siblings is None or siblings.leave()
+        await asyncio.gather(bag.jobs.finish(ends=ends), front.close())
 
 
 def shutdown_requested() -> asyncio.Event:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, cast
 
+from holdall.mcp.client import spec
 from holdall.mcp.client.spec import TABLES, parse_servers
 from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
 from holdall.values.errors import BadServer
@@ -212,7 +213,9 @@ def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
 
 _ARGS = ', "args": '
 # As `wrap` writes it: without a space before the command where there were no arguments.
-_WRITTEN = lazy_pattern(r'\[(?:"-m", "holdall", )?"gateway", "--",( ?)"(?:[^"\\\n]|\\.)*"(, )?')
+_WRITTEN = lazy_pattern(
+    r'\[(?:"-m", "holdall", )?"gateway", (?:"--(?:client|name)=(?:[^"\\\n]|\\.)*", )*"--",( ?)"(?:[^"\\\n]|\\.)*"(, )?'
+)
 
 _Change = tuple[list[Edit], dict[str, Any]]  # and what the entry is then
 
@@ -239,21 +242,24 @@ class Edited:
     why: str = ""
 
 
-def wrap(text: str, program: str, new_config: Callable[[str], str], leading: Sequence[str] = ()) -> Edited:
+def wrap(
+    text: str, program: str, new_config: Callable[[str], str], leading: Sequence[str] = (), *, client: str = ""
+) -> Edited:
     """Every server behind the gateway. `new_config` names a file of its own for each that is reached by a URL.
 
-    `leading` are the words between program and command, where the program is an interpreter.
+    `leading` are the words between program and command, where the program is an interpreter. `client` is the id that
+    the gateways of this client have in common.
     """
     found, places = look(text), Places(text)
     changes: dict[Path, _Change] = {}
     left = list(found.odd)
     originals: dict[str, str] = {}
-    words = (*leading, GATEWAY)
+    words = (*leading, GATEWAY, *([f"--client={client}"] if client else ()))
     for server in found.servers:
         if why := skip_reason(server.entry):
             left.append((server.label, why))
         elif "command" in server.fields:
-            changes[server.path] = _started(places, server, program, [*words, "--"])
+            changes[server.path] = _started(places, server, program, [*words, *_naming(server.name), "--"])
         else:
             file = new_config(server.name)
             originals[file] = places.raw(server.place)
@@ -268,6 +274,15 @@ def wrap(text: str, program: str, new_config: Callable[[str], str], leading: Seq
         tuple(server.path for server in found.servers if server.is_wrapped),
         _why_unchanged(found) if not (changes or left) else "",
     )
+
+
+def _naming(name: str) -> list[str]:
+    """In one word: a name may look like an option. One that the gateway would refuse is left out."""
+    try:
+        spec.check_name(name, spec.Place("", ""))
+    except BadServer:
+        return []
+    return [f"--name={name}"]
 
 
 def unwrap(

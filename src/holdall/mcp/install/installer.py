@@ -141,6 +141,14 @@ def files_of(client: str) -> list[str]:
     return found
 
 
+def client_id(file: str) -> str:
+    """Of the client that reads this file: the same for all files of a client that is known here."""
+    for client, files in CLIENTS.items():
+        if file.endswith(tuple(f"/{one.removeprefix('~/')}" for one in files)):
+            return client
+    return f"client-{_hash(file)[:8]}"
+
+
 def install(file: str, program: str, *, config_folder: str, leading: Sequence[str] = (), dry_run: bool = False) -> Done:
     """`program` and the words `leading` are how the client starts us.
 
@@ -154,7 +162,7 @@ def install(file: str, program: str, *, config_folder: str, leading: Sequence[st
         names[path] = name
         return path
 
-    edited = _edited(file, lambda: wrap(text, program, new_config, leading))
+    edited = _edited(file, lambda: wrap(text, program, new_config, leading, client=client_id(file)))
     if dry_run or not edited.changed:
         return Done(file, edited)
     for path, raw in edited.originals.items():
