@@ -187,14 +187,27 @@ async def test_two_clients_have_two_sessions_and_a_list_each(tmp_path: Path) -> 
 
 @requirement("gateway:one-session")
 async def test_a_session_that_is_named_is_the_one_and_each_client_in_it_has_a_list(tmp_path: Path) -> None:
-    same, other = named(tmp_path, 1, "--session=x")[0], named(tmp_path, 1, "--session=y")[0]
-    async with several([same, same, of_another_client(same), other]) as clients:
+    one, two, *_ = named(tmp_path, 2, "--session=x")
+    async with several([one, two, of_another_client(two), *named(tmp_path, 1, "--session=y")]) as clients:
         assert (await listing(clients)) == [True, False, True, True]
         handle = await kept(clients[0])
         assert [SHOWN in text_of(await found_by(one, handle)) for one in clients] == [True, True, True, False]
         assert clients[2].process.stdin is not None
         clients[2].process.stdin.close()
         assert (await clients[2].ended()) == 0
+
+
+@requirement("gateway:one-list")
+async def test_servers_that_are_started_again_for_another_conversation_have_a_list_of_their_own(tmp_path: Path) -> None:
+    async with several([*named(tmp_path, 2), *named(tmp_path, 2)]) as clients:
+        assert (await listing(clients)) == [True, False, True, False]
+        handle = await kept(clients[0])
+        assert SHOWN in text_of(await found_by(clients[3], handle))
+        clients[2].process.kill()
+        await clients[3].hears(CHANGED)
+        assert (await listing([*clients[:2], clients[3]])) == [True, False, True]
+        async with several(named(tmp_path, 1)) as (again,):  # in the place of the one that was killed
+            assert (await listing([again])) == [False]
 
 
 @requirement("gateway:one-list")
@@ -250,7 +263,7 @@ async def test_forged_files_in_the_store_lead_nowhere_outside_of_it(tmp_path: Pa
     async with several(named(home, 1)) as (first,):
         handle = await kept(first)
     (session,) = home.glob("session-*")
-    turn = ".claim-" + hashlib.sha256(f"tools {own_name()}".encode()).hexdigest()[:32]
+    turn = ".claim-" + hashlib.sha256(f"tools {own_name()} 0".encode()).hexdigest()[:32]
     assert not (session / turn).exists()
     (session / turn).symlink_to(outside / "made by a link")
     async with several(named(home, 2)) as clients:

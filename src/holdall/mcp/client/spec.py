@@ -230,6 +230,14 @@ def configured_name(spec: ServerSpec) -> str:
     return spec.name if not isinstance(spec, StdioServer) or spec.has_name else ""
 
 
+def identity_of(servers: Iterable[ServerSpec]) -> str:
+    """What tells these servers from others: names, commands and URLs. It may hold secrets, and is for hashing only."""
+    return repr([
+        (one.name, one.command, one.arguments, one.cwd) if isinstance(one, StdioServer) else (one.name, one.url)
+        for one in servers
+    ])  # fmt: skip
+
+
 def without_secrets(text: str, spec: ServerSpec) -> str:
     """What a server says may repeat what it was given; that is masked wherever the text goes."""
     for secret in sorted(spec.secrets, key=len, reverse=True):

@@ -1,8 +1,8 @@
 """The gateways that one running client has started, a process each: how they know that they belong together, and whose
 turn it is to list our tools.
 
-They share a session of the store, which takes any number of writers. All else that they have in common are two names
-in that session, held by locks that the system lets go of when a process is gone. No message goes between them.
+They share a session of the store, which takes any number of writers. All else that they have in common are names in
+that session, held by locks that the system lets go of when a process is gone. No message goes between them.
 """
 
 import asyncio
@@ -59,11 +59,15 @@ def _start_by_ps(process: int) -> str:
     return ""
 
 
-# Whose turn it is: a client shows its model the tools of every server, and ours are the same in front of each. The
-# claim is one of the running client in its session: two clients in a session that was named each have a list.
+# Whose turn it is: a client shows its model the tools of every server, and ours are the same in front of each.
+#
+# The claim is one of the running client in its session: two clients in a session that was named each have a list. A
+# program may hold several conversations, each with servers of its own: where a server is started a second time, that
+# one belongs to a second set of servers, which has a list, too.
 
 
 _MEMBERS = "gateways"
+_MOST_SETS = 100
 Release = Callable[[], None]
 
 
@@ -72,15 +76,17 @@ class Siblings:
     never.
     """
 
-    def __init__(self, bag: Holdall, running_client: str) -> None:
+    def __init__(self, bag: Holdall, running_client: str, servers: str) -> None:
+        """`servers` is what tells a gateway from those before other servers."""
         self.on_turn: Callable[[], None] = lambda: None  # called in the loop when the turn comes after a wait
         self._store, self._session = bag.store, bag.session
-        self._turn_name = f"tools {running_client}"
         self._turn: Release | None = None
         self._waits = self._has_left = self._is_alone = False
         self._member: Release | None = None
         with contextlib.suppress(StoreFault, OSError):
             self._member = self._store.claim(self._session, _MEMBERS, shared=True, wait=True)
+        self._place, number = self._placed(f"{running_client} {servers}")
+        self._turn_name = f"tools {running_client} {number}"
 
     @property
     def has_turn(self) -> bool:
@@ -108,9 +114,14 @@ class Siblings:
             turn()
 
     def leave_turn(self) -> None:
-        """For good."""
+        """For good. A client that still asks is told what it was told before."""
+        had_turn = self.has_turn
         self._has_left = True
         self.pass_on()
+        self._is_alone = had_turn
+        if self._place is not None:
+            self._place()
+            self._place = None
 
     def leave(self) -> bool:
         """Whether we were the last in the session."""
@@ -124,6 +135,14 @@ class Siblings:
                 last()
             return last is not None
         return True
+
+    def _placed(self, name: str) -> tuple[Release | None, int]:
+        """The first set of servers that has no such gateway yet."""
+        with contextlib.suppress(StoreFault, OSError):
+            for number in range(_MOST_SETS):
+                if (place := self._store.claim(self._session, f"{number} {name}")) is not None:
+                    return place, number
+        return None, 0
 
     def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
         with contextlib.suppress(StoreFault, OSError):

@@ -16,6 +16,7 @@ from typing import Any
 
 from holdall.bag import Holdall
 from holdall.mcp.client.server_process import LimitExceeded, Lines
+from holdall.mcp.client.spec import identity_of
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client
 from holdall.mcp.gateway.front import Front, GatewayState
@@ -210,7 +211,7 @@ async def serve_stdio(gateway_state: GatewayState, bag: Holdall, running_client:
     set_mmap_threshold()
     stop = shutdown_requested()
     pipes = StdioClient(*own_pipes())
-    siblings = Siblings(bag, running_client) if running_client else None
+    siblings = Siblings(bag, running_client, identity_of(gateway_state.servers)) if running_client else None
     front = Front(gateway_state, bag, pipes.send, siblings)
     pipes.serve(front.client, lambda: front.revision)
     waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(pipes.over.wait())]
