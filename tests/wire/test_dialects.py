@@ -553,7 +553,7 @@ A tool output that is too large is kept whole. In its place you get a notice wit
 
 def test_what_our_own_dialect_says_of_a_running_call() -> None:
     assert DIALECTS["holdall"].running(view_of("holdall")) == snapshot("""\
-fetcher is still running. What it writes is kept, and can be read while it runs.
+web/fetcher is still running. What it writes is kept, and can be read while it runs.
 handle: k3f9
 Next: wait_for_tool_output(handle="k3f9") · context_tail(handle="k3f9")\
 """)
@@ -613,6 +613,7 @@ def test_the_forms_of_the_providers() -> None:
                     "lines": {"type": "integer", "minimum": 1, "description": "How many lines (default 10)."},
                 },
             },
+            "annotations": {"readOnlyHint": True},
         }
     )
 
