@@ -1,6 +1,7 @@
 """`holdall install` and `uninstall` with the real program."""
 
 import asyncio
+import hashlib
 import json
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def test_a_clients_servers_go_behind_the_gateway_and_back(holdall: Program, file
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["install"], "name a client (claude-code, vscode, cursor) or a --file, one of the two."),
+        (["install"], "name a client (claude-code, vscode, cursor, gemini, windsurf) or a --file, one of the two."),
         (["install", "emacs"], "there is no client 'emacs' here"),
         (["install", "vscode"], "no configuration of vscode was found"),
         (["install", "--file", "/nowhere/mcp.json"], "/nowhere/mcp.json cannot be read"),
@@ -54,8 +55,9 @@ def test_what_cannot_be_done_is_said_with_a_way_out(holdall: Program, arguments:
 
 
 def test_each_line_says_what_became_of_the_file(holdall: Program, file: Path) -> None:
+    copy = holdall.home / "clients" / f"{hashlib.sha256(str(file).encode()).hexdigest()[:32]}.before"
     first = holdall("install", "cursor")
-    assert first.text == f"{file}: time put behind the gateway\n  the file as it was: {file}.before-holdall\n"
+    assert first.text == f"{file}: time put behind the gateway\n  the file as it was: {copy}\n"
     added = '"mcpServers": {"z": {"command": "zed"}, "old": {"type": "sse", "url": "https://x"}, '
     file.write_text(file.read_text().replace('"mcpServers": {', added))
     assert holdall("install", "cursor").text == (
@@ -63,12 +65,11 @@ def test_each_line_says_what_became_of_the_file(holdall: Program, file: Path) ->
         "  old is left as it is: the gateway could not serve it: type is 'sse', a transport that MCP has given up; use "
         "the server's streamable URL\n"
         "  time is left as it is: it is behind the gateway already\n"
-        f"  the file as it was before the first install: {file}.before-holdall\n"
+        f"  the file as it was before the first install: {copy}\n"
     )
     back = holdall("uninstall", "cursor")
     assert back.text == (
-        f"{file}: z, time taken out of the gateway\n"
-        f"  the file as it was before the first install: {file}.before-holdall\n"
+        f"{file}: z, time taken out of the gateway\n  the file as it was before the first install: {copy}\n"
     )
     assert file.read_text() == TEXT.replace('"mcpServers": {', added)
     again = holdall("uninstall", "cursor")

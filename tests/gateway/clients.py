@@ -20,11 +20,16 @@ class Client:
     def value(self) -> Any:
         return json.loads(self.file.read_bytes())
 
+    @property
+    def entries(self) -> list[str]:
+        """The files of its entries with a URL."""
+        return [str(path) for path in self.configs.glob("*.json")]
+
     def install(self) -> Done:
         return install(str(self.file), "/opt/holdall", config_folder=str(self.configs))
 
     def uninstall(self) -> Done:
-        return uninstall(str(self.file))
+        return uninstall(str(self.file), config_folder=str(self.configs))
 
     def rewrites(self, change: Callable[[Any], object], **form: Any) -> None:
         value = self.value

@@ -44,7 +44,7 @@ def test_a_client_may_rewrite_its_file_in_another_spacing(tmp_path: Path, form: 
     back = client.uninstall()
     assert back.edited.left == ()
     assert client.value == {**MINE, "numStartups": 8}
-    assert not list(client.configs.iterdir())
+    assert not client.entries
 
 
 def test_an_editor_may_lay_it_out_anew_and_comments_stay(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_what_the_client_changes_in_an_entry_with_a_url_stays_with_its_comments(
 def test_a_file_that_an_entry_still_names_is_never_removed(tmp_path: Path) -> None:
     client = Client(tmp_path, json.dumps(MINE))
     client.install()
-    (config,) = map(str, client.configs.iterdir())
+    (config,) = client.entries
 
     def through_a_shell(value: Any) -> None:
         value["mcpServers"]["web"] = {"command": "sh", "args": ["-c", f"holdall gateway --config {config}"]}
@@ -147,9 +147,10 @@ def test_an_entry_that_went_to_another_file_keeps_working_and_can_be_taken_out_t
     assert load(moved["args"][-1]).servers
     (tmp_path / "other").mkdir()
     other = Client(tmp_path / "other", json.dumps({"mcpServers": {"web": moved}}))
+    other.configs = client.configs  # the user has one
     other.uninstall()
     assert other.value == {"mcpServers": {"web": MINE["mcpServers"]["web"]}}
-    assert not list(client.configs.iterdir())
+    assert not client.entries
 
 
 def test_what_the_user_had_put_behind_the_gateway_by_hand_stays_so(tmp_path: Path) -> None:
@@ -168,13 +169,13 @@ def test_an_entry_that_was_given_a_url_beside_the_gateway_is_left(tmp_path: Path
     client.rewrites(lambda value: value["mcpServers"]["web"].update(url="https://new"))
     back = client.uninstall()
     assert back.edited.left == (("web", "it was given 'url' beside the gateway"),)
-    assert list(client.configs.iterdir())
+    assert client.entries
 
 
 def test_a_copy_whose_note_was_lost_is_not_written_over(tmp_path: Path) -> None:
     client = Client(tmp_path, json.dumps(MINE))
-    client.install()
-    (tmp_path / "mcp.json.holdall.json").unlink()
+    copy = Path(client.install().copy)
+    next(client.configs.glob("*.note")).unlink()
     client.rewrites(lambda value: value["mcpServers"].update(new={"command": "n"}))
     assert not client.install().exactly
-    assert (tmp_path / "mcp.json.before-holdall").read_text() == json.dumps(MINE)
+    assert copy.read_text() == json.dumps(MINE)

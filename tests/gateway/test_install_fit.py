@@ -124,7 +124,10 @@ def test_a_file_without_servers_is_told_so(tmp_path: Path, text: dict[str, Any],
 
 def test_a_file_without_the_gateway_is_told_so(tmp_path: Path) -> None:
     file, _ = put(tmp_path, {"mcpServers": {}})
-    assert uninstall(str(file)).edited.why == "no server in it is behind the gateway"
+    assert (
+        uninstall(str(file), config_folder=str(tmp_path / "configs")).edited.why
+        == "no server in it is behind the gateway"
+    )
 
 
 def test_projects_without_servers_do_not_matter(tmp_path: Path) -> None:
@@ -147,7 +150,7 @@ def test_a_mark_at_the_start_of_a_file_survives(tmp_path: Path, newline: str) ->
     assert done.edited.changed == ("a",)
     assert file.read_bytes().startswith(b"\xef\xbb\xbf{ // mine")
     file.write_bytes(file.read_bytes() + b"\n")
-    uninstall(str(file))
+    uninstall(str(file), config_folder=str(tmp_path / "configs"))
     assert file.read_bytes() == text + b"\n"
 
 
@@ -177,5 +180,5 @@ def test_an_interpreter_can_be_the_program(tmp_path: Path) -> None:
     assert found["c"]["args"][:5] == [*ours, "--config"]
     assert once().edited.changed == ()
     file.write_text(file.read_text() + "\n")
-    uninstall(str(file))
+    uninstall(str(file), config_folder=str(tmp_path / "configs"))
     assert file.read_text() == text + "\n"

@@ -23,8 +23,8 @@ FOLDER = Path(__file__).parent
 AREAS = frozenset(
     {
         "answer", "api", "async", "budget", "bundle", "clamp", "cli", "dialect", "extract",
-        "gateway", "grep", "ledger", "measure", "notice", "query", "read", "reference", "runtime",
-        "session", "settings", "slice", "store", "tail", "viewer", "watch", "way",
+        "gateway", "grep", "install", "ledger", "measure", "notice", "query", "read", "reference", "runtime",
+        "session", "settings", "slice", "store", "tail", "trust", "viewer", "watch", "way",
     }
 )  # fmt: skip
 

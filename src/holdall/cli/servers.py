@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -32,29 +33,55 @@ app = typer.Typer(rich_markup_mode=None)
 _FOLDER = "clients"
 
 Client = Annotated[
-    str | None, typer.Argument(metavar="[CLIENT]", help="claude-code, vscode or cursor; or give --file.")
+    str | None,
+    typer.Argument(metavar="[CLIENT]", help="claude-code, vscode, cursor, gemini or windsurf; or give --file."),
 ]
 File = Annotated[
     str | None, typer.Option("--file", metavar="FILE", help="A configuration with `mcpServers` or `servers` in it.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be changed, and change nothing.")]
+Shared = Annotated[bool, typer.Option("--shared", help="Change a file that git shares, so that it works for others.")]
+AddTools = Annotated[bool, typer.Option("--add-tools", help="Add our tools to lists of tools that would hide them.")]
+NoAsk = Annotated[bool, typer.Option("--no-ask", help="Do not ask URLs whether the client has to sign in there.")]
 
 
 @command(app, session=None)
-async def install(options: Options, client: Client = None, file: File = None, dry_run: DryRun = False) -> int:
+async def install(
+    options: Options,
+    client: Client = None,
+    file: File = None,
+    dry_run: DryRun = False,
+    shared: Shared = False,
+    add_tools: AddTools = False,
+    no_ask: NoAsk = False,
+) -> int:
     """Put every MCP server of a client behind the gateway.
 
     Each server in the client's configuration is started through `holdall gateway`; nothing else in the file is
     touched, and a copy of it is made first. Restart the client afterwards. `holdall uninstall` takes it back.
 
+    Left as they are, each with the reason: what the client signs in for (URLs are asked), SSE, and servers with a list
+    of tools that would hide ours. A file that git shares is changed only with --shared.
+
     \b
     Example:  holdall install cursor --dry-run
               holdall install --file ~/.config/client/mcp.json
     """
-    return _edit(options, client, file, dry_run=dry_run)
+    from holdall.mcp.install.installer import Choices, ask, install
+
+    program, *leading = _program()
+    choices = Choices(tools=_tools(options), add_tools=add_tools)
+    choices = choices if no_ask else replace(choices, asked=ask)
+
+    def work(one: str, folder: str) -> Done:
+        return install(
+            one, program, leading=leading, config_folder=folder, choices=choices, shared=shared, dry_run=dry_run
+        )
+
+    return _edit(options, client, file, work, dry_run=dry_run)
 
 
-@command(app, home=None, session=None)
+@command(app, session=None)
 async def uninstall(options: Options, client: Client = None, file: File = None, dry_run: DryRun = False) -> int:
     """Take the gateway out of a client's configuration again.
 
@@ -62,23 +89,37 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
 
     Example:  holdall uninstall cursor
     """
-    return _edit(options, client, file, dry_run=dry_run, back=True)
+    from holdall.mcp.install.installer import uninstall
+
+    def work(one: str, folder: str) -> Done:
+        return uninstall(one, config_folder=folder, tools=_tools(options), dry_run=dry_run)
+
+    return _edit(options, client, file, work, dry_run=dry_run, back=True)
 
 
-def _edit(options: Options, client: str | None, file: str | None, *, dry_run: bool, back: bool = False) -> int:
-    from holdall.mcp.install.installer import CLIENTS, files_of, install, uninstall
+def _tools(options: Options) -> tuple[str, ...]:
+    """The names of our tools, as the gateway lists them."""
+    from holdall.wire.dialects import dialect_of
+
+    return tuple(one.name for one in dialect_of(options.configuration().settings).specs(waits=True, asks=True))
+
+
+def _edit(
+    options: Options,
+    client: str | None,
+    file: str | None,
+    work: Callable[[str, str], Done],
+    *,
+    dry_run: bool,
+    back: bool = False,
+) -> int:
+    from holdall.mcp.install.installer import CLIENTS, files_of
 
     if (client is None) == (file is None):
         raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
     folder = os.path.join(options.configuration().home, _FOLDER)
-    program, *leading = _program()
-    done = [
-        uninstall(one, dry_run=dry_run)
-        if back
-        else install(one, program, leading=leading, config_folder=folder, dry_run=dry_run)
-        for one in files
-    ]
+    done = [work(one, folder) for one in files]
     if options.as_json:
         screen.as_json({"files": [_flat(one) for one in done], "dry_run": dry_run})
     else:
@@ -108,6 +149,8 @@ def _print_edit(done: Done, *, dry_run: bool, back: bool) -> None:
         print(f"  {_shown(name)} is left as it is: {one_line(reason, 200)}")
     for path in done.kept:
         print(f"  {path} is kept: its entry was not brought back here")
+    for path in done.beside:
+        print(f"  {path} is not ours, or of version 0.1: it is neither read nor removed")
     if done.copy:
         print(f"  the file as it was{'' if done.exactly else ' before the first install'}: {done.copy}")
 

@@ -258,7 +258,8 @@ def without_secrets(text: str, spec: ServerSpec) -> str:
 
 TABLES = ("mcpServers", "servers")
 _LARGEST_FILE = 1024 * 1024
-_STDIO, _HTTP = {"command", "args", "env", "cwd"}, {"url", "headers"}
+URLS = ("url", "httpUrl", "serverUrl")  # where clients write it
+_STDIO, _HTTP = {"command", "args", "env", "cwd"}, {*URLS, "headers"}
 _BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision"}
 _KNOWN = sorted(_STDIO | _HTTP | _BOTH)
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
@@ -394,15 +395,17 @@ class _Reading:
         return StdioServer(name, command, arguments, environment, cwd, self._inherits, **common)
 
     def _http(self, name: str, about: Mapping[str, Any], place: Place, common: Mapping[str, Any]) -> HttpServer:
-        url = self._text(about["url"], place.at("url"))
-        check_url(url, place.at("url"))
+        (key,) = (key for key in URLS if key in about)
+        url = self._text(about[key], place.at(key))
+        check_url(url, place.at(key))
         return HttpServer(name, url, self._pairs(about, place.at("headers"), check_header), **common)
 
     def _kind(self, about: Mapping[str, Any], place: Place) -> str:
-        given = [key for key in ("command", "url") if key in about]
+        given = [key for key in ("command", *URLS) if key in about]
         if len(given) != 1:
             near = "" if given else nearest(about, ("command", "url"))
-            rule = "has both 'command' and 'url'" if given else "has neither 'command' nor 'url'"
+            both = " and ".join(map(repr, given))
+            rule = f"has both {both}" if given else "has neither 'command' nor 'url'"
             raise BadServer(self._source, place.key, rule, near=near)
         kind = "stdio" if given == ["command"] else "http"
         named = about.get("type")

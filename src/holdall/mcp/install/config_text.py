@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from holdall.mcp.client import spec
-from holdall.mcp.client.spec import TABLES, parse_servers
+from holdall.mcp.client.spec import TABLES, URLS, parse_servers
 from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
 from holdall.values.errors import BadServer
 from holdall.values.patterns import lazy_pattern
@@ -150,8 +150,11 @@ def _tables(places: Places) -> Iterator[tuple[Path, Place]]:
 # Which entries of a client can go behind the gateway, and why one cannot. No value is told: it may be a password.
 
 
-MOVED = ("url", "type", "headers")  # what the gateway needs of an entry with a URL; all else belongs to the client
-_SIGNING_IN = ("oauth", "auth", "headersHelper")
+# What the gateway needs of an entry with a URL; all else belongs to the client.
+MOVED = (*URLS, "type", "transport", "transportType", "headers")
+_SIGNING_IN = ("oauth", "auth", "headersHelper", "authProviderType")
+# Which tools of a server its client shows; where it is there, others are hidden.
+_ALLOWED = ("includeTools", "include_tools", "enabledTools", "enabled_tools", "allowedTools", "tools")
 # A variable is known where the client starts the gateway, not here. One of these fits wherever one may be in a URL.
 _PLACEHOLDERS = ("x", "http://x", "1")
 
@@ -170,15 +173,40 @@ class _Every(dict[str, str]):
         return self._value
 
 
+def url_key(entry: Mapping[str, Any]) -> str:
+    """Under which name its URL stands; empty if it has none, or more than one."""
+    given = [key for key in URLS if key in entry]
+    return given[0] if len(given) == 1 else ""
+
+
 def skip_reason(entry: Mapping[str, Any]) -> str:
     """Empty if it can go behind the gateway."""
+    key = url_key(entry)
     if behind(entry) is not None:
         return "it is behind the gateway already"
-    if "command" in entry and "url" in entry:
+    if "command" in entry and any(one in entry for one in URLS):
         return "it has both a command and a url"
     if "command" in entry:
         return _not_started_reason(entry)
-    return _unreachable_reason(entry) if "url" in entry else "it has neither a command nor a url"
+    if not key and any(one in entry for one in URLS):
+        return "it has more than one url"
+    return _unreachable_reason(entry) if key else "it has neither a command nor a url"
+
+
+def allowed_lists(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[object]]]:
+    """Its lists of the tools that the client shows, where a tool that is not in them is hidden."""
+    for key in _ALLOWED:
+        given = entry.get(key)
+        if isinstance(given, list) and "*" not in given:
+            yield key, cast("list[object]", given)
+
+
+def hiding_reason(entry: Mapping[str, Any], ours: Collection[str]) -> str:
+    """Empty if the client would show our tools beside those of this server."""
+    for key, given in allowed_lists(entry):
+        if not set(ours) <= set(map(str, given)):
+            return f"its list of tools ({key}) would hide ours; --add-tools adds them to it"
+    return ""
 
 
 def _not_started_reason(entry: Mapping[str, Any]) -> str:
@@ -192,12 +220,19 @@ def _unreachable_reason(entry: Mapping[str, Any]) -> str:
     for key in _SIGNING_IN:
         if entry.get(key):
             return f"the client signs in for it ({key}), and the gateway cannot"
+    if any(str(entry.get(key)).lower() == "sse" for key in ("type", "transport", "transportType")):
+        entry = {**entry, "type": "sse"}
     reasons = [_complaint(entry, _Every(value)) for value in _PLACEHOLDERS]
     return "" if "" in reasons else f"the gateway could not serve it: {reasons[0]}"
 
 
+def moved(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What the gateway is told of an entry with a URL: nothing of what belongs to its client."""
+    return {key: entry[key] for key in (*URLS, "type", "headers") if key in entry}
+
+
 def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    used = {key: entry[key] for key in (*MOVED, "args") if key in entry}
+    used = {**moved(entry), **({"args": entry["args"]} if "args" in entry else {})}
     try:
         parse_servers(json.dumps({"mcpServers": {"server": used}}), source="", environment=environment)
     except BadServer as problem:
@@ -228,8 +263,9 @@ class UnsafeEdit(Exception):
 class Edited:
     """The new text; which servers were changed; which were left, and why; `why`, where there was none at all.
 
-    `paths` are where the changed ones stand; of these, `bare` had no arguments. Those `by_hand` were behind the gateway
-    before. `originals` are the entries with a URL as they stood, by the file that is named in their place.
+    `paths` are where the changed ones stand; of these, `bare` had no arguments, and `added` have our tools in their
+    lists now. Those `by_hand` were behind the gateway before. `originals` are the entries with a URL as they stood, by
+    the file that is named in their place.
     """
 
     text: str
@@ -239,11 +275,47 @@ class Edited:
     paths: tuple[Path, ...] = ()
     bare: tuple[Path, ...] = ()
     by_hand: tuple[Path, ...] = ()
+    added: tuple[Path, ...] = ()
     why: str = ""
 
 
+@record
+class Choices:
+    """What the text of an entry does not tell. `asked` gets one with a URL and says why it must be left, if so."""
+
+    client: str = ""  # its id, which the gateways of one client share
+    tools: tuple[str, ...] = ()  # the names of ours
+    add_tools: bool = False  # to lists of tools that would hide them
+    url_is_sse: bool = False  # `url` stands for the transport that MCP has given up, as in one client
+    takes_urls: bool = True  # an entry with a URL may become one with a file of this machine
+    asked: Callable[[Mapping[str, Any]], str] = lambda _entry: ""
+
+    def reason(self, places: Places, server: Server) -> str:
+        """Why this entry is left as it is; empty if it goes behind the gateway."""
+        entry = server.entry
+        if self.url_is_sse and url_key(entry) == "url" and "type" not in entry:
+            entry = {**entry, "type": "sse"}
+        if why := skip_reason(entry):
+            return why
+        if why := hiding_reason(entry, self.tools):
+            if not self.add_tools:
+                return why
+            if any(places.has_comments(server.fields[key]) for key, _ in allowed_lists(entry)):
+                return "there are comments in its list of tools; add ours by hand"
+        if not url_key(entry):
+            return ""
+        if not self.takes_urls:
+            return "it has a URL, and what the gateway knows of that is a file of this machine"
+        return self.asked(entry)
+
+
 def wrap(
-    text: str, program: str, new_config: Callable[[str], str], leading: Sequence[str] = (), *, client: str = ""
+    text: str,
+    program: str,
+    new_config: Callable[[str], str],
+    leading: Sequence[str] = (),
+    *,
+    choices: Choices = Choices(),  # noqa: B008 - it cannot be changed
 ) -> Edited:
     """Every server behind the gateway. `new_config` names a file of its own for each that is reached by a URL.
 
@@ -254,16 +326,21 @@ def wrap(
     changes: dict[Path, _Change] = {}
     left = list(found.odd)
     originals: dict[str, str] = {}
-    words = (*leading, GATEWAY, *([f"--client={client}"] if client else ()))
+    added: list[Path] = []
+    words = (*leading, GATEWAY, *([f"--client={choices.client}"] if choices.client else ()))
     for server in found.servers:
-        if why := skip_reason(server.entry):
+        if why := choices.reason(places, server):
             left.append((server.label, why))
-        elif "command" in server.fields:
+            continue
+        if "command" in server.fields:
             changes[server.path] = _started(places, server, program, [*words, *_naming(server.name), "--"])
         else:
             file = new_config(server.name)
             originals[file] = places.raw(server.place)
             changes[server.path] = _reached(places, server, program, [*words, "--config", file])
+        if hiding_reason(server.entry, choices.tools):
+            added.append(server.path)
+            changes[server.path] = _listing(server, changes[server.path], choices.tools, add=True)
     return Edited(
         _proved(text, changes),
         tuple(server.label for server in found.servers if server.path in changes),
@@ -272,6 +349,7 @@ def wrap(
         tuple(changes),
         tuple(server.path for server in found.servers if server.path in changes and "args" not in server.fields),
         tuple(server.path for server in found.servers if server.is_wrapped),
+        tuple(added),
         _why_unchanged(found) if not (changes or left) else "",
     )
 
@@ -286,9 +364,14 @@ def _naming(name: str) -> list[str]:
 
 
 def unwrap(
-    text: str, originals: Mapping[str, str], bare: Collection[Path] = (), by_hand: Collection[Path] = ()
+    text: str,
+    originals: Mapping[str, str],
+    bare: Collection[Path] = (),
+    by_hand: Collection[Path] = (),
+    listed: Collection[Path] = (),
+    tools: Collection[str] = (),
 ) -> Edited:
-    """What `wrap` did, taken back, whatever else was changed meanwhile."""
+    """What `wrap` did, taken back, whatever else was changed meanwhile. `listed` are those with `tools` in their lists."""
     found, places = look(text), Places(text)
     changes: dict[Path, _Change] = {}
     left: list[tuple[str, str]] = []
@@ -310,6 +393,8 @@ def unwrap(
             changes[server.path] = _freed(places, server, stands.command_at, bare=server.path in bare)
         else:
             left.append((server.label, "nothing here tells what it was before"))
+        if server.path in changes and server.path in listed:
+            changes[server.path] = _listing(server, changes[server.path], tools, add=False)
     changed = tuple(server.label for server in found.servers if server.path in changes)
     why = "" if changed or left else "no server in it is behind the gateway"
     return Edited(_proved(text, changes), changed, tuple(left), restored, tuple(changes), why=why)
@@ -359,12 +444,30 @@ def _freed(places: Places, server: Server, at: int, *, bare: bool) -> _Change:
     return edits, value
 
 
+def _listing(server: Server, change: _Change, tools: Collection[str], *, add: bool) -> _Change:
+    """The same with our tools in the entry's lists, or without them."""
+    edits, value = change
+    if edits[0][:2] == (server.place.start, server.place.end):
+        return change  # all of it is written anew, as it was
+    for key, given in allowed_lists(server.entry):
+        new = [*given, *(name for name in tools if name not in given)] if add else [
+            name for name in given if name not in tools
+        ]  # fmt: skip
+        place = server.fields[key]
+        edits, value = [*edits, (place.start, place.end, json.dumps(new))], {**value, key: new}
+    return edits, value
+
+
 def _reached(places: Places, server: Server, program: str, words: Sequence[str]) -> _Change:
     """What belongs to the client stays in its entry."""
     value = {key: one for key, one in server.entry.items() if key not in MOVED}
     value |= {"command": program, "args": list(words)}
     new = f'"command": {json.dumps(program)}{_ARGS}{json.dumps(words)}'
-    return places.swapped(server.members, "url", new, MOVED[1:]), value
+    return places.swapped(server.members, url_key(server.entry), new, _besides(server.entry)), value
+
+
+def _besides(entry: Mapping[str, Any]) -> set[str]:
+    return {key for key in MOVED if key != url_key(entry)}
 
 
 def _restored_entry(places: Places, server: Server, raw: str) -> _Change:
@@ -372,11 +475,12 @@ def _restored_entry(places: Places, server: Server, raw: str) -> _Change:
     was = Places(raw)
     members = list(was.members(was.top()))
     old = {one.name: one.place.value for one in members}
+    url = url_key(old)
     theirs = {key: one for key, one in server.entry.items() if key not in ("command", "args", "type")}
     value = {key: one for key, one in old.items() if key in MOVED} | theirs
     if same(theirs, {key: one for key, one in old.items() if key not in MOVED}):
         ours = (f'"{key}": {places.raw(server.fields[key])}' for key in ("command", "args"))
-        written = applied(raw, was.swapped(members, "url", ", ".join(ours), MOVED[1:]))
+        written = applied(raw, was.swapped(members, url, ", ".join(ours), _besides(old)))
         if written == places.raw(server.place) or not places.has_comments(server.place):
             return [(server.place.start, server.place.end, raw)], value
     new = ", ".join(f'"{one.name}": {was.raw(one.place)}' for one in members if one.name in MOVED)

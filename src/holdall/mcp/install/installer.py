@@ -1,7 +1,9 @@
 """Putting a client's servers behind the gateway, in the client's own configuration file, and taking that back.
 
-Before the first change a copy of the file stands beside it. What was changed is written whole or not at all, and
-`uninstall` restores the file byte for byte; where it was changed by others meanwhile, only our part of it.
+A copy of the file before its first change, and what `uninstall` has to know, are in the user's own folder: a checkout
+brings whatever it likes, so nothing that stands beside a configuration is believed, and nothing is written or removed
+through a link. What was changed is written whole or not at all, and `uninstall` restores the file byte for byte; where
+it was changed by others meanwhile, only our part of it.
 """
 
 import contextlib
@@ -15,16 +17,30 @@ from dataclasses import asdict, field, replace
 from typing import Any, TypeVar, cast
 
 from holdall.mcp.client import spec
-from holdall.mcp.install.config_text import MOVED, Edited, Path, UnsafeEdit, behind, named_in, servers_in, unwrap, wrap
+from holdall.mcp.install.config_text import (
+    Choices,
+    Edited,
+    Path,
+    UnsafeEdit,
+    behind,
+    moved,
+    named_in,
+    servers_in,
+    unwrap,
+    url_key,
+    wrap,
+)
 from holdall.text.json.jsonc import parse_jsonc
 from holdall.values.errors import BadServer, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-# What `install` writes down for `uninstall`: a note beside the client's file, and a file for each entry with a URL.
+# What `install` writes down for `uninstall`, all of it in one folder of the user's own: for each client's file a note
+# and a copy, named by a hash of its path, and a file for each entry with a URL.
 
 
-_NOTE = ".holdall.json"
+_NOTE, _COPY = ".note", ".before"
+_BESIDE = (".holdall.json", ".before-holdall")  # where version 0.1 put them; a checkout may have put anything there
 _OURS = lazy_pattern(r"[0-9a-f]{16}\.json")
 _LARGEST = 1024 * 1024
 
@@ -41,6 +57,7 @@ class Note:
     originals: Mapping[str, str] = field(default_factory=dict[str, str])
     bare: tuple[Path, ...] = ()
     by_hand: tuple[Path, ...] = ()
+    added: tuple[Path, ...] = ()
 
     def after(self, edited: Edited, installed: str) -> "Note":
         """After another install: what was changed now was there as the user's own, whatever was there before."""
@@ -50,21 +67,48 @@ class Note:
             originals={**self.originals, **edited.originals},
             bare=(*(path for path in self.bare if path not in edited.paths), *edited.bare),
             by_hand=tuple(path for path in self.by_hand if path not in edited.paths),
+            added=(*(path for path in self.added if path not in edited.paths), *edited.added),
         )
 
     def text(self) -> str:
         return json.dumps(asdict(self), indent=2)
 
 
-def note_of(file: str) -> str:
-    return file + _NOTE
+@record
+class Folder:
+    """The folder of our own. Only files that are in it, with names that we give, are ever removed."""
+
+    path: str
+
+    def note(self, file: str) -> str:
+        return os.path.join(self.path, _hash(file)[:32] + _NOTE)
+
+    def copy(self, file: str) -> str:
+        return os.path.join(self.path, _hash(file)[:32] + _COPY)
+
+    def holds(self, path: str) -> bool:
+        """Whether this is the file of an entry that we made: its name tells nobody else's."""
+        return os.path.dirname(path) == self.path and _OURS.fullmatch(os.path.basename(path)) is not None
+
+    def make(self) -> None:
+        """Raises UsageError where others could put something there."""
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        about = os.lstat(self.path)
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
+            raise UsageError(
+                f"{self.path} is a link, or others can write to it; it tells what is started. Nothing was changed."
+            )
+
+    def remove(self, path: str) -> None:
+        if os.path.dirname(path) == self.path:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
 
-def read_note(file: str) -> Note | None:
+def read_note(path: str) -> Note | None:
     try:
-        with open(note_of(file), encoding="utf-8") as source:
-            found: object = json.load(source)
-    except (FileNotFoundError, ValueError):
+        found: object = json.loads(_read(path))
+    except (UsageError, ValueError):
         return None
     if not isinstance(found, dict):
         return None
@@ -75,6 +119,7 @@ def read_note(file: str) -> Note | None:
         {str(path): str(raw) for path, raw in cast("dict[str, str]", about.get("originals", {})).items()},
         _paths(about.get("bare", [])),
         _paths(about.get("by_hand", [])),
+        _paths(about.get("added", [])),
     )
 
 
@@ -85,20 +130,19 @@ def private_text(name: str, raw: str) -> str:
         spec.check_name(name, spec.Place("", name))
     except BadServer:  # a client takes any name, and this one is seen in messages only
         name = "server"
-    return json.dumps({"mcpServers": {name: {key: entry[key] for key in MOVED if key in entry}}}, indent=2)
+    return json.dumps({"mcpServers": {name: moved(entry)}}, indent=2)
 
 
-def private_entry(path: str) -> str:
+def private_entry(folder: Folder, path: str) -> str:
     """The one entry of such a file; empty if it is not one of ours."""
-    if not _OURS.fullmatch(os.path.basename(path)):
+    if not folder.holds(path):
         return ""
     try:
-        with open(path, encoding="utf-8") as source:
-            document: Any = json.loads(source.read(_LARGEST))
+        document: Any = json.loads(_read(path))
         (entry,) = document["mcpServers"].values()
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # whatever it is, we did not write it
+    except (UsageError, ValueError, LookupError, TypeError, AttributeError):  # whatever it is, we did not write it
         return ""
-    return json.dumps(entry) if isinstance(entry, dict) and "url" in entry else ""
+    return json.dumps(entry) if isinstance(entry, dict) and url_key(cast("dict[str, Any]", entry)) else ""
 
 
 def _paths(found: list[list[str]]) -> tuple[Path, ...]:
@@ -107,7 +151,6 @@ def _paths(found: list[list[str]]) -> tuple[Path, ...]:
 
 T = TypeVar("T")
 
-_COPY = ".before-holdall"
 _LARGEST_CONFIG = 16 * 1024 * 1024
 
 # Where each client looks, the project's own file first.
@@ -117,7 +160,10 @@ CLIENTS: Mapping[str, tuple[str, ...]] = {
         ".vscode/mcp.json", "~/.config/Code/User/mcp.json", "~/Library/Application Support/Code/User/mcp.json",
     ),
     "cursor": (".cursor/mcp.json", "~/.cursor/mcp.json"),
+    "gemini": (".gemini/settings.json", "~/.gemini/settings.json"),
+    "windsurf": ("~/.codeium/windsurf/mcp_config.json",),
 }  # fmt: skip
+_URL_IS_SSE = "/.gemini/settings.json"  # where this client's `httpUrl` is what others call `url`
 
 
 @record
@@ -129,6 +175,7 @@ class Done:
     copy: str = ""
     exactly: bool = True  # the copy is the file as it was just before; or, after `uninstall`, the file is the copy
     kept: tuple[str, ...] = ()  # files of entries that were not brought back
+    beside: tuple[str, ...] = ()  # files of version 0.1 beside it, which are neither read nor removed
 
 
 def files_of(client: str) -> list[str]:
@@ -149,12 +196,28 @@ def client_id(file: str) -> str:
     return f"client-{_hash(file)[:8]}"
 
 
-def install(file: str, program: str, *, config_folder: str, leading: Sequence[str] = (), dry_run: bool = False) -> Done:
+def install(
+    file: str,
+    program: str,
+    *,
+    config_folder: str,
+    leading: Sequence[str] = (),
+    choices: Choices | None = None,
+    shared: bool = False,
+    dry_run: bool = False,
+) -> Done:
     """`program` and the words `leading` are how the client starts us.
 
-    `config_folder` is where entries with a URL are kept, for us alone.
+    `config_folder` is where copies, notes and entries with a URL are kept, for us alone. A file that git shares is left
+    alone unless `shared`, and then written so that it works on other machines.
     """
-    text = _read(file)
+    text, folder = _read(file), Folder(config_folder)
+    beside = tuple(file + end for end in _BESIDE if os.path.lexists(file + end))
+    if is_in_git(file):
+        if not shared:
+            return Done(file, Edited(text, why=_SHARED), beside=beside)
+        program, leading, choices = "holdall", (), replace(choices or Choices(), takes_urls=False)
+    choices = replace(choices or Choices(), client=client_id(file), url_is_sse=file.endswith(_URL_IS_SSE))
     names: dict[str, str] = {}
 
     def new_config(name: str) -> str:
@@ -162,57 +225,150 @@ def install(file: str, program: str, *, config_folder: str, leading: Sequence[st
         names[path] = name
         return path
 
-    edited = _edited(file, lambda: wrap(text, program, new_config, leading, client=client_id(file)))
+    edited = _edited(file, lambda: wrap(text, program, new_config, leading, choices=choices))
     if dry_run or not edited.changed:
-        return Done(file, edited)
+        return Done(file, edited, beside=beside)
+    folder.make()
     for path, raw in edited.originals.items():
         _write(path, private_text(names[path], raw), mode=0o600)
-    copy, mode, note = file + _COPY, stat.S_IMODE(os.stat(file).st_mode), read_note(file)
+    copy, note = folder.copy(file), read_note(folder.note(file))
     # A copy that is there stays where its note was lost, and what is in the file is not all the user's own.
     first = note is None and not (edited.by_hand and os.path.exists(copy))
     untouched = note is not None and note.installed == _hash(text)
     if first:
-        _write(copy, text, mode=mode)
+        _write(copy, text, mode=0o600)
         note = Note(original=_hash(text), by_hand=edited.by_hand)
     note = (note or Note(by_hand=edited.by_hand)).after(edited, _hash(edited.text) if first or untouched else "")
-    _write(note_of(file), note.text(), mode=0o600)
-    _write(file, edited.text, mode=mode)
-    return Done(file, edited, copy, exactly=first)
+    _write(folder.note(file), note.text(), mode=0o600)
+    _write(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
+    return Done(file, edited, copy, exactly=first, beside=beside)
 
 
-def uninstall(file: str, *, dry_run: bool = False) -> Done:
-    text, noted = _read(file), read_note(file)
-    note, copy = noted or Note(), file + _COPY
-    known = {**_recovered(file, text), **note.originals}
-    edited = _edited(file, lambda: unwrap(text, known, note.bare, note.by_hand))
+def uninstall(file: str, *, config_folder: str, tools: Sequence[str] = (), dry_run: bool = False) -> Done:
+    """`tools` are the names of ours, which may have been added to the client's lists."""
+    folder = Folder(config_folder)
+    text, noted, copy = _read(file), read_note(folder.note(file)), folder.copy(file)
+    beside = tuple(file + end for end in _BESIDE if os.path.lexists(file + end))
+    note = noted or Note()
+    known = {**_recovered(file, text, folder), **note.originals}
+    edited = _edited(file, lambda: unwrap(text, known, note.bare, note.by_hand, note.added, tools))
     exactly = note.installed == _hash(text) and os.path.isfile(copy)
     if exactly:
         before = _read(copy)
         exactly = _hash(before) == note.original
         edited = replace(edited, text=before) if exactly else edited
     if dry_run or not (edited.changed or exactly):
-        return Done(file, edited, exactly=exactly)
-    _write(file, edited.text, mode=stat.S_IMODE(os.stat(file).st_mode))
+        return Done(file, edited, exactly=exactly, beside=beside)
+    _write(file, edited.text, mode=stat.S_IMODE(os.lstat(file).st_mode))
     named = {path: raw for path, raw in note.originals.items() if named_in(edited.text, path)}
     if named:
-        _write(note_of(file), replace(note, installed="", originals=named).text(), mode=0o600)
-    done = [path for path in edited.originals if path not in named]
-    for gone in (*(() if named else (note_of(file),)), *((copy,) if exactly else ()), *done):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(gone)
+        _write(folder.note(file), replace(note, installed="", originals=named).text(), mode=0o600)
+    done = [path for path in edited.originals if path not in named and folder.holds(path)]
+    for gone in (*(() if named else (folder.note(file),)), *((copy,) if exactly else ()), *done):
+        folder.remove(gone)
     kept = tuple(path for path in note.originals if path not in done and os.path.exists(path))
     has_copy = not exactly and noted is not None and os.path.isfile(copy)
-    return Done(file, edited, copy if has_copy else "", exactly, kept)
+    return Done(file, edited, copy if has_copy else "", exactly, kept, beside)
 
 
-def _recovered(file: str, text: str) -> dict[str, str]:
+def _recovered(file: str, text: str, folder: Folder) -> dict[str, str]:
     """Entries whose note is gone, as where the file was moved: what the gateway uses of them stands in their files."""
     found: dict[str, str] = {}
     for server in _edited(file, lambda: servers_in(text)):
         stands = behind(server.entry)
-        if stands is not None and (raw := private_entry(stands.config)):
+        if stands is not None and (raw := private_entry(folder, stands.config)):
             found[stands.config] = raw
     return found
+
+
+# Whether others get a file through git. Git itself is not asked: what a checkout configures can make it start programs.
+
+
+_SHARED = "git shares it with others; --shared changes it, with what works on their machines too"
+_LARGEST_INDEX = 64 * 1024 * 1024
+_INDEX_VERSIONS = (2, 3)  # the paths of later ones are packed
+
+
+def is_in_git(file: str) -> bool:
+    """Whether the checkout around the file lists it. Where that cannot be read, as if it did."""
+    folder = os.path.dirname(os.path.realpath(file))
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above
+    name = os.path.relpath(os.path.realpath(file), folder).encode("utf-8", "surrogateescape")
+    index = _index_of(os.path.join(folder, ".git"))
+    if index is None:
+        return False
+    packed = len(index) < 12 or int.from_bytes(index[4:8]) not in _INDEX_VERSIONS
+    return packed or name + b"\0" in index
+
+
+def _index_of(git: str) -> bytes | None:
+    """None if nothing was ever added to it."""
+    try:
+        if os.path.isfile(git):  # of a second working tree: it says where its folder is
+            with open(git, encoding="utf-8", errors="surrogateescape") as pointer:
+                told = pointer.read(4096).partition("gitdir:")[2].strip()
+            git = os.path.join(os.path.dirname(git), told)
+        index = os.path.join(git, "index")
+        if not stat.S_ISREG(os.stat(index).st_mode):
+            return b""
+        with open(index, "rb") as source:
+            return source.read(_LARGEST_INDEX)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b""
+
+
+# Asking an address whether it can be had without its client, who may sign in for it.
+
+
+_ASKED_SECONDS = 5.0
+_GREETING = json.dumps(
+    {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "holdall", "version": "0"},
+        },
+    }
+).encode()  # fmt: skip
+_ANYWAY = "--no-ask puts it behind the gateway anyway"
+
+
+def ask(entry: Mapping[str, Any]) -> str:
+    """Why the gateway cannot take the client's place there; empty if it can.
+
+    Nobody is asked where a header holds a variable, which is known to the client alone, or a key: then no one signs in.
+    """
+    import http.client  # noqa: PLC0415 - only for entries with a URL
+    import urllib.error  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
+
+    url, headers = str(entry[url_key(entry)]), cast("dict[str, str]", entry.get("headers") or {})
+    if "$" in url or headers:
+        return ""
+
+    class Stay(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_args: Any, **_named: Any) -> None:
+            return None
+
+    about = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    request = urllib.request.Request(url, _GREETING, about, method="POST")  # noqa: S310 - the entry was checked
+    try:
+        with urllib.request.build_opener(Stay()).open(request, timeout=_ASKED_SECONDS):
+            return ""
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        if answer.code in (401, 403):
+            return f"it answers {answer.code} without the client's sign-in, and the gateway cannot sign in"
+        if answer.code in (404, 405, 410):
+            return f"it does not take streamable HTTP (it answers {answer.code}); is it SSE? {_ANYWAY}"
+        return ""
+    except (OSError, ValueError, http.client.HTTPException):
+        return f"it does not answer now, so nobody can tell whether the client signs in for it; {_ANYWAY}"
 
 
 def _edited(file: str, work: Callable[[], T]) -> T:
@@ -232,28 +388,44 @@ def _hash(text: str) -> str:
 
 def _read(file: str) -> str:
     """With its newlines as they are, and bytes that are not UTF-8 kept."""
+    _refuse_links(file)
     try:
-        if os.path.getsize(file) > _LARGEST_CONFIG:
-            raise UsageError(f"{file} is larger than any configuration; nothing was changed.")
-        with open(file, encoding="utf-8", errors="surrogateescape", newline="") as source:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, encoding="utf-8", errors="surrogateescape", newline="") as source:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise UsageError(f"{file} is not a regular file; nothing was changed.")
+            if about.st_size > _LARGEST_CONFIG:
+                raise UsageError(f"{file} is larger than any configuration; nothing was changed.")
             return source.read()
     except OSError as problem:
         raise UsageError(f"{file} cannot be read: {problem.strerror}.") from problem
 
 
+def _refuse_links(file: str) -> None:
+    """A checkout may bring links: of what is below the working folder no part may be one, elsewhere not the file."""
+    here = os.getcwd()
+    below = os.path.relpath(file, here).split(os.sep) if file.startswith(here.rstrip(os.sep) + os.sep) else []
+    paths = [os.path.join(here, *below[: at + 1]) for at in range(len(below))] or [file]
+    for path in paths:
+        if os.path.islink(path):
+            raise UsageError(
+                f"{path} is a symbolic link, and nothing is written through one. Name the file that is meant: "
+                f"--file {os.path.realpath(file)}"
+            )
+
+
 def _write(file: str, text: str, *, mode: int) -> None:
-    """Atomic; a symbolic link stays one and its target is replaced."""
-    target = os.path.realpath(file)
-    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-    temporary = f"{target}.{secrets.token_hex(4)}"
+    """Atomic. What stands under the name is replaced, a link too: its target is never touched."""
+    temporary = f"{file}.{secrets.token_hex(4)}"
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as out:
-            os.fchmod(descriptor, mode)
             out.write(text)
             out.flush()
+            os.fchmod(descriptor, mode)
             os.fsync(descriptor)
-        os.replace(temporary, target)
+        os.replace(temporary, file)
     except OSError as problem:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)

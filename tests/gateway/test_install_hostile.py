@@ -1,0 +1,292 @@
+"""`install` where a checkout, a server or a neighbour is hostile, and what it leaves alone because of it."""
+
+import json
+import os
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall.mcp.install.config_text import Choices
+from holdall.mcp.install.installer import Done, ask, install, is_in_git, uninstall
+from holdall.values.errors import UsageError
+from tests.requirements import requirement
+
+PLAIN = '{"mcpServers": {"a": {"command": "npx", "args": ["x"]}}}'
+TOOLS = ("context_read", "context_grep")
+
+
+def put(folder: Path, servers: dict[str, Any], **choices: Any) -> tuple[Path, Done]:
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": servers}))
+    chosen = Choices(tools=TOOLS, **choices)
+    return file, install(str(file), "holdall", config_folder=str(folder / "own"), choices=chosen)
+
+
+@requirement("trust:install-writes-through-no-link")
+@pytest.mark.parametrize("end", [".before-holdall", ".holdall.json"])
+def test_nothing_beside_a_configuration_is_written_or_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """A checkout brought a link to the user's start-up file, and a note that names a key."""
+    bashrc, key = tmp_path / ".bashrc", tmp_path / "id_ed25519"
+    bashrc.write_text("alias l=ls\n")
+    key.write_text("secret")
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    monkeypatch.chdir(checkout)
+    file = checkout / ".mcp.json"
+    file.write_text(PLAIN)
+    (checkout / f".mcp.json{end}").symlink_to(bashrc)
+    done = install(str(file), "holdall", config_folder=str(tmp_path / "own"))
+    assert done.edited.changed == ("a",)
+    assert done.beside == (f"{file}{end}",)
+    note: dict[str, Any] = {"installed": "", "originals": {str(key): "{}"}, "bare": [], "by_hand": []}
+    (checkout / f".mcp.json{end}").unlink()
+    (checkout / f".mcp.json{end}").write_text(json.dumps(note))
+    back = uninstall(str(file), config_folder=str(tmp_path / "own"))
+    assert (file.read_text(), back.exactly) == (PLAIN, True)
+    assert (bashrc.read_text(), key.read_text()) == ("alias l=ls\n", "secret")
+    assert (checkout / f".mcp.json{end}").exists(), "it is not ours to remove"
+
+
+@requirement("trust:install-writes-through-no-link")
+@pytest.mark.parametrize("linked", [".cursor", ".cursor/mcp.json"])
+def test_a_link_in_a_checkout_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mcp.json").write_text(PLAIN)
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    if linked == ".cursor":
+        (checkout / ".cursor").symlink_to(elsewhere)
+    else:
+        (checkout / ".cursor").mkdir()
+        (checkout / ".cursor" / "mcp.json").symlink_to(elsewhere / "mcp.json")
+    monkeypatch.chdir(checkout)
+    file = str(checkout / ".cursor" / "mcp.json")
+    for work in (lambda: install(file, "holdall", config_folder=str(tmp_path / "own")),
+                 lambda: uninstall(file, config_folder=str(tmp_path / "own"))):  # fmt: skip
+        with pytest.raises(UsageError, match="is a symbolic link, and nothing is written through one") as refused:
+            work()
+        assert f"--file {elsewhere / 'mcp.json'}" in str(refused.value)
+    assert (elsewhere / "mcp.json").read_text() == PLAIN
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mcp.json")
+    with pytest.raises(UsageError, match="is not a regular file; nothing was changed"):
+        install(str(tmp_path / "mcp.json"), "holdall", config_folder=str(tmp_path / "own"))
+
+
+@requirement("trust:install-removes-only-its-own")
+def test_an_entry_that_names_a_file_of_somebody_else_removes_nothing(tmp_path: Path) -> None:
+    other = tmp_path / "0123456789abcdef.json"
+    other.write_text('{"mcpServers": {"x": {"url": "https://evil.example/mcp"}}}')
+    file = tmp_path / "mcp.json"
+    file.write_text(
+        json.dumps({"mcpServers": {"a": {"command": "holdall", "args": ["gateway", "--config", str(other)]}}})
+    )
+    back = uninstall(str(file), config_folder=str(tmp_path / "own"))
+    assert back.edited.left == (("a", "nothing here tells what it was before"),)
+    assert other.exists()
+
+
+@requirement("trust:install-keeps-copies-private")
+def test_copies_notes_and_keys_are_for_their_user_alone(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"w": {"url": "https://x", "headers": {"A": "s3cret"}}}}))
+    file.chmod(0o644)
+    install(str(file), "holdall", config_folder=str(tmp_path / "own"))
+    made = list((tmp_path / "own").iterdir())
+    assert {path.suffix for path in made} == {".note", ".before", ".json"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o600}
+    assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
+    assert sorted(os.listdir(tmp_path)) == ["mcp.json", "own"], "nothing stands beside it"
+
+
+@pytest.mark.parametrize("how", ["link", "open"])
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, how: str) -> None:
+    own = tmp_path / "own"
+    if how == "link":
+        (tmp_path / "real").mkdir()
+        own.symlink_to(tmp_path / "real")
+    else:
+        own.mkdir()
+        own.chmod(0o777)
+    file = tmp_path / "mcp.json"
+    file.write_text(PLAIN)
+    with pytest.raises(UsageError, match="is a link, or others can write to it"):
+        install(str(file), "holdall", config_folder=str(own))
+    assert file.read_text() == PLAIN
+
+
+# What git shares
+
+
+def git(folder: Path, *words: str) -> None:
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, env=environment)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    (folder / ".cursor").mkdir(parents=True)
+    git(folder, "init")
+    (folder / ".cursor" / "mcp.json").write_text('{"mcpServers": {"a": {"command": "npx"}, "w": {"url": "https://x"}}}')
+    return folder
+
+
+@requirement("install:shared-only-when-asked")
+def test_a_file_that_git_shares_is_changed_only_when_that_is_asked_for(checkout: Path, tmp_path: Path) -> None:
+    file = checkout / ".cursor" / "mcp.json"
+    own = str(tmp_path / "own")
+    git(checkout, "add", ".")
+    before = file.read_text()
+    left = install(str(file), "/home/me/bin/holdall", config_folder=own)
+    assert (left.edited.changed, file.read_text()) == ((), before)
+    assert left.edited.why == "git shares it with others; --shared changes it, with what works on their machines too"
+    done = install(str(file), "/home/me/bin/python", leading=["-m", "holdall"], config_folder=own, shared=True)
+    assert done.edited.changed == ("a",)
+    assert dict(done.edited.left)["w"] == "it has a URL, and what the gateway knows of that is a file of this machine"
+    found = json.loads(file.read_text())["mcpServers"]
+    assert (found["a"]["command"], found["a"]["args"][0]) == ("holdall", "gateway")
+    assert str(tmp_path) not in file.read_text()
+
+
+def test_what_only_lies_in_a_checkout_is_the_users_own(checkout: Path) -> None:
+    file = checkout / ".cursor" / "mcp.json"
+    assert not is_in_git(str(file)), "nothing was ever added"
+    (checkout / "README").write_text("x")
+    git(checkout, "add", "README")
+    assert not is_in_git(str(file))
+    git(checkout, "add", ".")
+    assert is_in_git(str(file))
+    git(checkout, "update-index", "--index-version", "4")
+    assert is_in_git(str(file)), "packed paths are not looked into"
+
+
+def test_a_second_working_tree_is_a_checkout_too(checkout: Path, tmp_path: Path) -> None:
+    git(checkout, "add", ".")
+    git(checkout, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-m", "x")
+    git(checkout, "worktree", "add", str(tmp_path / "second"))
+    assert is_in_git(str(tmp_path / "second" / ".cursor" / "mcp.json"))
+
+
+def test_a_checkout_that_configures_programs_starts_none(checkout: Path, tmp_path: Path) -> None:
+    git(checkout, "add", ".")
+    git(checkout, "config", "core.fsmonitor", f"touch {tmp_path}/started; false")
+    is_in_git(str(checkout / ".cursor" / "mcp.json"))
+    assert not (tmp_path / "started").exists()
+
+
+# Which servers are left alone
+
+
+class _Answer(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(int(self.path[1:]))
+        self.send_header("location", "http://127.0.0.1:9/elsewhere")
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@requirement("install:asks-urls")
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (200, ""), (202, ""), (400, ""), (307, ""), (500, ""),
+        (401, "it answers 401 without the client's sign-in, and the gateway cannot sign in"),
+        (403, "it answers 403 without the client's sign-in, and the gateway cannot sign in"),
+        (405, "it does not take streamable HTTP (it answers 405); is it SSE? --no-ask puts it behind the gateway anyway"),
+    ],
+)  # fmt: skip
+def test_a_url_is_asked_whether_its_client_signs_in(tmp_path: Path, site: str, code: int, why: str) -> None:
+    _, done = put(tmp_path, {"w": {"type": "http", "url": f"{site}/{code}"}}, asked=ask)
+    assert dict(done.edited.left) == ({"w": why} if why else {})
+
+
+@requirement("install:asks-urls")
+def test_a_url_that_does_not_answer_is_left_and_one_with_a_key_is_not_asked(tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9/mcp"
+    servers = {"w": {"url": nobody}, "k": {"url": nobody, "headers": {"Authorization": "Bearer x"}},
+               "v": {"url": "http://${HOST}/mcp"}}  # fmt: skip
+    _, done = put(tmp_path, servers, asked=ask)
+    assert done.edited.changed == ("k", "v")
+    assert dict(done.edited.left)["w"].startswith("it does not answer now, so nobody can tell whether")
+
+
+@requirement("install:no-sse")
+@pytest.mark.parametrize(
+    "entry",
+    [{"type": "sse", "url": "https://x"}, {"type": "SSE", "serverUrl": "https://x"}, {"transport": "sse", "url": "https://x"},
+     {"transportType": "Sse", "httpUrl": "https://x"}],
+    ids=str,
+)  # fmt: skip
+def test_sse_is_left_under_whatever_name(tmp_path: Path, entry: dict[str, Any]) -> None:
+    _, done = put(tmp_path, {"old": entry})
+    assert dict(done.edited.left)["old"].startswith("the gateway could not serve it: type is 'sse'")
+
+
+@requirement("install:url-names")
+@pytest.mark.parametrize("key", ["url", "httpUrl", "serverUrl"])
+def test_a_url_has_the_name_that_its_client_gives_it(tmp_path: Path, key: str) -> None:
+    entry = {"trust": True, key: "https://x/mcp", "headers": {"A": "b"}, "timeout": 5}
+    file, done = put(tmp_path, {"w": entry})
+    assert done.edited.changed == ("w",)
+    found = json.loads(file.read_text())["mcpServers"]["w"]
+    assert (found["command"], found.keys() & {key, "headers"}, found["timeout"]) == ("holdall", set(), 5)
+    file.write_text(file.read_text() + "\n")
+    uninstall(str(file), config_folder=str(tmp_path / "own"))
+    assert json.loads(file.read_text())["mcpServers"]["w"] == entry
+
+
+@requirement("install:no-sse")
+def test_in_the_file_of_gemini_a_plain_url_is_sse(tmp_path: Path) -> None:
+    folder = tmp_path / ".gemini"
+    folder.mkdir()
+    file = folder / "settings.json"
+    file.write_text(
+        '{"mcpServers": {"old": {"url": "https://x"}, "new": {"httpUrl": "https://x", "headers": {"A": "b"}}}}'
+    )
+    done = install(str(file), "holdall", config_folder=str(tmp_path / "own"))
+    assert (done.edited.changed, [name for name, _ in done.edited.left]) == (("new",), ["old"])
+
+
+@requirement("install:allow-lists")
+@pytest.mark.parametrize("key", ["includeTools", "enabled_tools", "tools"])
+def test_a_list_of_tools_that_would_hide_ours_is_left_or_added_to(tmp_path: Path, key: str) -> None:
+    servers = {
+        "a": {"command": "x", key: ["theirs"]},
+        "w": {key: ["theirs"], "url": "https://x"},
+        "b": {"command": "y", "tools": ["*"]},
+    }
+    file, done = put(tmp_path, servers)
+    assert done.edited.changed == ("b",)
+    assert dict(done.edited.left)["a"] == f"its list of tools ({key}) would hide ours; --add-tools adds them to it"
+    file, done = put(tmp_path, servers, add_tools=True)
+    assert done.edited.changed == ("a", "w", "b")
+    found = json.loads(file.read_text())["mcpServers"]
+    assert found["a"][key] == found["w"][key] == ["theirs", *TOOLS]
+    file.write_text(file.read_text() + "\n")
+    uninstall(str(file), config_folder=str(tmp_path / "own"), tools=TOOLS)
+    assert json.loads(file.read_text())["mcpServers"] == servers
