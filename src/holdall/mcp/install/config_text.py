@@ -371,7 +371,7 @@ def unwrap(
     listed: Collection[Path] = (),
     tools: Collection[str] = (),
 ) -> Edited:
-    """What `wrap` did, taken back, whatever else was changed meanwhile. `listed` are those with `tools` in their lists."""
+    """What `wrap` did, taken back, whatever else was changed meanwhile. `listed` have `tools` in their lists."""
     found, places = look(text), Places(text)
     changes: dict[Path, _Change] = {}
     left: list[tuple[str, str]] = []
