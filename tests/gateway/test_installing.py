@@ -98,7 +98,7 @@ def test_a_server_of_any_name_is_called_so_or_by_its_command(tmp_path: Path, fol
     named = [f"--name={name}"] if name.strip() and name.isprintable() and len(name) <= 100 else []
     assert words == ["gateway", f"--client={client_id(str(file))}", *named, "--", "npx", "-y"]
     file.write_text(file.read_text() + "\n")  # so that the copy is not what comes back
-    uninstall(str(file))
+    uninstall(str(file), config_folder=folder)
     assert file.read_text() == text + "\n"
 
 
