@@ -271,10 +271,10 @@ def test_what_installing_prints_and_writes(story: Story, tmp_path: Path) -> None
     before = '{\n  // a comment\n  "mcpServers": {"one": {"command": "npx", "args": ["-y", "server"]},\n    "two": {"url": "http://127.0.0.1:1/mcp"}}, "other": [1, 2]\n}\n'
     for more in ((), ("--json",)):
         file.write_text(before)
-        story("install", "--file", str(file), "--dry-run", *more)
-        story("install", "--file", str(file), *more)
+        story("install", "--file", str(file), "--dry-run", "--no-ask", *more)
+        story("install", "--file", str(file), "--no-ask", *more)
         story.lines += ["the file:", *story.clean(file.read_text()).split("\n")]
-        story("install", "--file", str(file), *more)
+        story("install", "--file", str(file), "--no-ask", *more)
         story("uninstall", "--file", str(file), *more)
         assert file.read_text() == before
         story("uninstall", "--file", str(file), *more)
