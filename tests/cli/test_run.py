@@ -316,7 +316,8 @@ def test_tools_of_several_servers_have_the_names_of_their_servers(holdall: Progr
     front = f"servers: {agents.servers(one={}, two={})}"
     asked = calls(("one__shout", {"text": "from one"}), ("two__shout", {"text": "from two"}))
     file = agents.agent(asked, report_when("FROM ONE.*FROM TWO", "both"), more=front, tools="")
-    assert holdall("run", file, "x").text == "both\n"
+    ran = holdall("run", file, "x")
+    assert ran.text == "both\n", ran.err
 
 
 @requirement("cli:exit-3")
