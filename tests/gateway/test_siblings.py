@@ -21,7 +21,7 @@ from holdall.values.errors import UsageError
 from tests.gateway.support import BAD, HOLDALL, Wire, configured, gateway, plain, text_of, wire
 from tests.gateway.test_keeping import handle_in
 from tests.requirements import requirement
-from tests.upstream.support import lines_of
+from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
 OURS = ["context_read", "context_grep", "context_tail", "context_query", "wait_for_tool_output"]
@@ -72,16 +72,17 @@ async def found_by(client: Wire, handle: str) -> dict[str, Any]:
 async def test_five_servers_of_a_client_have_one_list_of_our_tools_and_one_session(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(wire(words)) for words in named(tmp_path, 5)]
-        greetings = [await one.greet() for one in clients]
+        greetings = await asyncio.gather(*(one.greet() for one in clients))
         assert sum("context_grep" in one["instructions"] for one in greetings) == 1
         assert all(one["capabilities"]["tools"]["listChanged"] for one in greetings)
-        lists = [await ours_in(one) for one in clients]
+        lists = await asyncio.gather(*(ours_in(one) for one in clients))
         (ours,) = [one for one in lists if one]
         assert [tool["name"] for tool in ours] == OURS
         assert all(tool["annotations"] == {"readOnlyHint": True} for tool in ours)
         tokens = tokenizer_named("o200k").count(json.dumps(ours))
         assert tokens < 1_200, "with a list in each it was 5,097"
-        notices = [text_of(await one.call("big", lines=50_000 + at)) for at, one in enumerate(clients)]
+        results = await asyncio.gather(*(one.call("big", lines=50_000 + at) for at, one in enumerate(clients)))
+        notices = [text_of(one) for one in results]
         for number, notice in enumerate(notices):
             assert notice.startswith(f"server {number}/big returned ")
         handles = [handle_in(notice) for notice in notices]
@@ -166,6 +167,28 @@ async def test_a_gateway_that_is_killed_in_a_call_harms_no_other_and_loses_nothi
         assert "interrupted" in text
         for each in (handle, handle_in(text_of((await written)["result"]))):
             assert SHOWN in text_of(await found_by(other, each))
+
+
+@requirement("gateway:one-session")
+async def test_each_handle_that_was_told_before_a_kill_is_whole_through_the_others(tmp_path: Path) -> None:
+    told: dict[int, dict[str, int]] = {0: {}, 1: {}, 2: {}}
+
+    async def keep_some(number: int, client: Wire) -> None:
+        for lines in range(50_000, 50_008):  # the same in each: identical outputs share their bytes
+            told[number][await kept(client, lines)] = lines
+
+    async with several(named(tmp_path, 3)) as clients:
+        killed, *others = [asyncio.ensure_future(keep_some(*one)) for one in enumerate(clients)]
+        await until(lambda: len(told[0]) >= 2)
+        clients[0].process.kill()
+        await clients[0].ended()
+        killed.cancel()
+        await asyncio.gather(*others)
+        for client in clients[1:]:
+            for handle, lines in (told[0] | told[1] | told[2]).items():
+                found = text_of(await client.call("context_grep", handle=handle, pattern="line", count=True))
+                assert f"{lines:,}" in found
+        assert len(told[1]) == len(told[2]) == 8
 
 
 @requirement("gateway:one-session")
