@@ -46,7 +46,7 @@ class Ran:
 
 @dataclass
 class Forked:
-    """Seconds of processor of all forks: they are not our children, so the system does not add them to ours."""
+    """Seconds of processor of forks: not our children, so the system adds them to ours only when their parent ends."""
 
     seconds: float = 0.0
 
@@ -62,6 +62,7 @@ class Commands:
     server: "subprocess.Popen[bytes]"
     requests: int
     answers: int
+    spent: Forked
 
     def __call__(
         self,
@@ -87,12 +88,14 @@ class Commands:
             answer += piece
         code, seconds = answer.split()
         FORKED.seconds += float(seconds)
+        self.spent.seconds += float(seconds)
         return Ran(int(code), Path(streams["stdout"]).read_bytes(), Path(streams["stderr"]).read_bytes())
 
 
 @contextlib.contextmanager
 def commands() -> Generator[Commands]:
     with contextlib.ExitStack() as ends, tempfile.TemporaryDirectory(prefix="holdall-golden-") as folder:
+        spent = Forked()
         theirs, ours = os.pipe()
         answers, their_answers = os.pipe()
         for one in (ours, answers):
@@ -104,10 +107,11 @@ def commands() -> Generator[Commands]:
         os.close(theirs)
         os.close(their_answers)
         try:
-            yield Commands(Path(folder), server, ours, answers)
+            yield Commands(Path(folder), server, ours, answers, spent)
         finally:
             server.terminate()
             server.wait(timeout=30)
+            FORKED.seconds -= spent.seconds
 
 
 def real(*arguments: str, home: Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Ran:
