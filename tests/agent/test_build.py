@@ -109,7 +109,7 @@ async def test_the_tools_of_a_server_over_stdio(write: Any, tmp_path: Path) -> N
         await run(agent)
         echo, big = answers_of(agent)
     assert echo == "over stdio"
-    assert big.startswith("big returned 300,000 bytes")
+    assert big.startswith("good/big returned 300,000 bytes")
 
 
 @requirement("runtime:tools-mcp-http")
@@ -123,7 +123,7 @@ async def test_the_tools_of_a_server_over_http(write: Any, tmp_path: Path) -> No
             await run(agent)
             echo, big = answers_of(agent)
     assert echo == "over HTTP"
-    assert big.startswith("big returned 300,000 bytes")
+    assert big.startswith("web/big returned 300,000 bytes")
 
 
 async def test_tools_of_several_servers_cannot_be_mixed_up(write: Any, tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_toy_verb_is_a_tool_in_the_form_of_every_provider_and_can_be_called(to
     assert found["responses"] == {"type": "function", **function, "parameters": schema, "strict": False}
     assert found["strict"]["function"]["parameters"]["required"] == ["handle", "lines"]
     assert found["anthropic"] == function | {"input_schema": schema}
-    assert found["mcp"] == function | {"inputSchema": schema}
+    assert found["mcp"] == function | {"inputSchema": schema, "annotations": {"readOnlyHint": True}}
     assert found["said"][0][2:4] == ["line 0", "line 1"]
     assert found["said"][1] == ["The argument 'lines' must be at least 1."]
     assert found["errors"] == [False, True]
