@@ -281,6 +281,102 @@ async def test_a_wait_is_also_for_what_others_run_in_the_same_session(tmp_path: 
         assert (await later.wait()).ended == (), "what ended before it was opened is no news"
 
 
+@requirement("async:wait-brings-output", "ledger:shown")
+async def test_a_wait_brings_what_has_ended_or_its_notice_as_often_as_it_is_named(tmp_path: Path) -> None:
+    calls = {"small": Slow("three\nwords here\n"), "large": Slow(LOG), "failed": Slow(ValueError("no such page"))}
+    async with fast_clock(tmp_path) as bag:
+        handles = {name: _handle(await bag.run(call, tool=name)) for name, call in calls.items()}
+        for call in calls.values():
+            call.end.set()
+        await bag.jobs.table.wait([one.job for one in bag.jobs.calls.values()], seconds=None, wait_for_all=True)
+
+        async def waited(**arguments: Any) -> str:
+            return (await bag.call("wait_for_tool_output", arguments)).text
+
+        small = handles["small"]
+        for _ in range(2):  # the second one ended before
+            text = await waited(handle=small)
+            tag = text.partition(f"<{small}:")[2].partition(">")[0]
+            assert text == (
+                f"Ended:\n- small (handle: {small}, 17 bytes, 2 lines)\n"
+                f"<{small}:{tag}>\nthree\nwords here\n</{small}:{tag}>"
+            )
+        assert bag.core.journal.coverage(small).share(17) == 1
+        large = await waited(handle=handles["large"])
+        notice = await bag.preview.notice(handles["large"])
+        assert large.splitlines()[2] == notice.splitlines()[0]
+        assert large.splitlines()[-1] == notice.splitlines()[-1]
+        assert 0 < bag.core.journal.coverage(handles["large"]).share(len(LOG)) < 0.1
+        failed = f"Ended:\n- failed (handle: {handles['failed']}, 0 bytes, 0 lines, failed: ValueError: no such page)"
+        assert await waited(handle=handles["failed"]) == failed
+        assert await waited() == "No async tools running."
+
+
+@requirement("async:wait-brings-output", "async:wait-any")
+async def test_an_answer_to_a_wait_is_bounded_however_much_has_ended(tmp_path: Path) -> None:
+    calls = [Slow(f"{at:04} {'words ' * 1000}\n") for at in range(30)]
+    async with fast_clock(tmp_path, max_background_calls=30) as bag:
+        handles = [_handle(await bag.run(call, tool="t")) for call in calls]
+        for call in calls:
+            call.end.set()
+        answer = await bag.call("wait_for_tool_output", {"all": True})
+        assert len(answer.text.encode()) <= bag.settings.answer_max_bytes
+        assert bag.core.count(answer.text) <= bag.settings.answer_max_tokens
+        assert "- … 10 more: context_read() lists them" in answer.text
+        assert answer.text.count("</") >= 2  # some whole, some as notices, the others by name
+        assert all(f"(handle: {handle}, " in answer.text for handle in handles[:20])
+        assert answer.text.splitlines()[-1].startswith("Next: context_tail(")
+
+
+@requirement("async:messages-bounded", "async:messages-are-no-output")
+async def test_of_the_messages_of_a_call_the_last_are_held_each_on_one_line(tmp_path: Path) -> None:
+    call = Slow("output")
+    async with fast_clock(tmp_path) as bag:
+        messages = bag.jobs.messages("crawl")
+        messages.add("before it is slow")
+        handle = _handle(await bag.run(call, tool="crawl", messages=messages))
+        assert (await bag.read(handle)).text == "before it is slow\n"
+        messages.add("two\nlines \x1b[2J" + "x" * 10_000_000)
+        last = (await bag.tail(handle, 1)).text
+        assert last.startswith("two\\nlines \\x1b[2Jxxx")
+        assert len(last) == 501
+        for number in range(50_000):
+            messages.add(f"message {number}")
+        found = await bag.read(handle, bounded=False)
+        lines = found.text.splitlines()
+        assert len(found.data) <= 65 * 1024
+        assert lines[0] == f"[{50_002 - len(lines) + 1:,} earlier messages left out]"
+        assert lines[-1] == "message 49999"
+        assert (await bag.grep(handle, "message 49998")).total == 1
+        answer = await bag.call("context_tail", {"handle": handle, "lines": 1})
+        assert "no output yet: these are its messages so far" in answer.text
+        assert bag.core.journal.coverage(handle).share(6) == 0
+        call.end.set()
+        assert [facts.measure.bytes for facts in (await bag.wait(handle)).ended] == [6]
+        assert (await bag.read(handle)).text == "output"
+        messages.add("too late")
+        assert (await bag.read(handle)).text == "output"
+
+
+@requirement("async:running-messages")
+async def test_another_process_reads_the_messages_and_they_stay_where_nothing_else_came(tmp_path: Path) -> None:
+    call = Slow(ValueError("broke"))
+    async with fast_clock(tmp_path) as bag, opened(tmp_path) as other:
+        messages = bag.jobs.messages()
+        handle = _handle(await bag.run(call, messages=messages))
+        messages.add("one")
+        await asyncio.to_thread(messages.write)
+        assert (await other.read(handle)).notes == ("no output yet: these are its messages so far",)
+        messages.add("two")
+        call.end.set()
+        await bag.wait(handle)
+        for reader in (bag, other):
+            found = await reader.read(handle)
+            assert found.text == "one\ntwo\n"
+            assert found.notes == ("it gave no output: these are its last messages", "failed: ValueError: broke")
+        assert b"".join([chunk async for chunk in other.fetch.stream(handle)]) == b""
+
+
 @requirement("async:wait-pattern")
 async def test_a_wait_for_a_pattern_ends_when_it_is_written_even_bit_by_bit(tmp_path: Path) -> None:
     parts: asyncio.Queue[str | None] = asyncio.Queue()

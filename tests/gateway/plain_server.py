@@ -130,6 +130,12 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any]:  #
                 say({"method": "notifications/message", "params": {"level": "info", "data": f"log {step + 1}"}})
                 time.sleep(float(arguments.get("pause", 0)))
             return text("stepped")
+        case "progress":
+            for step in range(int(arguments["count"])):
+                said, later = "m" * int(arguments["bytes"]), "x" * int(arguments.get("later", 0))
+                params = {"progressToken": token, "progress": step + 1, "message": said, "later": later}
+                say({"method": "notifications/progress", "params": params})
+            return text("done")
         case "shaped" | "slow shape":
             time.sleep(float(arguments.get("seconds", 0)))
             rows = {"rows": [{"id": row} for row in range(int(arguments["rows"]))]}

@@ -2,16 +2,27 @@
 
 import asyncio
 import json
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp import Client
 
-from tests.gateway.support import gateway, plain, text_of, wire
+from holdall import Holdall
+from holdall.mcp.gateway.relay import PROGRESS_A_SECOND, PROGRESS_BURST
+from holdall.store.opening import open_store
+from tests.gateway.support import GOOD, SOON, configured, gateway, official, plain, text_of, wire
 from tests.gateway.test_keeping import handle_in
-from tests.upstream.support import lines_of, until
+from tests.gateway.web import TOKEN, client_at, served
+from tests.requirements import requirement
+from tests.upstream.support import http_server, lines_of, until
 
 pytestmark = pytest.mark.anyio
 QUICK = ["--set", "slow_after_seconds=0.3"]
+AT_ONCE = ["--set", "slow_after_seconds=0.01"]
 
 
 async def test_a_slow_call_goes_on_in_the_background_and_its_result_is_whole(tmp_path: Path) -> None:
@@ -65,8 +76,6 @@ async def test_progress_is_told_while_the_call_is_open_and_not_after(tmp_path: P
 
 
 async def test_progress_keeps_a_call_alive_past_its_deadline_and_silence_does_not(tmp_path: Path) -> None:
-    from tests.gateway.support import configured
-
     config = configured(tmp_path, {"plain": plain()}, call_timeout_seconds=1.0)
     async with wire(gateway(tmp_path, "--config", config)) as client:
         await client.greet()
@@ -102,3 +111,141 @@ async def test_slow_calls_do_not_hold_up_others(tmp_path: Path) -> None:
         for number, _ in calls:
             client.say({"method": "notifications/cancelled", "params": {"requestId": number}})
         await until(lambda: sum("notifications/cancelled" in line for line in lines_of(journal)) == 20)
+
+
+def write_text(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+@contextmanager
+def _nothing() -> Generator[None]:
+    yield None
+
+
+@asynccontextmanager
+async def in_front_of(
+    folder: Path, server: str, client: str, way: str, *, over_http: bool = False
+) -> AsyncGenerator[Client]:
+    """The official client of one era before the gateway before the official server of one era."""
+    with http_server(folder) if over_http else _nothing() as web:
+        config = configured(folder, {"good": [sys.executable, GOOD]}, revision=server)
+        if web is not None:
+            write_text(config, json.dumps({"mcpServers": {"good": {"type": "http", "url": web[0].url}}}))
+        if way == "stdio":
+            async with official(gateway(folder, "--config", config, before=AT_ONCE), client) as one:
+                yield one
+            return
+        words = gateway(folder, "--config", config, "--http", "127.0.0.1:0", before=AT_ONCE)
+        async with (
+            served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _),
+            client_at(url, TOKEN, client) as one,
+        ):
+            yield one
+
+
+async def said(client: Client, tool: str, **arguments: Any) -> str:
+    result: Any = await client.call_tool(tool, arguments)
+    return str(result.content[0].text)
+
+
+async def once(client: Client, words: str, tool: str, **arguments: Any) -> str:
+    """The answer, once these words are in it."""
+    async with asyncio.timeout(SOON):
+        while words not in (text := await said(client, tool, **arguments)):
+            pass
+    return text
+
+
+@requirement("async:running-messages", "async:wait-brings-output", "async:messages-are-no-output")
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize(("server", "client"), [("handshake", "legacy"), ("2026-07-28", "2026-07-28")])
+async def test_what_a_running_call_says_can_be_read_and_its_output_comes_with_the_wait(
+    tmp_path: Path, server: str, client: str, way: str
+) -> None:
+    async with in_front_of(tmp_path, server, client, way) as one:
+        small = handle_in(await said(one, "speak", name="a", bytes=20))
+        large = handle_in(await said(one, "speak", name="b", bytes=200_000))
+        tail = await once(one, "progress 3 of 3", "context_tail", handle=small)
+        assert "no output yet: these are its messages so far" in tail
+        assert "seen" not in tail
+        read = await once(one, "step 3", "context_read", handle=large)
+        assert "progress 1 of 3: step 1 of b\n" in read
+        assert ("server log, info: log 2\n" in read) == (client == "legacy")
+        found = await said(one, "context_grep", handle=large, pattern="step [23]", count=True)
+        assert "2 matches in" in found
+        assert "these are its messages so far" in found
+        await said(one, "open", name="a")
+        waited = await said(one, "wait_for_tool_output", handle=small)
+        assert f"(handle: {small}, 20 bytes, 1 line)" in waited
+        assert "\n" + "z" * 20 + "\n" in waited
+        again = await said(one, "wait_for_tool_output", handle=small)  # it has ended before
+        assert "\n" + "z" * 20 + "\n" in again
+        await said(one, "open", name="b")
+        notice = await said(one, "wait_for_tool_output", handle=large)
+        assert "Too large to show; all of it is kept." in notice
+        assert f'(handle="{large}"' in notice
+        # On a busy machine `open` is slow as well, and told of once.
+        assert await once(one, "No async", "wait_for_tool_output") == "No async tools running."
+        counted = await said(one, "context_grep", handle=large, pattern="^z+$", count=True)
+        assert "1 match in 1 line, 200,000 bytes" in counted  # the messages are no part of it
+        nothing = await said(one, "context_grep", handle=large, pattern="step", count=True)
+        assert "0 matches" in nothing
+
+
+@requirement("async:running-messages")
+async def test_the_same_of_a_server_over_http(tmp_path: Path) -> None:
+    async with in_front_of(tmp_path, "auto", "auto", "stdio", over_http=True) as one:
+        handle = handle_in(await said(one, "speak", name="a", bytes=20))
+        assert "no output yet" in await once(one, "progress 3 of 3", "context_tail", handle=handle)
+        await said(one, "open", name="a")
+        assert "z" * 20 in await said(one, "wait_for_tool_output", handle=handle)
+
+
+@requirement("async:running-messages")
+async def test_another_process_reads_them_too_and_they_stay_where_the_call_fails(tmp_path: Path) -> None:
+    async with in_front_of(tmp_path, "handshake", "legacy", "stdio") as one:
+        handle = handle_in(await said(one, "speak", name="a", bytes=20, fails=True))
+        await once(one, "progress 3 of 3", "context_read", handle=handle)
+
+        session = open_store(str(tmp_path)).sessions()[0].name
+
+        async def elsewhere() -> str:
+            async with Holdall.open(session=session, home=str(tmp_path)) as bag:
+                return (await bag.read(handle)).text
+
+        async with asyncio.timeout(SOON):
+            while "step 3" not in await elsewhere():
+                pass
+        await said(one, "open", name="a")
+        assert "it broke" in await said(one, "wait_for_tool_output", handle=handle)
+        read = await said(one, "context_read", handle=handle)
+        assert "it gave no output: these are its last messages" in read
+        assert "step 3 of a" in read
+
+
+@requirement("gateway:progress-bounded")
+async def test_progress_is_an_update_and_obeys_the_limits_of_one(tmp_path: Path) -> None:
+    async with wire(gateway(tmp_path, before=["--set", "slow_after_seconds=60"], server=plain())) as client:
+        await client.greet()
+
+        async def told(**arguments: Any) -> list[dict[str, Any]]:
+            client.heard.clear()
+            params = {"name": "progress", "arguments": arguments, "_meta": {"progressToken": 7}}
+            await client.result("tools/call", params)
+            return [one["params"] for one in client.heard if one["method"] == "notifications/progress"]
+
+        (small,) = await told(count=1, bytes=1_000)
+        assert small["message"] == "m" * 1_000
+        assert small["later"] == ""
+        (large,) = await told(count=1, bytes=10_000_000)
+        assert len(large["message"]) <= 50 * 1024
+        assert "[tool output truncated: " in large["message"]
+        (odd,) = await told(count=1, bytes=5, later=10_000_000)
+        assert odd == {"progressToken": 7, "progress": 1, "message": "m" * 5}
+        begun = asyncio.get_running_loop().time()
+        many = await told(count=20_000, bytes=5)
+        took = asyncio.get_running_loop().time() - begun
+        assert many[-1]["progress"] == 20_000
+        assert len(many) <= PROGRESS_BURST + PROGRESS_A_SECOND * took + 2
+        steps = [one["progress"] for one in many]
+        assert steps == sorted(steps)

@@ -99,6 +99,28 @@ async def report(ctx: Context, progress: float, total: float, message: str) -> N
     )
 
 
+OPENED: dict[str, anyio.Event] = {}
+
+
+async def speak(ctx: Context, arguments: dict[str, Any]) -> types.CallToolResult:
+    """Says how far it is, logs it where it can, and ends when `open` is called with its name."""
+    gate = OPENED.setdefault(str(arguments["name"]), anyio.Event())
+    for step in (1, 2, 3):
+        await report(ctx, step, 3, f"step {step} of {arguments['name']}")
+        if ctx.protocol_version < "2026":
+            session: Any = ctx.session  # the method is deprecated, and in use
+            await session.send_log_message("info", f"log {step}", related_request_id=ctx.request_id)
+    await gate.wait()
+    if arguments.get("fails"):
+        raise MCPError(-32000, "it broke")
+    return text("z" * int(arguments["bytes"]))
+
+
+async def open_gate(ctx: Context, arguments: dict[str, Any]) -> types.CallToolResult:
+    OPENED.setdefault(str(arguments["name"]), anyio.Event()).set()
+    return text("opened")
+
+
 async def hang(ctx: Context, arguments: dict[str, Any]) -> types.CallToolResult:
     """Never answers; what is told when it is cancelled is in the journal."""
     note(f"begun {arguments.get('text', '')}")
@@ -188,7 +210,7 @@ async def headed(ctx: Context, arguments: dict[str, Any]) -> types.CallToolResul
 TOOLS = {
     "echo": echo, "slow": slow, "hang": hang, "big": big, "chatty": chatty, "ask": ask, "fail": fail, "odd": odd,
     "environment": environment, "refuse": refuse, "grow": grow, "pid": pid,
-    "input": ask_for_input, "headed": headed,
+    "input": ask_for_input, "headed": headed, "speak": speak, "open": open_gate,
 }  # fmt: skip
 
 

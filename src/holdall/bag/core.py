@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.bag.journal import Journal, watchers
+from holdall.bag.messages import Messages, stored_messages
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
 from holdall.store.ids import new_uuid
@@ -158,6 +159,7 @@ class Core:
         self.shared = parts.shared or Shared(parts.store)
         self._is_alone = parts.shared is None
         self.models = Models(parts.settings, parts.model, self.shared.models)
+        self.messages: dict[str, Messages] = {}  # of calls that run in the background here, by handle
         self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
@@ -175,6 +177,11 @@ class Core:
         self.check_open()
         with self.shared.readers.lease(self.session, handle, facts) as reader:
             return verb(reader)
+
+    def messages_of(self, facts: Facts) -> bytes:
+        """What a call has said that has no output, if anything."""
+        own = self.messages.get(facts.handle)
+        return own.data if own is not None else stored_messages(self.store, self.session, facts)
 
     def drop(self, handle: str) -> None:
         """Nothing of it is held here any more."""

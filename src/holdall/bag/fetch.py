@@ -5,6 +5,7 @@ programs and people, and are not counted as seen by the model.
 """
 
 import asyncio
+import contextlib
 import functools
 import importlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, cast
 from holdall.bag.core import Core
 from holdall.bag.take import kept_earlier, settle
 from holdall.store.protocol import OutputReader, Watch
+from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
@@ -21,10 +23,12 @@ from holdall.values.errors import OutputDamaged, UsageError
 from holdall.values.outputs import Facts, Taken
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, locate, passage
+from holdall.wire.answers import with_messages_note
 from holdall.wire.tool import Ask
 from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW, VERBS
 
 Fetched = Passage | Found | Table | Nodes
+_OF_MESSAGES = frozenset(("read", "tail", "slice", "grep"))  # verbs that look into what a call says on its way
 
 
 class Fetch:
@@ -100,9 +104,20 @@ class Fetch:
     async def carry_out(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
         """Carry out one verb within these bounds. It writes no event: the caller that shows the answer does.
 
-        `facts` are those of `ask.handle` where the caller has just looked them up.
+        `facts` are those of `ask.handle` where the caller has just looked them up. Of a call that has no output, what
+        it has said on its way is read and searched.
         """
-        return await self._core.on(ask.handle, self._work(ask, bounds), facts)
+        work = self._work(ask, bounds)
+
+        def verb(reader: OutputReader) -> Fetched:
+            empty = not reader.totals.bytes and reader.facts.state != "ready"
+            said = self._core.messages_of(reader.facts) if empty and ask.verb in _OF_MESSAGES else b""
+            if not said:
+                return work(reader)
+            with contextlib.closing(FileReader.of_bytes(said, reader.facts)) as messages:
+                return with_messages_note(cast("Passage | Found", work(messages)))
+
+        return await self._core.on(ask.handle, verb, facts)
 
     # What is there
 
@@ -158,8 +173,10 @@ class Fetch:
         watch = await self.watch(handle)
         try:
             last = await self.tail(handle, lines, bounded=False)
-            yield last.data
-            at = last.bytes.end
+            at = 0
+            if not last.of_messages:
+                yield last.data
+                at = last.bytes.end
             while True:
                 running = (await self.show(handle)).state == "running"
                 async for chunk in self.stream(handle, Span(at, 1 << 62)):

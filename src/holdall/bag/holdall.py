@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, ca
 from holdall.bag.care import Care, remove_outputs
 from holdall.bag.core import Core, Parts, opened
 from holdall.bag.fetch import Fetch
+from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs
 from holdall.bag.take import keep, prepare, settle, take_small_text, view_of, work_of
@@ -221,6 +222,7 @@ class Holdall(KeptNames):
         schema: Mapping[str, Any] | None = None,
         background: bool = False,
         waits: Callable[[], bool] | None = None,
+        messages: Messages | None = None,
     ) -> Taken:
         """Call it with `arguments` as keywords and take what it gives, or what it raises.
 
@@ -228,12 +230,13 @@ class Holdall(KeptNames):
         continues in the background: the result is `Running`. A parameter named `writer` gets one, and what is written
         to it can be read while the call runs. References among the arguments are replaced where that is on, and checked
         against `schema`, the tool's own. With `background` it is not raced: it continues there at once. While `waits`
-        returns True (it waits for a person), it does not go to the background.
+        returns True (it waits for a person), it does not go to the background. What is added to `messages` (progress,
+        log lines) can be read under its handle until it has output.
         """
         self.core.check_open()
         origin, loop = self._origin(tool, server, arguments, call_id), self.core.loop_of_calls()
         ended = await self.core.at_home(
-            self._dispatch.call(call, origin, schema, background=background, waits=waits, loop=loop)
+            self._dispatch.call(call, origin, schema, background=background, waits=waits, loop=loop, messages=messages)
         )
         if isinstance(ended, Running):
             return ended

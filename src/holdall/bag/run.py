@@ -23,6 +23,7 @@ from typing import Any, cast
 from holdall.background import CallTimeout, Job, Jobs, on_loop
 from holdall.bag import streams
 from holdall.bag.core import Core
+from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, prepare, stored, value_as_text
 from holdall.policy.lifecycle import Step, after
@@ -577,6 +578,7 @@ class Dispatched:
     told: bool = False  # whether its end was told by a wait
     background: bool = False  # it is not raced: it goes to the background at once
     waits: Callable[[], bool] | None = None  # whether it waits for a person now: then the clock begins again
+    messages: Messages | None = None  # what it says on its way
 
 
 class Dispatch:
@@ -594,6 +596,7 @@ class Dispatch:
         background: bool = False,
         waits: Callable[[], bool] | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
+        messages: Messages | None = None,
         bare: bool = False,
     ) -> Dispatched:
         """Start it, as soon as there is a slot. Whoever does not race it in the same breath watches its job.
@@ -627,7 +630,7 @@ class Dispatch:
                 return on_loop(at, inner())
 
         job = self.jobs.start(origin.tool or "call", work, timeout=self._core.settings.tool_timeout_seconds)
-        one = Dispatched(origin, sink, job, background=background, waits=waits)
+        one = Dispatched(origin, sink, job, background=background, waits=waits, messages=messages)
         return one
 
     async def call(
@@ -639,9 +642,12 @@ class Dispatch:
         background: bool,
         waits: Callable[[], bool] | None,
         loop: asyncio.AbstractEventLoop | None,
+        messages: Messages | None = None,
     ) -> Prepared | Running | str:
         """`dispatch` and `raced` in one: on the loop that its job lives on."""
-        return await self.raced(self.dispatch(call, origin, schema, background=background, waits=waits, loop=loop))
+        return await self.raced(
+            self.dispatch(call, origin, schema, background=background, waits=waits, loop=loop, messages=messages)
+        )
 
     async def race(
         self,
@@ -690,6 +696,9 @@ class Dispatch:
         self.background[one.handle] = one
         facts = one.sink.facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
         self._core.kept[one.handle] = facts
+        if one.messages is not None and not one.job.has_ended:
+            self._core.messages[one.handle] = one.messages
+            one.messages.store_with(self._core.store, self._core.session, facts)
         self._core.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
         state: State = "queued" if one.job.state == "queued" else "running"
         view = View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles)
@@ -744,6 +753,9 @@ class Dispatch:
         one.job.forget()
         one.facts = facts or await asyncio.to_thread(self._core.store.resolve, self._core.session, one.handle)
         self._core.kept[one.handle] = one.facts
+        if one.messages is not None:
+            await one.messages.finish(one.facts)
+            self._core.messages.pop(one.handle, None)
         measure = one.facts.measure
         self._core.journal.record(
             "ended", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=one.facts.state,

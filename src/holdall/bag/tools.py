@@ -75,7 +75,7 @@ class ToolCalls:
         if ask.verb == "list":
             return Answer(await self._listing(tokens_left))
         if ask.verb == "wait":
-            return await self._background.answer(ask)
+            return await self._background.answer(ask, tokens_left)
         facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
@@ -142,14 +142,15 @@ class ToolCalls:
         total = _total(found)
         again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
         seen = Seen(coverage.share(total, plus=spans), again=again)
+        told = None if isinstance(found, Passage | Found) and found.of_messages else seen
         shown = repr(found)
         frame = Frame(self._core.handle_of(facts), tag_for(shown, new_tag), self._core.dialect.go_on)
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
         match found:
             case Passage():
-                return passage_answer(found, frame, seen, verb="slice" if ask.verb == "slice" else "read")
+                return passage_answer(found, frame, told, verb="slice" if ask.verb == "slice" else "read")
             case Found():
-                return found_answer(found, frame, seen, asked=asked)
+                return found_answer(found, frame, told, asked=asked)
             case Table():
                 return table_answer(found, frame, seen)
             case Nodes():

@@ -7,19 +7,24 @@ import asyncio
 import concurrent.futures
 import contextlib
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdall.background import Job
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
+from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
+from holdall.bag.take import view_of
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.events import Event
 from holdall.values.outputs import Facts, Origin
-from holdall.wire.answers import StillRunning, Waited
+from holdall.values.spans import Span
+from holdall.verbs.read import Bounds
+from holdall.wire.answers import MOST_TOLD, Frame, StillRunning, Waited, tag_for
 from holdall.wire.clamp import clamp_result
 from holdall.wire.tool import Ask
 
@@ -79,7 +84,8 @@ class Background:
         ):
             await self._until_ended([one.job for one in running], watched, seconds=seconds, wait_for_all=all)
             elsewhere = await self._elsewhere() if watched else elsewhere
-        ended = self._unreported(chosen)
+        # Whoever names a call gets it also where an earlier wait has told of its end.
+        ended = [one for one in chosen if one is not None and one.job.has_ended and (bool(handle) or not one.told)]
         for one in ended:
             one.told = True
         over = [facts for facts in elsewhere if facts.state != "running"]
@@ -123,6 +129,10 @@ class Background:
         writer = await asyncio.to_thread(core.store.begin, core.session, origin, tokenizer=core.tokenizer)
         core.kept[writer.handle] = core.store.resolve(core.session, writer.handle)
         return writer
+
+    def messages(self, tool: str = "") -> Messages:
+        """For what a call of `tool` says on its way: `run` takes them."""
+        return Messages(self._core.limits_for(tool))
 
     async def update(self, partial: object, *, tool: str = "") -> object:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
@@ -190,15 +200,46 @@ class Background:
         self.table.cancel(jobs)
         await self.table.wait(jobs, seconds=None, wait_for_all=True)
 
-    async def answer(self, ask: Ask) -> Answer:
-        """What a model reads that asked to wait."""
+    async def answer(self, ask: Ask, tokens_left: int | None) -> Answer:
+        """What a model reads that asked to wait: what has ended with its output, or with the notice of a large one."""
+        core = self._core
         waited = await self.wait(ask.handle, **ask.options)
-        self._core.journal.record(
-            "retrieved", verb="wait", name="wait_for_tool_output"
-        )  # of nothing: it is no retrieval
-        return Answer(self._core.dialect.wait(waited), handle=ask.handle)
+        core.journal.record("retrieved", verb="wait", name="wait_for_tool_output")  # of nothing: it is no retrieval
+        text = core.dialect.wait(waited)
+        if not core.dialect.wait_shows_outputs or waited.matched:
+            return Answer(text, handle=ask.handle)
+        most_bytes = core.settings.answer_max_bytes
+        most_tokens = min(core.settings.answer_max_tokens, tokens_left or 1 << 60)
+        shown: dict[str, str] = {}
+        for facts in waited.ended[:MOST_TOLD]:
+            left = Bounds(most_bytes - len(text.encode("utf-8", "replace")), most_tokens - core.count(text))
+            output, spans = await self._output(facts, left)
+            if output:
+                shown[facts.handle] = output
+                text = core.dialect.wait(replace(waited, outputs=shown))
+                core.journal.record(
+                    "retrieved", handle=facts.handle, tool=facts.origin.tool, name="wait_for_tool_output", verb="wait",
+                    tokens=core.count(output), shown=[span.as_list() for span in spans],
+                )  # fmt: skip
+        return Answer(text, handle=ask.handle)
 
     # Inside
+
+    async def _output(self, facts: Facts, left: Bounds) -> tuple[str, tuple[Span, ...]]:
+        """All of it inside its fence where there is room for that, else its notice; and the bytes of it that this
+        shows. Nothing where there is no room for a notice either, or the output is gone."""
+        core, size = self._core, facts.measure.bytes
+        left = replace(left, tokenizer=core.tokenizer)
+        try:
+            if size and facts.measure.utf8 and size <= (left.most_bytes or 0):
+                text = (await core.on(facts.handle, lambda reader: reader.read(0, size))).decode("utf-8")
+                frame = Frame(core.handle_of(facts), tag_for(text, new_tag), core.dialect.go_on)
+                if left.fits((fenced := frame.fenced(text)).encode()):
+                    return fenced, (Span(0, size),)
+            told, spans = core.dialect.written(await view_of(core, facts.handle)) if size else ("", ())
+        except HoldallError:  # expired or damaged: whoever reads it is told so
+            return "", ()
+        return (told, spans) if left.fits(told.encode("utf-8", "replace")) else ("", ())
 
     async def _one(self, handle: str) -> Dispatched | None:
         """None for an output that no call of ours writes."""

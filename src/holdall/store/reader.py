@@ -2,12 +2,17 @@
 characters to bytes and back: one table look-up, then one block.
 """
 
+import hashlib
+import os
 from collections import OrderedDict
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
-from holdall.policy.measure import checksum
+from holdall.policy.measure import Measurer, checksum
 from holdall.store import files
+from holdall.store.memory_files import new_tree
 from holdall.store.protocol import OutputReader
+from holdall.text.tokens import Estimate
 from holdall.text.utf8 import char_offset_to_byte, decode, pending_bytes, straddling_bytes
 from holdall.values.errors import OutputDamaged
 from holdall.values.outputs import Facts
@@ -130,6 +135,16 @@ class FileReader:
         if self._descriptor >= 0:
             files.close(self._descriptor)
             self._descriptor = -1
+
+    @classmethod
+    def of_bytes(cls, data: bytes, facts: Facts) -> "FileReader":
+        """The same for a few bytes that are in no store; `facts` with their measure."""
+        descriptor = new_tree().open("bytes", os.O_CREAT | os.O_RDWR)
+        files.write_all(descriptor, data)
+        measurer = Measurer(Estimate())
+        measurer.feed(data)
+        measure, table = measurer.finish(hashlib.sha256(data).hexdigest())
+        return cls(descriptor, replace(facts, measure=measure), table)
 
     def _block(self, index: int) -> bytes:
         known = self._blocks.get(index)

@@ -28,6 +28,7 @@ class Passage:
     exact: bool = True  # False if the bytes are not valid UTF-8 and the text stands for them with U+FFFD
     past_end: bool = False
     notes: tuple[str, ...] = ()
+    of_messages: bool = False  # of what a call has said that has no output
 
     def to_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -110,6 +111,7 @@ class Found:
     unit: str = "matches"  # "lines" where the pattern can match nothing at all, as ^$ does
     state: State = "ready"
     notes: tuple[str, ...] = ()
+    of_messages: bool = False  # as in a Passage
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -206,8 +208,10 @@ class Answer:
 
 
 def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
-    """The bytes that are in an answer as they are stored."""
+    """The bytes of the output that are in an answer as they are stored."""
     match answer:
+        case Passage(of_messages=True) | Found(of_messages=True):
+            return ()
         case Passage():
             return (answer.bytes,) if answer.bytes.start < answer.bytes.end else ()
         case Found():
@@ -225,7 +229,7 @@ def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
 def scanned_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
     """The bytes that were gone over to make an answer, beside those that it shows."""
     match answer:
-        case Passage():
+        case Passage() | Found(of_messages=True):
             return ()
         case Found() | Nodes() | Table():
             return (Span(0, answer.totals.bytes),)

@@ -3,7 +3,8 @@ is, the whole it is part of, how to continue.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 from holdall.text.numbers import plural
@@ -23,7 +24,10 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.tool import Ask
 
-# What a model reads after a wait: which calls have ended, which still run, and how to continue.
+# What a model reads after a wait: which calls have ended and what they gave, which still run, and how to continue.
+
+
+MOST_TOLD = 20  # calls, of those that have ended and of those that run
 
 
 @record
@@ -36,12 +40,16 @@ class StillRunning:
 
 @record
 class Waited:
-    """`ended` are the calls that have, since the last wait; `matched` the handle in whose output the pattern stands."""
+    """`ended` are the calls that have, since the last wait; `matched` the handle in whose output the pattern stands.
+
+    `outputs` are what a model gets of those that have ended, by handle: all of it inside a fence, or a notice.
+    """
 
     ended: Sequence[Facts] = ()
     running: Sequence[StillRunning] = ()
     matched: str = ""
     timed_out: bool = False
+    outputs: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def s3_wait(waited: Waited) -> str:
@@ -64,12 +72,22 @@ def our_wait(waited: Waited) -> str:
         return "No async tools running."
     lines: list[str] = []
     if waited.ended:
-        lines += ["Ended:", *(f"- {_line(facts)}" for facts in waited.ended)]
+        lines.append("Ended:")
+        for facts in waited.ended[:MOST_TOLD]:
+            lines += [f"- {_line(facts)}", *([waited.outputs[facts.handle]] if facts.handle in waited.outputs else [])]
+        lines += _not_told(len(waited.ended))
     if waited.running:
-        lines += ["Still running:", *(_running(one) for one in waited.running)]
-    handle = waited.ended[0].handle if waited.ended else waited.running[0].handle
-    lines.append(f'Next: context_tail(handle="{handle}") · context_grep(handle="{handle}", pattern="…")')
+        lines += ["Still running:", *(_running(one) for one in waited.running[:MOST_TOLD])]
+        lines += _not_told(len(waited.running))
+    # Those that are shown say themselves how to continue.
+    left = [facts.handle for facts in waited.ended if facts.handle not in waited.outputs and facts.measure.bytes]
+    if handle := next(iter((*left, *(one.handle for one in waited.running))), ""):
+        lines.append(f'Next: context_tail(handle="{handle}") · context_grep(handle="{handle}", pattern="…")')
     return "\n".join(lines)
+
+
+def _not_told(number: int) -> list[str]:
+    return [f"- … {number - MOST_TOLD:,} more: context_read() lists them"] if number > MOST_TOLD else []
 
 
 def _s3_line(facts: Facts) -> str:
@@ -209,9 +227,12 @@ class Frame:
         top = " · ".join(part for part in (self.handle, *head) if part)
         if not body:
             return "\n".join(part for part in (top, foot) if part)
+        return f"{top}\n{self.fenced(body)}" + (f"\n{foot}" if foot else "")
+
+    def fenced(self, body: str) -> str:
         fence = f"{self.handle}:{self.tag}"
         end = "" if body.endswith("\n") else "\n"
-        return f"{top}\n<{fence}>\n{body}{end}</{fence}>" + (f"\n{foot}" if foot else "")
+        return f"<{fence}>\n{body}{end}</{fence}>"
 
     def next(self, verb: str, arguments: dict[str, Any], *, at_end: str = "") -> str:
         call = self.go_on(verb, self.handle, arguments) if arguments else ""
@@ -226,17 +247,17 @@ def tag_for(text: str, new_tag: Callable[[], str]) -> str:
     return tag
 
 
-def passage_answer(passage: Passage, frame: Frame, seen: Seen, *, verb: str = "read") -> str:
+def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: str = "read") -> str:
     total = passage.total
     if passage.past_end:
         ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
-        return frame.around([f"nothing there: {ends}", *passage.notes, str(seen)], "", "")
+        return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], "", "")
     head = [
         _lines(passage.lines, total.lines),
         f"bytes {_range(passage.bytes)} of {total.bytes:,}",
         f"chars {_range(passage.chars)} of {total.chars:,}",
         *passage.notes,
-        str(seen),
+        _seen(seen),
     ]
     body = passage.text
     if not passage.exact:
@@ -248,7 +269,7 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen, *, verb: str = "r
     return frame.around(head, body, frame.next(verb, following, at_end=_ends(passage)))
 
 
-def found_answer(found: Found, frame: Frame, seen: Seen, *, asked: dict[str, Any]) -> str:
+def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any]) -> str:
     noun = {"matches": "match", "lines": "matching line"}[found.unit]
     where = f"{plural(found.total, noun)} in {plural(found.totals.lines, 'line')}, {plural(found.totals.bytes, 'byte')}"
     head = [where]
@@ -261,7 +282,45 @@ def found_answer(found: Found, frame: Frame, seen: Seen, *, asked: dict[str, Any
         if found.matches and found.next is not None:
             head.append(f"{len(found.matches):,} shown")
             foot = frame.next("grep", asked | {"start": found.next})
-    return frame.around([*head, *found.notes, str(seen)], body, foot)
+    return frame.around([*head, *found.notes, _seen(seen)], body, foot)
+
+
+def with_messages_note(found: Passage | Found) -> Passage | Found:
+    """What was found in the messages of a call that has no output, said as that."""
+    what = "no output yet: these are its messages so far"
+    if found.state != "running":
+        what = "it gave no output: these are its last messages"
+    kept = tuple(note for note in found.notes if not note.startswith("still running"))
+    return replace(found, notes=(what, *kept), of_messages=True)
+
+
+def progress_message(params: Mapping[str, Any]) -> str:
+    """What a server says of its progress, as a line among the messages of its call."""
+    done, total, said = params.get("progress"), params.get("total"), params.get("message")
+    share = f"progress {_number(done)}" + (f" of {_number(total)}" if total is not None else "")
+    return f"{share}: {said}" if isinstance(said, str) and said else share
+
+
+def log_message(params: Mapping[str, Any], *, of_call: bool = True) -> str:
+    """The same for its log, where that is known to be of this call."""
+    data, level, logger = params.get("data"), str(params.get("level", "log"))[:20], params.get("logger")
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+    whose = "" if of_call else "server log, "
+    return f"{whose}{level} {str(logger)[:60]}: {text}" if logger else f"{whose}{level}: {text}"
+
+
+def _number(value: object) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else str(value)[:20]
+
+
+def earlier_messages(number: int) -> str:
+    """In their place, where only the last messages are held."""
+    return f"[{plural(number, 'earlier message')} left out]"
+
+
+def _seen(seen: Seen | None) -> str:
+    """Messages are no part of an output: nothing of it was seen."""
+    return "" if seen is None else str(seen)
 
 
 def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
@@ -354,6 +413,8 @@ def _range(span: Span) -> str:
 
 def _ends(passage: Passage) -> str:
     at_end = passage.bytes.end >= passage.total.bytes
+    if passage.of_messages:
+        return "The output comes at the end of the call." if passage.state == "running" else ""
     if passage.state == "running":
         return "The output is still being written."
     return "This is the end of the output." if at_end else ""

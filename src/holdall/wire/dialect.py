@@ -117,6 +117,7 @@ class Dialect:
     paragraphs: bool = False  # whether it shows errors with the lines around them
     waits_later: bool = False  # whether the tool that waits is offered only once something ran in the background
     wait: Callable[[Waited], str] = our_wait
+    wait_shows_outputs: bool = True  # whether a wait brings what has ended, or only says that it has
     races: bool = False  # whether a slow call continues in the background
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _no_spans  # the bytes that are in a notice as they are

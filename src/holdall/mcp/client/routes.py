@@ -69,10 +69,13 @@ class Mailbox:
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], Awaitable[None]]] = deque()
         self._worker: asyncio.Task[None] | None = None
+        self._dropping = False  # since it was empty
 
     def put(self, deliver: Callable[[], Awaitable[None]]) -> None:
         if len(self._waiting) >= _MAX_WAITING:
-            _LOG.warning("more than %d notifications of a server are waiting; the oldest is dropped", _MAX_WAITING)
+            if not self._dropping:
+                _LOG.warning("more than %d notifications of a server wait; the oldest are dropped", _MAX_WAITING)
+            self._dropping = True
             self._waiting.popleft()
         self._waiting.append(deliver)
         if self._worker is None:
@@ -97,6 +100,7 @@ class Mailbox:
                     _LOG.warning("a notification callback failed", exc_info=True)
         finally:
             self._worker = None
+            self._dropping = False
 
 
 class Call:

@@ -231,10 +231,11 @@ class ToolCall:
         if not isinstance(arguments, dict | None):
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
         schema = table(listed.get("inputSchema"))
+        self._asked.messages = bag.jobs.messages(self._shown)
         taken = await bag.run(
             self._called, tool=self._shown, arguments=arguments or {},
             server=configured_name(self._connection.spec),
-            schema=schema or None,
+            schema=schema or None, messages=self._asked.messages,
             waits=lambda: self._relay.waits_for_client(self._connection.name),
         )  # fmt: skip
         if self._untouched is not None:  # also where it came in the moment in which the clock had won

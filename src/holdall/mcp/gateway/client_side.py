@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Any, Protocol
 
+from holdall.bag import Messages
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
 from holdall.values.record import record
@@ -38,6 +39,7 @@ class ClientRequest:
     open: bool = True
     meta: dict[str, Any] = field(init=False)
     ask_client: AskClient | None = None  # how its client can be asked on the way, where it takes no requests
+    messages: Messages | None = None  # what its server says on the way, where that is kept
 
     def __post_init__(self) -> None:
         self.meta = meta_of(self.params)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from holdall.bag import Messages
 from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.handshake import Greeting, Identity
 from holdall.mcp.client.keeper import ConnectionOptions
@@ -22,11 +23,15 @@ from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
+from holdall.wire.answers import log_message, progress_message
+from holdall.wire.clamp import MAX_BYTES, clamp_text
 
 _LOG = logging.getLogger("holdall.gateway")
 _STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
 _PROGRESS, _LOG_MESSAGE = "notifications/progress", "notifications/message"
 _MAX_ROUNDS = 10
+PROGRESS_BURST, PROGRESS_A_SECOND = 500, 100  # notifications of one call to its client
+_PLAIN_PROGRESS = frozenset(("progressToken", "progress", "total", "message"))
 _PAUSE, _LONGEST_PAUSE = 0.05, 0.25  # where a server wants to be asked again and has no question
 
 OnNotification = Callable[[str, str, dict[str, Any]], Awaitable[None]]
@@ -50,6 +55,63 @@ class Caller:
         """Servers see the real client: some of them serve clients differently."""
         name, version = self.info.get("name"), self.info.get("version")
         return Identity(str(name or "holdall"), str(version or "0"), self.capabilities, older=not self.modern)
+
+
+class ProgressUpdates:
+    """The progress of one call on its way to the client: an update, within the limits of one.
+
+    A long message is shortened and says so. Of thousands a second only some are sent; the last one is always sent.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any]], None], messages: Messages | None) -> None:
+        self._send = send
+        self._messages = messages
+        self._loop = asyncio.get_running_loop()
+        self._allowed = float(PROGRESS_BURST)
+        self._at = self._loop.time()
+        self._held: dict[str, Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def came(self, params: dict[str, Any]) -> None:
+        params = self._within_limits(params)
+        if self._messages is not None:
+            self._messages.add(progress_message(params))
+        now = self._loop.time()
+        self._allowed = min(PROGRESS_BURST, self._allowed + (now - self._at) * PROGRESS_A_SECOND)
+        self._at = now
+        self._held = params
+        if self._allowed >= 1:
+            self.flush()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(1 / PROGRESS_A_SECOND, self.flush)
+
+    def flush(self) -> None:
+        """Send the one that is held back: in time, or before the answer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._allowed -= 1
+            self._send(held)
+
+    def _within_limits(self, params: dict[str, Any]) -> dict[str, Any]:
+        said = params.get("message")
+        if isinstance(said, str):
+            if self._messages is not None:
+                short = self._messages.within_limits(said)
+            else:
+                short = clamp_text(said, max_bytes=MAX_BYTES, max_lines=None).text
+            params = params if short is said else {**params, "message": short}
+        others = {name: value for name, value in params.items() if name != "message"}
+        if len(messages.encode(others)) <= MAX_BYTES:
+            return params
+        _LOG.warning("a progress notification of a server is too large; only its progress and message are passed on")
+        return {name: value for name, value in params.items() if name in _PLAIN_PROGRESS and not _is_long(value)}
+
+
+def _is_long(value: object) -> bool:
+    return len(messages.encode({"": value})) > MAX_BYTES + 100
 
 
 class Relay:
@@ -137,8 +199,9 @@ class Relay:
     # Inside
 
     async def _send(self, connection: Connection, asked: ClientRequest, params: dict[str, Any]) -> dict[str, Any]:
+        progress = ProgressUpdates(lambda params: self._progressed(asked, params), asked.messages)
         options: dict[str, Any] = {
-            "progress": self._progress(asked),
+            "progress": progress.came,
             "callbacks": self._callbacks_of(connection, asked),
         }
         try:
@@ -152,18 +215,19 @@ class Relay:
             raise Refusal(refusal.code, refusal.reason, refusal.data) from refusal
         except UsageError as problem:  # numbers that are none in JSON, for instance
             raise Refusal(INTERNAL_ERROR, str(problem)) from problem
+        finally:
+            progress.flush()
 
-    def _progress(self, asked: ClientRequest) -> Callable[[dict[str, Any]], Awaitable[None]]:
-        async def progressed(params: dict[str, Any]) -> None:
-            if asked.open and asked.token is not None:
-                self._client.notify(_PROGRESS, {**params, "progressToken": asked.token}, related=asked.id)
-
-        return progressed
+    def _progressed(self, asked: ClientRequest, params: dict[str, Any]) -> None:
+        if asked.open and asked.token is not None:
+            self._client.notify(_PROGRESS, {**params, "progressToken": asked.token}, related=asked.id)
 
     def _callbacks_of(self, connection: Connection, asked: ClientRequest) -> Callbacks:
         """What comes for this call, where that can be told, goes to the client as part of it while it is open."""
 
         async def notify(method: str, params: dict[str, Any]) -> None:
+            if method == _LOG_MESSAGE and asked.messages is not None:
+                asked.messages.add(log_message(params))
             if asked.open and method == _LOG_MESSAGE:
                 self._client.notify(method, params, related=asked.id)
             else:
@@ -191,10 +255,15 @@ class Relay:
         return Callbacks(notify, ask)
 
     def _logged(self, server: str, params: dict[str, Any]) -> None:
-        """Over stdio nothing says to which request a log message belongs: the last one is told, before its answer.
+        """Over stdio nothing says to which request a log message belongs: the last one is told, before its answer, and
+        each that runs has it among its messages, as one of the server.
 
         In the newer era it is told only where the request asked for it.
         """
+        calls = [one for one in self._under_way[server] if one.messages is not None]
+        for one in calls:
+            if one.messages is not None:
+                one.messages.add(log_message(params, of_call=len(calls) == 1))
         modern = self.caller.modern
         wanting = [
             one for one in self._under_way[server] if one.open and (not modern or messages.LOG_LEVEL in one.meta)

@@ -118,6 +118,7 @@ ASYNC = Dialect(
     "wait_for_tool_output() blocks until a running tool completes.",
     races=True,
     wait=s3_wait,
+    wait_shows_outputs=False,
     go_on=_go_on,
     refuse=s3_refusal,
     extracted=_extracted,
