@@ -14,7 +14,8 @@ import pytest
 from holdall.mcp.gateway import stdio_server
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.stdio_server import StdioClient
-from tests.gateway.support import plain, text_of, wire
+from tests.gateway.support import Wire, plain, text_of, wire
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
@@ -112,3 +113,25 @@ async def test_between_pipes_no_package_of_mcp_is_imported(tmp_path: Path) -> No
         assert (await one.result("tools/list"))["tools"][0]["name"] == "echo"
         assert "hello" in text_of(await one.call("echo", text="hello"))
         assert "context_read" in text_of(await one.call("big", lines=50_000))
+
+
+@requirement("gateway:ids-exact")
+async def test_a_request_whose_id_is_in_use_or_is_none_disturbs_no_other(client: Wire) -> None:
+    """JSON-RPC: where the id of a request cannot be used, its error has none. Else it would answer the first one."""
+    wanted = {"method": "elicitation/create", "params": {"message": "?"}}
+    number, call = client.begin("tools/call", {"name": "ask", "arguments": wanted})
+    asked = await client.asked.get()
+    for again in (number, float(number), True, None, [number]):
+        client.say({"id": again, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "again"}}})
+    client.say({"id": str(number), "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "text"}}})
+    async with asyncio.timeout(SOON):
+        while len([one for one in client.heard if "method" not in one]) < 6:
+            await asyncio.wait_for(client.ask("ping"), SOON)
+    answers = {json.dumps(one.get("id")): one for one in client.heard if "method" not in one}
+    assert set(answers) == {"null", json.dumps(str(number))}
+    assert answers["null"]["error"]["code"] == -32600
+    assert text_of(answers[json.dumps(str(number))]["result"]) == "text"
+    assert not call.done()
+    client.say({"id": asked["id"], "result": {"action": "accept"}})
+    client.say({"id": asked["id"], "result": {"action": "decline"}})
+    assert json.loads(text_of((await call)["result"])) == {"result": {"action": "accept"}}

@@ -117,8 +117,12 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
         case "batch":
             say([{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "in a batch"}},
                  {"jsonrpc": "2.0", "id": number, "result": {"content": []}}])  # fmt: skip
-        case "text id":
-            reply(str(number), {"content": []})
+        case "other ids":
+            filling = " " * int(arguments.get("bytes", 0))
+            for other in (str(number), float(number), True, None, [number], {}):
+                answer(other, f"wrong{filling}")
+            answer(number, f"right{filling}")
+            answer(number, f"late{filling}")
         case "notes":
             for step in range(int(arguments["count"])):
                 say({"jsonrpc": "2.0", "method": "notifications/progress",

@@ -15,6 +15,7 @@ from holdall.mcp.client import codec
 from holdall.mcp.client.http_channel import watched
 from holdall.mcp.client.routes import Call, Callbacks
 from holdall.values.outputs import LargeJson, LargeText
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 NOTE = b": ping\r\n\r\nid: a-1\r\nretry: 10\r\ndata: \r\n\r\n"
@@ -69,6 +70,19 @@ async def test_a_large_result_goes_to_its_call_and_nothing_stands_in_its_place(k
     assert isinstance(one.large["content"][0]["text"], LargeText)
     assert isinstance(one.large["structuredContent"], LargeJson)
     assert codec.plain(one.large) == result
+
+
+@requirement("gateway:ids-exact")
+@pytest.mark.parametrize("size", [10, 3_000_000])
+async def test_a_second_answer_and_one_with_an_id_of_another_type_do_not_reach_the_call(size: int) -> None:
+    one = call(takes_large=True)
+
+    def said(word: str, number: object) -> bytes:
+        return b"data: " + message({"content": [{"type": "text", "text": word * size}]}, number) + b"\n\n"
+
+    sent = [said("t", "7"), said("f", 7.0), said("r", 7), said("l", 7)]
+    await read(watched(response(sent), one))
+    assert codec.plain(one.large) == {"content": [{"type": "text", "text": "r" * size}]}
 
 
 async def test_what_is_compressed_is_read_like_any_other() -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client import codec
+from holdall.mcp.client.connection import Connection, Reply, Servers
 from holdall.mcp.client.routes import Callbacks
 from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import StdioServer
 from holdall.values.errors import StoreFault, UpstreamFault, UpstreamRefused, UpstreamTimeout
+from tests.requirements import requirement
 from tests.upstream.support import bad, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -197,10 +199,19 @@ async def test_replies_in_odd_forms_are_taken() -> None:
         one = servers["bad"]
         assert text_of(await one.call("twice")) == "first"
         assert (await one.call("null")).result == {}
-        assert (await one.call("text id")).result == {"content": []}
         assert (await one.call("batch")).result == {"content": []}
         await until(lambda: bool(heard))
         assert heard == [("notifications/message", {"level": "info", "data": "in a batch"})]
+
+
+@requirement("gateway:ids-exact")
+@pytest.mark.parametrize("size", [0, 3_000_000])
+async def test_an_answer_is_one_with_the_very_id_of_the_request_and_the_first(size: int) -> None:
+    async with Servers([bad()], means=means()) as servers:
+        first = await servers["bad"].call("other ids", {"bytes": size})
+        assert text_of(first).strip() == "right"
+        again = await servers["bad"].call("other ids", {"bytes": size}, takes_large=True)
+        assert text_of(Reply(again.server, again.method, again.revision, codec.plain(again.result))).strip() == "right"
 
 
 async def test_notifications_come_in_their_order_with_every_field_before_the_result() -> None:

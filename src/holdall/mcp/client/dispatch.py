@@ -1,7 +1,8 @@
 """Requests and their answers on one connection, both ways: JSON-RPC, and of MCP only how a request is cancelled.
 
-An answer goes to whoever waits for it, and to nobody where nobody does. A request of the server's is answered in a task
-of its own, so that no message waits for another. When the connection ends, so does everything that was under way.
+An answer is the first one with the very id of a request: a second one, or one with an id of another type, is none. A
+request of the server's is answered in a task of its own, so that no message waits for another. When the connection
+ends, so does everything that was under way.
 """
 
 import asyncio
@@ -128,12 +129,13 @@ class Dispatcher:
         method, number = message.get("method"), message.get("id")
         params: dict[str, Any] = message.get("params") or {}
         if method is None:
-            future = self._waiting.get(key) if isinstance(key := _key(number), int) else None
+            # Equal is not enough: to Python true, 1 and 1.0 are.
+            future = self._waiting.get(number) if type(number) is int else None
             if future is not None and not future.done():
                 future.set_result(_outcome(message))
         elif number is None:
-            if method == _CANCELLED and (task := self._answering.pop(_key(params.get("requestId")), None)) is not None:
-                task.cancel()
+            if method == _CANCELLED:
+                self._withdraw(params.get("requestId"))
             try:
                 self._noted(method, params, context)
             except Exception:  # the next message is not to suffer
@@ -141,19 +143,25 @@ class Dispatcher:
         else:
             own = context.copy() if context is not None else None
             task = asyncio.get_running_loop().create_task(self._answer(number, method, params), context=own)
-            self._answering[_key(number)] = task
+            self._answering[number] = task
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    def _withdraw(self, number: object) -> None:
+        if isinstance(number, int | str) and not isinstance(number, bool):
+            task = self._answering.pop(number, None)
+            if task is not None:
+                task.cancel()
+
     async def _answer(self, number: int | str, method: str, params: dict[str, Any]) -> None:
-        key, task = _key(number), asyncio.current_task()
+        task = asyncio.current_task()
         head = {"jsonrpc": "2.0", "id": number}
         try:
             answer = {**head, "result": await self._asked(method, params)}
         except Declined as refusal:
             answer = {**head, "error": refusal.error}
         except asyncio.CancelledError:
-            if self._answering.get(key) is task:  # else the server has taken it back, and wants no answer
+            if self._answering.get(number) is task:  # else the server has taken it back, and wants no answer
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LAST_SECONDS):
                         await self._send({**head, "error": Declined(CONNECTION_CLOSED, CLOSED).error}, {})
@@ -162,8 +170,8 @@ class Dispatcher:
             _LOG.warning('a callback for the request "%s" of a server failed', method, exc_info=True)
             answer = {**head, "error": Declined(_FAILED, str(problem)).error}
         finally:
-            if self._answering.get(key) is task:
-                del self._answering[key]
+            if self._answering.get(number) is task:
+                del self._answering[number]
         await self._send(answer, {})
 
     async def _send(self, message: Message, headers: Mapping[str, str]) -> None:
@@ -178,14 +186,6 @@ def unbroken() -> AbstractContextManager[object]:
     """
     anyio = sys.modules.get("anyio")
     return nullcontext() if anyio is None else anyio.CancelScope(shield=True)
-
-
-def _key(number: object) -> int | str:
-    """Some servers give a number back as text."""
-    try:
-        return int(number) if isinstance(number, str) else number if isinstance(number, int) else ""
-    except ValueError:
-        return str(number)
 
 
 def _outcome(message: Message) -> dict[str, Any] | Declined:

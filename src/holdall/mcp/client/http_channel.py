@@ -109,7 +109,7 @@ class _Answer(httpx2.AsyncByteStream):
 
     def _reply(self, body: bytes) -> bytes:
         found = codec.reply_in(body.strip()) if self._call.takes_large and len(body) < codec.LARGE else None
-        if found is None or found[0] != self._call.number:
+        if found is None or found[0] != self._call.number or self._call.large is not None:  # the first one counts
             return body
         self._call.large = found[1]
         return _written({"jsonrpc": "2.0", "id": found[0], "result": {}})
@@ -127,7 +127,9 @@ class _Answer(httpx2.AsyncByteStream):
             return self._reply(bytes(body))
         message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         result = message.get("result")
-        if message.get("id") != self._call.number or not isinstance(result, dict):
+        number = message.get("id")
+        is_answer = type(number) is int and number == self._call.number and self._call.large is None
+        if not is_answer or not isinstance(result, dict):
             return _written(codec.plain(value))
         self._call.large = cast("dict[str, Any]", result)
         return _written({**message, "result": {}})

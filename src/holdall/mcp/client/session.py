@@ -212,7 +212,7 @@ def _number(value: object) -> int:
 
 
 LISTEN = "subscriptions/listen"
-_FINAL = (0, 401, 403, 407)  # no connection, or no permission: the other era would not help
+_FINAL = (0, 401, 403, 407, 429, 503)  # no connection, no permission, too busy: no verdict about an era
 
 
 class Session:
@@ -318,7 +318,7 @@ class Session:
         token = CURRENT.set(call)
         try:
             result = await self._dispatcher.request(call.number, call.method, params, headers, may_cancel=may_cancel)
-            if call.large is not None:
+            if call.large is not None and not result:  # else the first answer was not the large one
                 result, call.large = call.large, None
             elif str(call.number) in self.channel.kept.large:
                 self.channel.kept.large.discard(str(call.number))

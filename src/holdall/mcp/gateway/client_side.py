@@ -160,8 +160,9 @@ class Client:
 
     def _begin(self, asked: ClientRequest) -> "asyncio.Task[Message | None] | None":
         if asked.id in self._answering:
+            # Without the id: with it, this would be the answer to the first request.
             refusal = Refusal(messages.INVALID_REQUEST, "Invalid request: this id is in use")
-            self._send(messages.error(asked.id, refusal), asked.id)
+            self._send(messages.error(None, refusal), None)
             return None
         task = asyncio.get_running_loop().create_task(self._answered(asked))
         self._answering[asked.id] = task

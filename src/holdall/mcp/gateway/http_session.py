@@ -284,7 +284,7 @@ class HttpSession:
         own = f"http-{number}" if self.shared else original
         stream = Stream(f"a{number}", original, own if self.shared else None)
         if own in self._streams:  # the first request with this id must not be disturbed
-            stream.put(messages.error(original, Refusal(messages.INVALID_REQUEST, "This id is in use")))
+            stream.put(messages.error(None, Refusal(messages.INVALID_REQUEST, "This id is in use")))
         else:
             self._streams[own] = stream
             self._requests[own] = message
