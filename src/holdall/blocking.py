@@ -95,6 +95,8 @@ class Jobs(_Waits):
     update = _waiting(bag.Background.update)
     stop = _waiting(bag.Background.stop)
     abort = _waiting(bag.Background.abort)
+    keep_all = _direct(bag.Background.keep_all)
+    messages = _direct(bag.Background.messages)
     still_running = _direct(bag.Background.still_running)
     events = _iterating(bag.Background.events)
 

@@ -130,6 +130,11 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any]:  #
                 say({"method": "notifications/message", "params": {"level": "info", "data": f"log {step + 1}"}})
                 time.sleep(float(arguments.get("pause", 0)))
             return text("stepped")
+        case "fifo":
+            note("opens")
+            with open(arguments["gate"], encoding="utf-8") as gate:
+                gate.read()
+            return dict(arguments["result"])
         case "progress":
             for step in range(int(arguments["count"])):
                 said, later = "m" * int(arguments["bytes"]), "x" * int(arguments.get("later", 0))

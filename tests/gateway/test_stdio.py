@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from holdall import Holdall
+from holdall.mcp.client.spec import StdioServer
 from holdall.mcp.gateway import stdio_server
 from holdall.mcp.gateway.client_side import Client, ClientRequest
+from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.stdio_server import StdioClient
-from tests.gateway.support import Wire, plain, text_of, wire
+from holdall.store.opening import open_store
+from holdall.values.outputs import Facts
+from tests.gateway.support import PLAIN, Wire, gateway, plain, text_of, wire
 from tests.requirements import requirement
+from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
@@ -135,3 +141,65 @@ async def test_a_request_whose_id_is_in_use_or_is_none_disturbs_no_other(client:
     client.say({"id": asked["id"], "result": {"action": "accept"}})
     client.say({"id": asked["id"], "result": {"action": "decline"}})
     assert json.loads(text_of((await call)["result"])) == {"result": {"action": "accept"}}
+
+
+def kept_in(home: Path) -> list[Facts]:
+    store = open_store(str(home))
+    return [facts for session in store.sessions() for facts in store.outputs(session)]
+
+
+@requirement("gateway:left-behind", "async:grace-keeps-output")
+async def test_a_call_whose_client_has_gone_leaves_a_record_that_says_so(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with wire(gateway(tmp_path / "home", server=plain("plain", str(journal)))) as one:
+        await one.greet()
+        one.begin("tools/call", {"name": "sleep", "arguments": {"seconds": 600, "name": "left"}})
+        await until(lambda: "sleeps left" in lines_of(journal))
+        assert one.process.stdin is not None
+        one.process.stdin.close()
+        assert await one.ended() == 0
+    (left,) = kept_in(tmp_path / "home")
+    assert (left.origin.tool, left.origin.arguments) == ("sleep", {"seconds": 600, "name": "left"})
+    assert (left.state, left.error) == ("cancelled", "the client was gone before the call ended")
+
+
+@requirement("gateway:left-behind")
+async def test_a_call_that_its_client_cancels_leaves_a_record_that_says_so(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    async with wire(gateway(tmp_path / "home", server=plain("plain", str(journal)))) as one:
+        await one.greet()
+        number, _ = one.begin("tools/call", {"name": "sleep", "arguments": {"seconds": 600, "name": "left"}})
+        await until(lambda: "sleeps left" in lines_of(journal))
+        one.say({"method": "notifications/cancelled", "params": {"requestId": number}})
+        await until(lambda: any("notifications/cancelled" in line for line in lines_of(journal)))
+        assert one.process.stdin is not None
+        one.process.stdin.close()
+        assert await one.ended() == 0
+    (left,) = kept_in(tmp_path / "home")
+    assert (left.state, left.error) == ("cancelled", "its caller cancelled it")
+
+
+@requirement("gateway:left-behind")
+async def test_a_result_that_comes_when_its_client_has_gone_is_kept_however_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio_server, "GRACE_SECONDS", SOON)
+    gate, journal, sent = tmp_path / "gate", tmp_path / "journal", list[Any]()
+    os.mkfifo(gate)
+    spec = StdioServer("plain", sys.executable, (PLAIN, "plain", str(journal)))
+    bag = Holdall.open(home=str(tmp_path / "home"))
+    front = Front(GatewayState([spec]), bag, lambda message, _: sent.append(message))
+    picture = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+    result = {"content": [{"type": "text", "text": "small"}, picture]}
+    arguments = {"gate": str(gate), "result": result}
+    front.client.hear({"id": 1, "method": "tools/call", "params": {"name": "fifo", "arguments": arguments}})
+    await until(lambda: "opens" in lines_of(journal))
+    ending = asyncio.ensure_future(stdio_server.shut_down(front, bag, why=stdio_server.CLIENT_GONE))
+    await asyncio.sleep(0)  # it has begun
+    await asyncio.to_thread(gate.write_text, "go")
+    await ending
+    assert sent[-1]["result"] == result  # as ever, if anybody reads it
+    await asyncio.gather(bag.close(), front.close())
+    texts = [facts for facts in kept_in(tmp_path / "home") if facts.origin.tool == "fifo"]
+    assert [(facts.state, facts.measure.kind) for facts in texts] == [("ready", "binary"), ("ready", "text")]
+    assert texts[-1].measure.bytes > len("small")

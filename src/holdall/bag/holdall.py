@@ -21,7 +21,7 @@ from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs
-from holdall.bag.take import keep, prepare, settle, take_small_text, view_of, work_of
+from holdall.bag.take import keep, keep_as_well, prepare, settle, take_small_text, view_of, work_of
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
@@ -241,11 +241,15 @@ class Holdall(KeptNames):
         if isinstance(ended, Running):
             return ended
         if isinstance(ended, str):
-            quick = take_small_text(self.core, ended, origin) if tokens_left is None else None
+            is_plain = tokens_left is None and not self._dispatch.keeps_all
+            quick = take_small_text(self.core, ended, origin) if is_plain else None
             if quick is not None:
                 return quick
             ended = await prepare(self.core, ended, origin)
-        return await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
+        taken = await settle(self.core, ended, room=tokens_left, notice_room=tokens_left)
+        if self._dispatch.keeps_all and isinstance(taken, Inline):
+            await keep_as_well(self.core, ended)
+        return taken
 
     async def race(
         self,

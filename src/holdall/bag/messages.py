@@ -71,6 +71,11 @@ class Messages:
         self._loop = asyncio.get_running_loop()
         self._write_soon()
 
+    def keep_with(self, store: OutputStore, session: SessionInfo, ended: Facts) -> None:
+        """The call has ended before it was slow, without a result. Blocks."""
+        self._place = (store, session, ended)
+        self.write()
+
     async def finish(self, ended: Facts) -> None:
         """The call has ended. Where it gave nothing, they stay: they are all that is known of it."""
         self._loop = None

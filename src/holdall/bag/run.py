@@ -38,7 +38,7 @@ from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.clamp import traceback_of
 from holdall.wire.dialect import View
-from holdall.wire.notes import TOOL_SAID_FAILED, unreadable
+from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, unreadable
 from holdall.wire.reference import Named, references_in, replaced
 from holdall.wire.results import is_known_block, take_apart
 
@@ -586,6 +586,8 @@ class Dispatch:
         self._core = core
         self.jobs = Jobs(core.settings.max_background_calls, clock=time.monotonic, at_end=self._ended)
         self.background: dict[str, Dispatched] = {}  # by handle, oldest first
+        self.keeps_all = False  # nobody may be left who reads a result: small ones are kept, too
+        self.cut_off = ""  # why all calls were cancelled, where that is to be recorded
 
     def dispatch(
         self,
@@ -682,8 +684,8 @@ class Dispatch:
             while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
                 pass  # a call that is gone would be asking the person
         except asyncio.CancelledError:
-            if not one.sink.is_empty and one.sink.begin():  # at once: a cancelled caller does not wait for a thread
-                self._finished(one, "cancelled")
+            if not one.sink.is_empty or one.messages is not None:
+                self._keep_cancelled(one, CANCELLED_BY_CALLER)  # at once: a cancelled caller does not wait for a thread
             raise
         if ended:
             return None
@@ -719,6 +721,8 @@ class Dispatch:
         """Of a call that has ended before the clock."""
         outcome, sink = one.job.outcome, one.sink
         if isinstance(outcome, asyncio.CancelledError) and one.job.ending is not None:
+            if self.cut_off or not one.sink.is_empty:
+                await asyncio.to_thread(self._keep_cancelled, one, "")
             raise outcome  # else nobody has cancelled it: the tool itself raised that, and it is an error like others
         if sink.handle:
             await self._ended_text(one)
@@ -737,6 +741,19 @@ class Dispatch:
         if not sink.is_empty:
             return await prepare(self._core, after_written(sink.joined(), outcome), one.origin)
         return await prepare(self._core, outcome, one.origin)
+
+    def _keep_cancelled(self, one: Dispatched, why: str) -> None:
+        """What a call had written and said that was cancelled before it was slow, and why it was."""
+        facts = self._finished(one, "cancelled", why) if one.sink.begin() else None
+        if facts is None:
+            return
+        if one.messages is not None:
+            one.messages.keep_with(self._core.store, self._core.session, facts)
+        self._core.kept[facts.handle] = facts
+        self._core.journal.record(
+            "ended", handle=facts.handle, tool=one.origin.tool, call_id=one.origin.call_id, state=facts.state,
+            seconds=self.jobs.age(one.job), bytes=facts.measure.bytes, tokens=facts.measure.tokens, why=facts.error,
+        )  # fmt: skip
 
     async def _ended(self, one: Dispatched, step: Step) -> None:
         """A call in the background has ended: its output is made whole under its handle, and everybody is told."""
@@ -775,10 +792,12 @@ class Dispatch:
         except Exception as problem:  # the tool's object may raise anything; its call must still end
             one.last = unreadable(one.job.outcome, problem)
 
-    def _finished(self, one: Dispatched, state: State) -> Facts | None:
+    def _finished(self, one: Dispatched, state: State, why: str = "") -> Facts | None:
         outcome = one.job.outcome
         code = outcome.code if isinstance(outcome, CommandFailed) else 0 if one.origin.terminal else None
         error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
+        if state == "cancelled":
+            error = self.cut_off or why or error
         last: object = None
         if not isinstance(outcome, Streamed | BaseException) and outcome is not None:
             whole = outcome if isinstance(outcome, bytes) else None  # as it came

@@ -542,6 +542,20 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     return await _noticed(core, prepared, facts, aside, decision, view)
 
 
+async def keep_as_well(core: Core, prepared: Prepared) -> None:
+    """Keep what was shown: perhaps nobody has seen it."""
+    origin = prepared.origin
+    if core.policy_of(origin.tool).store == "never" or not core.dialect.stores:
+        return
+    source = prepared.source if prepared.parts is None else await flattened(core, prepared.parts, origin)
+    try:
+        facts = await keep(core, source, origin, notes=prepared.notes)
+    except (StoreFault, OSError) as problem:
+        core.journal.record("unkept", tool=origin.tool, call_id=origin.call_id, why=str(problem), shown_whole=True)
+    else:
+        _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False)
+
+
 def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None:
     """Fast path: a small text of a tool without its own policy. None for anything else."""
     if type(output) is not str or origin.tool in core.settings.tools:

@@ -40,6 +40,7 @@ class Background:
     def __init__(self, core: Core, fetch: Fetch, dispatch: Dispatch) -> None:
         self._core = core
         self._fetch = fetch
+        self._dispatch = dispatch
         self.table = dispatch.jobs  # every call that has not ended, raced or in the background
         self.calls = dispatch.background
         self.is_stopping = False
@@ -112,10 +113,18 @@ class Background:
         """Holdall's tools are no longer offered; running calls may finish. The driver must start no new ones."""
         self.is_stopping = True
 
-    async def abort(self) -> None:
-        """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended."""
+    async def abort(self, why: str = "") -> None:
+        """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended.
+
+        With a reason `why`, each call leaves a record that says so, also where it had written nothing.
+        """
         self.is_stopping = True
+        self._dispatch.cut_off = why
         await self._core.at_home(self._abort())
+
+    def keep_all(self) -> None:
+        """From now on results are kept also where they are small: perhaps nobody is left to read them."""
+        self._dispatch.keeps_all = True
 
     async def begin(
         self, *, tool: str = "", arguments: Any = None, call_id: str = "", terminal: bool = False, process: int = 0

@@ -69,6 +69,9 @@ def all_is_kept(facts: Facts) -> str:
 TOOL_SAID_FAILED = "the tool said that it failed"
 """Why an output in the background has failed whose tool gave an error as its result."""
 
+CANCELLED_BY_CALLER = "its caller cancelled it"
+"""Why a call has no result whose caller did not want it any more."""
+
 
 def unreadable(value: object, problem: Exception) -> str:
     """In place of a value that cannot be written."""

@@ -185,6 +185,8 @@ class StdioClient:
 # is under way answered, kept, or marked as interrupted.
 
 
+CLIENT_GONE = "the client was gone before the call ended"
+GATEWAY_ENDED = "the gateway was ended before the call was"
 GRACE_SECONDS = 1.0  # for calls under way to end by themselves
 _FLUSH_SECONDS = 0.5
 _AT_ONCE = 1000  # what a server can take is for the server to say
@@ -220,7 +222,7 @@ async def serve_stdio(gateway_state: GatewayState, bag: Holdall, running_client:
     finally:
         for task in waiting:
             task.cancel()
-        await shut_down(front, bag)
+        await shut_down(front, bag, why=CLIENT_GONE if pipes.over.is_set() else GATEWAY_ENDED)
         await pipes.flushed(_FLUSH_SECONDS)
         ends = siblings is None or siblings.leave()
         await asyncio.gather(bag.jobs.finish(ends=ends), front.close())
@@ -235,8 +237,13 @@ def shutdown_requested() -> asyncio.Event:
     return stop
 
 
-async def shut_down(front: Front, bag: Holdall) -> None:
-    """Running calls get a moment to finish; then they are cancelled, and their partial output is kept."""
+async def shut_down(front: Front, bag: Holdall, *, why: str = "") -> None:
+    """Running calls get a moment to finish; then they are cancelled, and their partial output is kept.
+
+    With a reason `why`, results are kept that may reach nobody, and that calls were cancelled.
+    """
+    if why:
+        bag.jobs.keep_all()
     front.ending()
     under_way: set[asyncio.Future[object]] = {job.ended for job in bag.jobs.table.unfinished}  # type: ignore[misc]
     under_way |= {task for task in front.client.busy if not task.done()}  # type: ignore[misc]
@@ -244,6 +251,6 @@ async def shut_down(front: Front, bag: Holdall) -> None:
         await asyncio.wait(under_way, timeout=GRACE_SECONDS)
     with suppress(TimeoutError):
         async with asyncio.timeout(GRACE_SECONDS):
-            await bag.jobs.abort()
+            await bag.jobs.abort(why)
             if busy := front.client.busy:
                 await asyncio.wait(busy)
