@@ -16,6 +16,7 @@ from inline_snapshot import snapshot
 from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.spec import HttpServer, Revision
 from holdall.values.errors import UpstreamFault, UpstreamTimeout
+from tests.requirements import requirement
 from tests.upstream.support import good, http_server, means, text_of, until
 
 pytestmark = pytest.mark.anyio
@@ -112,6 +113,25 @@ async def test_a_server_with_an_error_of_its_own_is_told_with_its_status() -> No
 
     async with raw_server(fail) as spec:
         assert await start_fault(spec) == snapshot('MCP server "raw" answered with HTTP 500 (Internal Server Error).')
+
+
+@requirement("gateway:slow-discovery")
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
+async def test_a_server_that_is_too_busy_for_discovery_is_not_taken_for_an_old_one(status: str) -> None:
+    busy = [True]
+
+    async def answer(message: dict[str, Any], headers: dict[str, str]) -> bytes | None:
+        if message.get("method") != "server/discover":
+            return greeting(message)
+        if busy.pop() if busy else False:
+            return response(status)
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
+        return response("200 OK", {"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    async with raw_server(answer) as spec, Servers([replace(spec, revision="auto")], means=means()) as servers:
+        with pytest.raises(UpstreamFault, match=f"HTTP {status[:3]}"):
+            await servers["raw"].start()
+        assert (await servers["raw"].start()).revision == "2026-07-28"  # the next one tries again
 
 
 async def test_an_answer_that_breaks_off_is_the_error_of_its_own_call_only() -> None:

@@ -2,7 +2,8 @@
 
 Up to 2025-11-25 there is a handshake, `initialize`; from 2026-07-28 on each request says for itself who asks, and
 `server/discover` tells what a server can do. With `auto` the newer way is tried first. A server that stays silent on
-it is sent the handshake as well, and the first that works counts: a slow start is no verdict about an era.
+it is sent the handshake as well. Where both work the newer one counts, also if it is answered a little later: a slow
+start is no verdict about an era.
 """
 
 import asyncio
@@ -32,7 +33,8 @@ Send = Callable[[str, dict[str, Any], dict[str, str]], Awaitable[dict[str, Any]]
 """Method, params and headers; raises Declined for an error of the protocol."""
 
 DISCOVER, INITIALIZE, INITIALIZED = "server/discover", "initialize", "notifications/initialized"
-_SILENT_SECONDS = 3.0
+_SILENT_SECONDS = 3.0  # until a server is sent the handshake as well
+_LATE_SECONDS = 2.0  # by which the other answer may come after that to the handshake
 
 
 class NoCommonRevision(Exception):
@@ -124,7 +126,7 @@ async def greet(send: Send, identity: Identity, wanted: Revision) -> Greeting:
         await asyncio.wait((probe,), timeout=_SILENT_SECONDS)
         if probe.done():
             return probe.result() or await _initialize(send, identity)
-        return await _first(probe, asyncio.ensure_future(_initialize(send, identity)))
+        return await _newer_of(probe, asyncio.ensure_future(_initialize(send, identity)))
     finally:
         probe.cancel()
 
@@ -139,15 +141,15 @@ async def _older_first(send: Send, identity: Identity) -> Greeting:
         return found
 
 
-async def _first(probe: "asyncio.Future[Greeting | None]", handshake: "asyncio.Future[Greeting]") -> Greeting:
+async def _newer_of(probe: "asyncio.Future[Greeting | None]", handshake: "asyncio.Future[Greeting]") -> Greeting:
+    handshake.add_done_callback(lambda done: done.cancelled() or done.exception())  # asked for in any case
     try:
-        waiting: set[asyncio.Future[Any]] = {probe, handshake}
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for one in done:
-                if one.exception() is None and isinstance(greeting := one.result(), Greeting):
-                    return greeting
-        return handshake.result()  # both have failed: what the handshake said is the better reason
+        await asyncio.wait((probe, handshake), return_when=asyncio.FIRST_COMPLETED)
+        if not probe.done():
+            # A server that lives and knows both eras answers both. One that has refused the handshake is waited for.
+            await asyncio.wait((probe,), timeout=_LATE_SECONDS if handshake.exception() is None else None)
+        found = probe.result() if probe.done() and probe.exception() is None else None
+        return found or await handshake  # both have failed: what the handshake said is the better reason
     finally:
         handshake.cancel()
 
