@@ -112,7 +112,12 @@ async def test_structured_content_is_decided_by_itself(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:
         taken = await bag.take({"content": [text("ok")], "structuredContent": rows}, tool="t")
         assert isinstance(taken, Kept)
-        assert taken.content["content"] == [text("ok")]
+        said, notice = (block["text"] for block in taken.content["content"])
+        assert said == "ok"
+        assert notice.startswith(
+            "The text of this result is complete. Its structured content is not shown:\nt returned "
+        )
+        assert f"handle: {taken.handle}\n" in notice
         assert taken.content["structuredContent"]["handle"] == taken.handle
         assert "rows" not in taken.content["structuredContent"], "never data of the original shape"
         nodes = await bag.query(taken.handle, path="$.rows[99]")

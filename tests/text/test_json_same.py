@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.json.equal import is_same, readable
+from holdall.text.json.equal import is_one_text, is_same, readable
 
 TEXTS = st.text(
     st.one_of(st.sampled_from('\\"\n\t\x00\x01\x03/,ué\u2028\U0001f600'), st.characters(exclude_categories=("Cs",))),
@@ -74,3 +74,27 @@ def test_half_of_a_pair_and_what_is_no_escape_stay() -> None:
         assert b"".join(readable(odd)) == odd if odd != rb'"\u0007\u0022"' else True
     assert b"".join(readable(rb'"\\\u00e9"')) == '"\\\\é"'.encode()
     assert b"".join(readable(rb'"\u0022\u00e9"')) == '"\\"é"'.encode()
+
+
+ONE = ['{"result":"a"}', ' {\n"a \\" b" : "\\\\" } ', '{"":""}', '{"r":"\\\\\\""}', '{"r":"' + '\\"' * 1000 + '"}']
+OTHERS = [
+    '{"a":"b","c":"d"}', '{"a\\\\":"b\\\\","c\\\\":"d\\\\"}', '{"a":1}', '{"a":["b"]}', "{}", '["a","b"]', '"a"',
+    '{"a":"b","a":"c"}', '{"a":"b\\"}', '{"a":{"b":"c"}}', '{"a":"b","n":1}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ONE)
+def test_an_object_around_one_text_is_recognised(text: str) -> None:
+    assert is_one_text(text.encode(), 0, len(text))
+    assert is_one_text(b"xx" + text.encode() + b"yy", 2, len(text) + 2)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_anything_else_is_not_an_object_around_one_text(text: str) -> None:
+    assert not is_one_text(text.encode(), 0, len(text))
+
+
+@given(st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3), st.booleans())
+def test_an_object_around_one_text_is_what_json_says_it_is(value: dict[str, object], ascii_only: bool) -> None:
+    data = json.dumps(value, ensure_ascii=ascii_only).encode()
+    assert is_one_text(data, 0, len(data)) == (len(value) == 1 and all(isinstance(one, str) for one in value.values()))

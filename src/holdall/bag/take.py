@@ -23,7 +23,7 @@ from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import encode
 from holdall.values.errors import HoldallError, NeverStored, StoreFault
-from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, Taken, Unkept
+from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
@@ -35,9 +35,13 @@ from holdall.wire.notes import (
     fields_named,
     part_kept_note,
     part_note,
+    structure_as_text,
+    structure_notice,
     structured_not_kept,
     structured_note,
+    two_handles,
     unreadable,
+    why_not_kept,
 )
 from holdall.wire.results import (
     Note,
@@ -49,6 +53,7 @@ from holdall.wire.results import (
     take_apart,
     text_block,
     text_of,
+    wrapped_text,
 )
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
 
@@ -183,6 +188,8 @@ class Prepared:
     at_rest: bool = False  # it was kept earlier, and is shown because somebody asks
     fault: Exception | None = None  # why what there was could not be stored
     total: int | None = None  # bytes in all, where `text` is only the beginning of them
+    came: object = None  # the result that `parts` are of, as it came
+    is_structure: bool = False  # `text` is its structured content: it has no other
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -242,9 +249,11 @@ def with_text(prepared: Prepared) -> Prepared:
     if prepared.text is not None or not isinstance(prepared.source, bytes):
         return prepared
     try:
-        return replace(prepared, text=prepared.source.decode("utf-8"))
+        text = prepared.source.decode("utf-8")
     except UnicodeDecodeError:
         return prepared
+    output = prepared.output if prepared.parts is None else prepared.parts.with_text(text)
+    return replace(prepared, text=text, output=output)
 
 
 def tokens_of(core: Core, prepared: Prepared) -> int:
@@ -291,11 +300,33 @@ def _measured(core: Core, output: object, origin: Origin, limits: Limits, starte
         text = parts.text or ""
         if parts.is_error and not origin.is_error:
             origin = replace(origin, is_error=True)
+        if not text and (alone := _measured_structure(core, output, parts, origin, limits)) is not None:
+            return replace(alone, started=started)
         return Prepared(
-            output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, started=started
-        )
+            output, origin, limits, fits(text), text, text, parts, parts.notes, origin.is_error, came=output,
+            started=started,
+        )  # fmt: skip
     text, notes = value_text(output)
     return Prepared(output, origin, limits, fits(text), text, text, None, notes, started=started)
+
+
+def _measured_structure(core: Core, output: object, parts: Parts, origin: Origin, limits: Limits) -> Prepared | None:
+    """Of a result without text the structured content, as its text; None if there is none, or it is shown."""
+    structured = structured_of(output)
+    if structured is None or not _structure_is_over(core, structured, limits):
+        return None
+    data = cast("_Structure", _structure_of(output)).data
+    if isinstance(data, bytes):
+        measured = _measured_bytes(core, data, origin, limits)
+    else:
+        measured = Prepared(data, origin, limits, decide(data, limits=limits, tokenizer=core.tokenizer), data, data)
+    decision = measured.decision if isinstance(measured.decision, Keep) else Keep("bytes")
+    text = measured.text or ""
+    whole = parts.with_note(text).whole if parts.text is None else parts.with_text(text)
+    return replace(
+        measured, output=whole, decision=decision, parts=take_apart(whole), came=output, is_structure=True,
+        is_error=origin.is_error,
+    )  # fmt: skip
 
 
 def _measured_bytes(core: Core, data: bytes, origin: Origin, limits: Limits) -> Prepared:
@@ -333,7 +364,7 @@ class _Carried:
 async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
     """The parts with notes in place of what is too large, and what was stored.
 
-    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_large_structure`.
+    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_structure`.
     """
     kept: list[Facts] = []
     new: dict[int, tuple[object, ...]] = {}
@@ -364,41 +395,173 @@ async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Lim
     return (parts.with_blocks(new) if new else parts), tuple(kept)
 
 
-async def keep_large_structure(
-    core: Core, parts: Parts, origin: Origin, limits: Limits, twin: Facts | None
-) -> tuple[Parts, tuple[Facts, ...]]:
-    """The same for structured content. Where the kept text is the same JSON, it is stored once.
+# Structured content says what the text says, in another form or not at all: it is kept once where it repeats the text.
+#
+# A client may show its model only one of the two. So as soon as anything else of a result is replaced by a notice,
+# structured content does not stay beside that: the text then says everything, and where all else is.
 
-    This is the last step: the text has been settled, and the notes of what was set aside become blocks.
+
+_NOTHING = ("", "{}", b"{}")  # structured content that says none
+
+
+@record
+class _Structure:
+    """As it is stored: the text that it wraps, else its exact JSON."""
+
+    data: str | bytes
+    is_text: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.data if isinstance(self.data, bytes) else encode(self.data)[0])
+
+    @property
+    def text(self) -> str:
+        return self.data if isinstance(self.data, str) else self.data.decode("utf-8", "replace")
+
+    def repeats(self, text: str | None) -> bool:
+        """Whether a text says the same; as JSON, whatever its spaces, its escapes and the order of its names are."""
+        if self.data in _NOTHING:
+            return True
+        if text is None:
+            return False
+        if self.is_text:
+            return text == self.data
+        if equal.is_same(text, self.data):
+            return True
+        if isinstance(self.data, bytes) and len(self.data) > _MAX_HELD:
+            return False  # values of so much JSON would take many times its size
+        try:
+            return _in_order(text) == _in_order(self.data)
+        except (ValueError, RecursionError):
+            return False
+
+
+def _in_order(text: str | bytes) -> str:
+    """One spelling for all that say the same. Raises ValueError where a name comes twice: values lose one of them."""
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("a name that comes twice")
+        return found
+
+    return json.dumps(json.loads(text, object_pairs_hook=unique), sort_keys=True)
+
+
+def _structure_of(came: object) -> _Structure | None:
+    """Of a result as it came."""
+    structured = structured_of(came)
+    if structured is None:
+        return None
+    exact = structured.data if isinstance(structured, LargeJson) else _structure_by_its_bytes(came)
+    if exact is None or exact[:1] not in (b"{", b"[") or equal.is_one_text(exact, 0, len(exact)):
+        text = wrapped_text(structured.value() if isinstance(structured, LargeJson) else structured)
+        if text is not None:
+            return _Structure(text, is_text=True)
+    return _Structure("".join(json_text(structured)) if exact is None else exact)
+
+
+def _structure_by_its_bytes(came: object) -> bytes | None:
+    """Numbers and names that come twice are not what they were once they have been read."""
+    if not isinstance(came, RawResult) or not came.raw:
+        return None
+    from holdall.text.json.find import Hit, Scan  # noqa: PLC0415 - few results are kept whose structure is small
+    from holdall.text.json.path import parse_path  # noqa: PLC0415
+
+    raw = came.raw
+    hits: list[Hit] = list(Scan(lambda start, end: raw[start:end], len(raw), parse_path("$.structuredContent")).hits())
+    return b"".join(equal.readable(raw[hits[0].start : hits[0].end])) if len(hits) == 1 else None
+
+
+def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
+    if isinstance(structured, LargeJson):
+        if limits.bytes is not None and len(structured.data) > limits.bytes:
+            return True
+        structured = structured.value()
+        if isinstance(structured, str):
+            return True  # nobody could read it, too deep for instance
+    text = wrapped_text(structured)
+    text = "".join(json_text(structured)) if text is None else text
+    return isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
+
+
+async def keep_structure(
+    core: Core, prepared: Prepared, parts: Parts, *, changed: bool, twin: Facts | None = None, fault: str = ""
+) -> tuple[Parts, tuple[Facts, ...]]:
+    """The parts with a note in place of structured content, and what was stored; as it is if all of the result fits.
+
+    `changed`: something else of the result is not as it was. `twin` is the kept text, `fault` why it is not kept. This
+    is the last step: the text has been settled, and the notes of what was set aside become blocks.
     """
     parts = parts.with_notes()
     structured = structured_of(parts.whole)
     if structured is None:
         return parts, ()
-    if isinstance(structured, LargeJson) and not (limits.bytes is not None and len(structured.data) > limits.bytes):
-        value = structured.value()
-        if not isinstance(value, str):  # else nobody could read it, too deep for instance: it is kept
-            structured = value
-            parts = replace(parts, whole=with_structured_content(parts.whole, structured))
-    if isinstance(structured, LargeJson):
-        text: str | bytes = structured.data
+    over = _structure_is_over(core, structured, prepared.limits)
+    if not over and not changed:
+        return _with_value(parts, structured), ()
+    structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came))
+    if prepared.is_structure or await asyncio.to_thread(structure.repeats, parts.text):
+        if twin is not None:
+            return _with_structure(parts, structured_note(twin)), ()
+        if fault:
+            return _with_structure(parts, structured_not_kept(structure.size, fault)), ()
+        shown = _with_value(parts, structured)  # all of it is in the text
+        if not isinstance(structured_of(shown.whole), LargeJson):
+            return shown, ()
+    facts, why = None, fault
+    if over or not fault:
+        facts, why = await _stored(core, structure.data, prepared.origin, (part_note("structured content"),))
+    note = structured_note(facts) if facts else structured_not_kept(structure.size, why)
+    if facts is None:
+        said = _unkept_structure(core, prepared, structure, why, over=over, changed=changed)
+    elif twin is not None:
+        said = two_handles(core.handle_of(twin), core.handle_of(facts), structure.size, is_text=structure.is_text)
     else:
-        text = "".join(json_text(structured))
-        if not isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep):
-            return parts, ()
-    if twin is not None and await asyncio.to_thread(_is_same, parts.text, structured):
-        return replace(parts, whole=with_structured_content(parts.whole, structured_note(twin))), ()
-    facts, why = await _stored(core, text, origin, (part_note("structured content"),))
-    note = structured_note(facts) if facts else structured_not_kept(len(text), why)
-    return replace(parts, whole=with_structured_content(parts.whole, note)), (facts,) if facts else ()
+        said = await _kept_structure(core, facts, over=over, changed=changed)
+    return _with_structure(parts, note).with_note(said), (facts,) if facts else ()
+
+
+async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool) -> str:
+    """What is said of it where the text beside it is shown, whole or in part."""
+    what, size, handle = "structured content", facts.measure.bytes, core.handle_of(facts)
+    if not over:
+        return part_kept_note(what, size, handle=handle)
+    if changed or core.dialect.shorten is not None:
+        return blob_note(what, size, handle=handle)
+    notice = core.dialect.written(await view_of(core, facts.handle))[0]
+    _note_down(core, facts, notice, ())
+    return structure_notice(notice)
+
+
+def _unkept_structure(
+    core: Core, prepared: Prepared, structure: _Structure, why: str, *, over: bool, changed: bool
+) -> str:
+    if not over:
+        return structure_as_text(structure.text)
+    if changed:  # of the text, too, there is only a part
+        return blob_note("structured content", structure.size, why=why)
+    alone = replace(prepared, output=structure.text, text=structure.text, parts=None)
+    return value_as_text(_shorten(core, both_ends=True)(_cut(core, alone, Keep("bytes"), None, why=why)))
+
+
+def _with_structure(parts: Parts, new: object) -> Parts:
+    return replace(parts, whole=with_structured_content(parts.whole, new))
+
+
+def _with_value(parts: Parts, structured: object) -> Parts:
+    """The same object where it is one already, or cannot be one: it is too deep, for instance."""
+    value = structured.value() if isinstance(structured, LargeJson) else structured
+    return parts if value is structured or isinstance(value, str) else _with_structure(parts, value)
 
 
 async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     """A result as the text that its handle will hold, with a note for each thing in it that is none; those are kept."""
 
-    async def noted(media: str, data: bytes) -> str:
+    async def noted(media: str, data: str | bytes) -> str:
         facts, why = await _stored(core, data, origin, (part_note(media),))
-        return part_kept_note(media, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        size = len(data if isinstance(data, bytes) else encode(data)[0])
+        return part_kept_note(media, size, handle=core.handle_of(facts) if facts else "", why=why)
 
     said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
     limits = core.limits_for(origin.tool)
@@ -409,13 +572,12 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
             said.append(await noted(carried.what, carried.data))
         elif text is None:
             said.append(carried.data.decode())
-    structured = structured_of(parts.whole)
-    if structured is not None and not await asyncio.to_thread(_is_same, parts.text, structured):
-        data = structured.data if isinstance(structured, LargeJson) else _json(structured)
-        if not said:
-            return data
-        said.append(await noted("structured content", data))
-    return "\n".join(said)
+    structure = await asyncio.to_thread(_structure_of, parts.whole)
+    if structure is None or await asyncio.to_thread(structure.repeats, parts.text):
+        return "\n".join(said)
+    if not parts.text:
+        return "\n".join([structure.text, *said]) if any(said) else structure.data
+    return "\n".join([*said, await noted("structured content", structure.data)])
 
 
 async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]) -> tuple[Facts | None, str]:
@@ -463,17 +625,6 @@ def _json(block: object) -> bytes:
     return value_text(block)[0].encode("utf-8", "backslashreplace")
 
 
-def _is_same(text: str | None, structured: object) -> bool:
-    if text is None:
-        return False
-    if isinstance(structured, LargeJson):
-        return equal.is_same(text, structured.data)
-    try:
-        return json.loads(text) == structured
-    except (ValueError, RecursionError):
-        return False
-
-
 def shared_beginning(text: str, content: str) -> tuple[Span, ...]:
     """The bytes of `text` that are at the beginning of what is shown of it."""
     least = min(len(text), len(content))
@@ -509,15 +660,16 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
     """`room` is what this output may take of its turn; `notice_room` what a notice in its place may."""
     prepared = _with_short_traceback(prepared)
     aside: tuple[Facts, ...] = ()
+    changed = False
     if prepared.parts is not None:
         parts, aside = await keep_large_parts(core, prepared.parts, prepared.origin, prepared.limits)
-        if parts is not prepared.parts:
+        if changed := parts is not prepared.parts:
             prepared = replace(prepared, parts=parts, output=parts.whole)
     decision = _with_room(core, prepared, room)
     if isinstance(decision, Fits) and prepared.fault is not None:
         decision = Keep("bytes")  # it is only the beginning of what there was
     if isinstance(decision, Fits):
-        return await _shown(core, prepared, aside)
+        return await _shown(core, prepared, aside, changed=changed)
     policy = core.policy_of(prepared.origin.tool)
     if prepared.stored is None and (policy.store == "never" or not core.dialect.stores):
         fault = NeverStored(prepared.origin.tool, by_dialect=not core.dialect.stores)
@@ -572,12 +724,13 @@ def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
     return Keep("room") if tokens_of(core, prepared) > room else prepared.decision
 
 
-async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Taken:
-    origin = prepared.origin
+async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, changed: bool) -> Taken:
+    origin, lost = prepared.origin, ""
     if prepared.parts is not None:
-        parts, more = await keep_large_structure(core, prepared.parts, origin, prepared.limits, None)
+        parts, more = await keep_structure(core, prepared, prepared.parts, changed=changed)
         if parts is not prepared.parts:
             prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
+            lost = why_not_kept(structured_of(parts.whole))
     if prepared.at_rest or core.policy_of(origin.tool).store == "always":
         try:
             facts = prepared.stored or await keep(core, prepared.source, origin, notes=prepared.notes)
@@ -591,6 +744,8 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...]) -> Ta
         _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
     if aside:
         return Kept(prepared.output, aside[0], aside[1:], origin.is_error)
+    if lost:
+        return _told_unkept(core, prepared, StoreFault(lost), prepared.output)
     core.journal.record(
         "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), chars=len(prepared.text or ""),
         is_error=origin.is_error,
@@ -615,7 +770,7 @@ async def _noticed(
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
-        parts, more = await keep_large_structure(core, parts, prepared.origin, prepared.limits, facts)
+        parts, more = await keep_structure(core, prepared, parts, changed=True, twin=facts)
         content, aside = parts.whole, (*aside, *more)
     spans = [span.as_list() for span in shown]
     _record_kept(
@@ -640,7 +795,6 @@ async def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
     prepared = with_text(prepared)
-    origin = prepared.origin
     if prepared.text is None:
         content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:
@@ -649,10 +803,15 @@ async def _unkept(
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
-        parts, aside = await keep_large_structure(core, parts, origin, prepared.limits, None)
+        parts, aside = await keep_structure(core, prepared, parts, changed=True, fault=str(fault))
         content = parts.whole
         for facts in aside:
             _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)
+    return _told_unkept(core, prepared, fault, content)
+
+
+def _told_unkept(core: Core, prepared: Prepared, fault: HoldallError, content: object) -> Unkept:
+    origin = prepared.origin
     core.journal.record(
         "unkept", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), why=str(fault),
         fault=type(fault).__name__, is_error=origin.is_error,

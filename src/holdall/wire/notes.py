@@ -18,6 +18,7 @@ from holdall.wire.reference import context_ref
 
 
 _PART = "a part of a result: "
+_FIELDS = 3  # of a note in place of structured content
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
 
@@ -40,6 +41,22 @@ def fields_named(blocks: int = 1) -> str:
     return f"fields of {'a text block' if blocks == 1 else plural(blocks, 'text block')}"
 
 
+def two_handles(text: str, structure: str, size: int, *, is_text: bool) -> str:
+    """Beside the notice of a text: which handle is which."""
+    what = f"{plural(size, 'byte')} of {'text' if is_text else 'JSON'}"
+    return f"[two handles: {text} is the text of this result, {structure} its structured content ({what})]"
+
+
+def structure_notice(notice: str) -> str:
+    """The notice of structured content, behind a text that is shown."""
+    return f"The text of this result is complete. Its structured content is not shown:\n{notice}"
+
+
+def structure_as_text(written: str) -> str:
+    """Structured content that fits, beside a text that does not and could not be kept."""
+    return f"[structured content: {written}]"
+
+
 def structured_note(facts: Facts) -> dict[str, Any]:
     """In the place of structured content: never data of its original shape, always a reference."""
     return {"kept": True, "handle": facts.handle, "ref": context_ref(facts)}
@@ -47,6 +64,24 @@ def structured_note(facts: Facts) -> dict[str, Any]:
 
 def structured_not_kept(size: int, why: str) -> dict[str, Any]:
     return {"kept": False, "bytes": size, "why": why}
+
+
+def is_note(structured: object) -> bool:
+    """Whether it is one of the two above, or looks like it."""
+    match structured:
+        case {"kept": True, "handle": str(), "ref": dict()}:
+            return len(cast("Mapping[str, Any]", structured)) == _FIELDS
+        case _:
+            return bool(why_not_kept(structured))
+
+
+def why_not_kept(structured: object) -> str:
+    """Empty if it is something else than the second of them."""
+    match structured:
+        case {"kept": False, "bytes": int(), "why": str(why)}:
+            return why if len(cast("Mapping[str, Any]", structured)) == _FIELDS else ""
+        case _:
+            return ""
 
 
 def part_note(what: str) -> str:
@@ -94,6 +129,7 @@ HANDLE_SCHEMA: dict[str, Any] = {
     "properties": {
         "kept": {"type": "boolean"},
         "handle": {"type": "string"},
+        "notice": {"type": "string"},
         "running": {"type": "boolean"},
         "ref": {"type": "object"},
         "bytes": {"type": "integer"},
@@ -105,6 +141,15 @@ HANDLE_SCHEMA: dict[str, Any] = {
 def running_note(handle: str) -> dict[str, Any]:
     """The structured content of a call that goes on in the background."""
     return {"kept": True, "handle": handle, "running": True}
+
+
+def with_notice(note: Mapping[str, Any], notice: str) -> dict[str, Any]:
+    """Some clients show their model structured content and no text: all that the text says is in it, too.
+
+    Before the reference, which such a client may cut off.
+    """
+    first = {name: note[name] for name in ("kept", "handle") if name in note}
+    return {**first, "notice": notice, **note}
 
 
 def kept_note(facts: Facts) -> dict[str, Any]:

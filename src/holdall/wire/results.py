@@ -267,6 +267,16 @@ class Parts:
                 placed = True
         return self._rebuilt(tuple(kept))
 
+    def with_note(self, text: str) -> "Parts":
+        """The same with one more text: behind the last text block, or first where there is none."""
+        content = _at(self.whole, self.path)
+        if isinstance(content, str):
+            return replace(self, whole=self._rebuilt(f"{content}{_BETWEEN}{text}"))
+        blocks = list(cast("Sequence[object]", content))
+        behind = next((at + 1 for at in range(len(blocks) - 1, -1, -1) if text_of(blocks[at]) is not None), 0)
+        like = blocks[behind - 1] if behind else {"type": "text"} if isinstance(self.whole, Mapping) else self.whole
+        return replace(self, whole=self._rebuilt((*blocks[:behind], text_block(like, text), *blocks[behind:])))
+
     def with_notes(self) -> "Parts":
         """The same with the block of each `Note` in its place."""
         content = _at(self.whole, self.path)
@@ -310,6 +320,13 @@ def structured_of(result: object) -> object:
     if isinstance(result, str | bytes):
         return None
     return field(result, "structuredContent", "structured_content") if _path(result) is not None else None
+
+
+def wrapped_text(structured: object) -> str | None:
+    """The text that structured content wraps, where that is all there is: `{"result": "…"}`, under whatever name."""
+    if isinstance(structured, Mapping) and len(cast("Mapping[str, object]", structured)) == 1:
+        structured = next(iter(cast("Mapping[str, object]", structured).values()))
+    return structured if isinstance(structured, str) else None
 
 
 def _path(result: object) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from holdall.mcp.client.protocol import INTERNAL_ERROR
-from holdall.text.json.equal import readable
+from holdall.text.json.equal import is_one_text, readable
 from holdall.text.json.find import Hit, Scan, SeveralValues
 from holdall.text.json.path import JsonPath, parse_path
 from holdall.text.json.reader import JsonFault
@@ -41,7 +41,6 @@ _HIGH = (b"\\ud8", b"\\ud9", b"\\uda", b"\\udb")  # how the first half of a pair
 _READ = json.JSONDecoder().raw_decode
 _STRUCTURED = "structuredContent"
 _NAME = f'"{_STRUCTURED}"'.encode()
-_ONE_TEXT = lazy_pattern(rb'\{\s*"result"\s*:\s*"')  # as servers repeat a text: it is taken out as one
 
 
 class _Odd(ValueError):
@@ -53,14 +52,15 @@ def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
 
     Raises ValueError and RecursionError as `json` does, where what is around it is not a message.
     """
-    structure = without_structure(line, large=much)
+    # Beside a text that is stored, structured content of any size is stored, too.
+    structure = without_structure(line, large=1 if len(line) >= LARGE else much)
     value = parse(line) if len(line) >= LARGE else None
     if structure is None:
         return value
     if value is None:
         text = line.decode("utf-8", "surrogateescape")
         line.clear()
-        value = json.loads(text)
+        value = _DECODER.decode(text)
     result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
     if not isinstance(result, dict):
         raise ValueError("a message with two results")
@@ -86,7 +86,8 @@ def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJ
     if len(hits) != 1 or hits[0].end - hits[0].start < large:
         return None
     start, end = hits[0].start, hits[0].end
-    if line[start] not in b"{[" or _ONE_TEXT.match(line, start, start + 100):
+    # An object around a text is left: a text that it repeats is then held once, and no text is stored as JSON.
+    if line[start] not in b"{[" or is_one_text(line, start, end):
         return None
     data = bytes(memoryview(line)[start:end])
     line[start:end] = b"null"
@@ -156,19 +157,27 @@ def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def only_text(result: Mapping[str, Any]) -> LargeText | None:
-    """The large text that a tool's result is all about: one block, no error, and nothing structured but the same."""
+    """The large text that a tool's result is all about: one block, or structured content that wraps a text, or both of
+    the same; no error, and nothing else.
+    """
     content = result.get("content")
-    if result.get("isError") or not isinstance(content, list) or len(cast("list[object]", content)) != 1:
+    if result.get("isError") or not isinstance(content, list):
         return None
-    block = cast("list[object]", content)[0]
-    if not isinstance(block, dict):
+    twin = result.get(_STRUCTURED)
+    texts: list[object] = [_text_in(one) for one in cast("list[object]", content)]
+    if isinstance(twin, dict):
+        members = cast("dict[str, object]", twin)
+        texts.append(next(iter(members.values())) if len(members) == 1 else None)
+    elif twin is not None:
         return None
-    table = cast("dict[str, Any]", block)
-    text = table.get("text")
-    if table.get("type") != "text" or not isinstance(text, LargeText):
-        return None
-    twin = result.get("structuredContent")
-    return text if twin is None or twin == {"result": text} else None
+    first = texts[0] if texts else None
+    blocks = len(cast("list[object]", content))
+    return first if blocks <= 1 and isinstance(first, LargeText) and all(one == first for one in texts) else None
+
+
+def _text_in(block: object) -> object:
+    table = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+    return table.get("text") if table.get("type") == "text" else None
 
 
 # Inside

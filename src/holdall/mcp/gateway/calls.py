@@ -4,7 +4,7 @@ and reads of what is kept.
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.bag import Holdall
@@ -14,22 +14,23 @@ from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.spec import configured_name
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import ClientRequest
-from holdall.mcp.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal, table
+from holdall.mcp.gateway.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, Refusal, entries, table
 from holdall.mcp.gateway.relay import Relay
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import plural
 from holdall.values.answers import Answer
 from holdall.values.errors import HoldallError, StoreFault, UpstreamFault, UpstreamRefused
-from holdall.values.outputs import Facts, Inline, Kept, Running, Taken, Unkept
+from holdall.values.outputs import Inline, Kept, RawResult, Running, Taken, Unkept
 from holdall.wire.notes import (
     SCHEME,
-    blob_note,
+    is_note,
     kept_note,
     link,
     link_parts,
     media_type_of,
     running_note,
     structured_not_kept,
+    with_notice,
 )
 
 # What a client gets of a tool's result: the result itself, or the notice in its place, in the form that MCP has.
@@ -37,16 +38,21 @@ from holdall.wire.notes import (
 # Pure: the bag has decided and stored. Whatever else a result carried, unknown fields included, stays in it.
 
 
-_ENVELOPE = ("content", "structuredContent", "isError")
+_STRUCTURED = "structuredContent"
+_ENVELOPE = ("content", _STRUCTURED, "isError")
 _MAX_LINKS = 5
 
 
 def as_bag_result(result: Mapping[str, Any]) -> object:
     """The part of a result that the bag knows: its blocks, its structured twin, whether it is an error."""
-    if not isinstance(result.get("content"), list):
+    missing: dict[str, Any] = {"content": []} if "content" not in result and _STRUCTURED in result else {}
+    if not isinstance(result.get("content"), list) and not missing:
         return plain(result)
-    envelope = {name: result[name] for name in _ENVELOPE if name in result}
-    return result if len(envelope) == len(result) else {"isError": False, **envelope}
+    envelope = missing | {name: result[name] for name in _ENVELOPE if name in result}
+    if len(envelope) == len(result) and not missing:
+        return result
+    known = {"isError": False, **envelope}
+    return RawResult(known, result.raw) if isinstance(result, RawResult) else known
 
 
 def as_client_result(
@@ -54,31 +60,32 @@ def as_client_result(
     original: dict[str, Any] | None,
     *,
     revision: str,
-    has_schema: bool,
-    handle_of: Callable[[Facts], str] = lambda facts: facts.handle,
+    has_schema: bool | None,
 ) -> dict[str, Any]:
-    """`original` is what the server answered; None if it did not. `handle_of` is how handles are written."""
+    """`original` is what the server answered; None if it did not. `has_schema` is None of a tool that is not listed."""
+    wanted = has_schema or (has_schema is None and _STRUCTURED in (original or {}))
     match taken:
         case Inline(content=content):
             whole = original is not None and not isinstance(content, str)
             return plain(original) if whole else text(content, taken.is_error)
         case Running(content=content, handle=handle):
-            more = {"structuredContent": running_note(handle)} if has_schema else {}
-            return {**text(content), **more}
-        case Kept(content=content, artifact=facts, others=others):
+            return _with_structure(text(content), running_note(handle) if wanted else None)
+        case Kept(content=content, artifact=facts):
             result = _merged(original, content, taken.is_error)
-            wanted = has_schema or "structuredContent" in (original or {})
-            if wanted and not taken.is_error and "structuredContent" not in result:
-                result["structuredContent"] = kept_note(facts)
-            result["content"] = _with_note(result, (facts, *others), handle_of)
-            if messages.supports_links(revision):
-                result["content"] = [*result["content"], *_links(facts, others)]
-            return result
+            if _is_whole(result, content, original):
+                return _with_links(result, taken, revision)
+            found = result.get(_STRUCTURED)
+            note = found if is_note(found) else kept_note(facts)
+            result = _with_structure(result, note if wanted and not taken.is_error else None)
+            return _with_links(result, taken, revision)
         case Unkept(content=content, fault=fault):
             result = _merged(original, content, taken.is_error)
-            if (large := only_text(original or {})) is not None and "structuredContent" in (original or {}):
-                result["structuredContent"] = structured_not_kept(len(large.data), str(fault))
-            return result
+            if _is_whole(result, content, original):
+                return result
+            found, large = result.get(_STRUCTURED), only_text(original or {})
+            size = len(text_in(original or result).encode("utf-8", "replace")) if large is None else len(large.data)
+            note = found if is_note(found) else structured_not_kept(size, str(fault))
+            return _with_structure(result, note if wanted and not taken.is_error else None)
 
 
 def of_answer(answer: Answer) -> dict[str, Any]:
@@ -115,38 +122,47 @@ def refused(taken: Taken, refusal: Refusal) -> Refusal:
     return Refusal(refusal.code, for_people(shown), data)
 
 
-def _with_note(
-    result: Mapping[str, Any], kept: Sequence[Facts], handle_of: Callable[[Facts], str]
-) -> list[dict[str, Any]]:
-    """The blocks. Who shows only text is told of structured content that is kept by itself."""
-    blocks = cast("list[dict[str, Any]]", result["content"])
-    places = [at for at, block in enumerate(blocks) if isinstance(block.get("text"), str)]
-    aside = next((one for one in kept if kept_note(one) == result.get("structuredContent")), None)
-    if aside is None or any(handle_of(aside) in blocks[at]["text"] for at in places):
-        return blocks
-    note = blob_note("structured content", aside.measure.bytes, handle=handle_of(aside))
-    behind = places[-1] + 1 if places else 0
-    return [*blocks[:behind], {"type": "text", "text": note}, *blocks[behind:]]
+def _is_whole(result: Mapping[str, Any], content: object, original: dict[str, Any] | None) -> bool:
+    """Whether it is shown as it came, though it is kept: the bag makes a new list where it replaces anything."""
+    if original is None or isinstance(content, bytes):
+        return isinstance(content, bytes)
+    return result["content"] is original["content"] if "content" in original else not result["content"]
+
+
+def _with_structure(result: dict[str, Any], note: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The text speaks. Where structured content has to be, it says all that the text says."""
+    if note is not None:
+        return {**result, _STRUCTURED: with_notice(note, text_in(result))}
+    return {name: value for name, value in result.items() if name != _STRUCTURED}
+
+
+def text_in(result: Mapping[str, Any]) -> str:
+    """What its text blocks say."""
+    texts = [table(block).get("text") for block in entries(result.get("content"))]
+    return "\n".join(one for one in texts if isinstance(one, str))
+
+
+def _with_links(result: dict[str, Any], kept: Kept, revision: str) -> dict[str, Any]:
+    if not messages.supports_links(revision):
+        return result
+    links = [link(one) for one in (kept.artifact, *kept.others)[:_MAX_LINKS]]
+    return {**result, "content": [*result.get("content", ()), *links]}
 
 
 def _merged(original: dict[str, Any] | None, content: object, is_error: bool) -> dict[str, Any]:
     if original is not None and only_text(original) is not None:
         if isinstance(content, bytes):
             return plain(original)  # shown as it is
-        block = {**original["content"][0], "text": str(content)}
-        shown = {name: value for name, value in original.items() if name != "structuredContent"}  # which is the same
-        return {**shown, "content": [block]}
+        block = next(iter(original["content"]), {"type": "text"})
+        shown = {name: value for name, value in original.items() if name != _STRUCTURED}  # which is the same
+        return {**shown, "content": [{**block, "text": str(content)}]}
     shown = dict(cast("Mapping[str, Any]", content)) if isinstance(content, Mapping) else {}
     if not isinstance(shown.get("content"), list):
         return text(cast("object", content), is_error)
     if original is None:
         return shown
     # In the order of the original, and with nothing that we added for the bag.
-    return {name: shown.get(name, value) for name, value in original.items()}
-
-
-def _links(facts: Facts, others: Sequence[Facts]) -> list[dict[str, Any]]:
-    return [link(one) for one in (facts, *others)[:_MAX_LINKS]]
+    return {name: shown.get(name, value) for name, value in original.items()} | {"content": shown["content"]}
 
 
 # `resources/read` of what is kept: `holdall://SESSION/HANDLE`, whole or a range of it, in the client's own session.
@@ -246,9 +262,7 @@ class ToolCall:
             raise refused(taken, self._refusal)
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
-        result = as_client_result(
-            taken, original, revision=revision, has_schema=has_schema, handle_of=bag.core.handle_of
-        )
+        result = as_client_result(taken, original, revision=revision, has_schema=has_schema if listed else None)
         return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:

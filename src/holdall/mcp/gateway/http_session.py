@@ -20,8 +20,8 @@ from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, met
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
-from holdall.wire.notes import blob_note, link, part_note, structured_note
-from holdall.wire.results import payload_of, text_of
+from holdall.wire.notes import blob_note, link, part_note, structured_note, with_notice
+from holdall.wire.results import payload_of, text_of, wrapped_text
 
 # An answer that is too large for an event of a stream, as one that fits.
 #
@@ -68,6 +68,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
     sizes = {at: _size(block) for at, block in enumerate(blocks)} | {-1: _size(result.get(_STRUCTURED))}
     over = _size(result) - MAX_BYTES
     links: list[Facts] = []
+    note: dict[str, Any] = {}
     for at in sorted(sizes, key=lambda one: sizes[one], reverse=True):
         if over <= 0:
             break
@@ -78,17 +79,22 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
             return result
         links.append(facts)
         over -= sizes[at]
+        told = {"type": "text", "text": blob_note(what, len(data), handle=bag.core.handle_of(facts))}
         if at < 0:
-            result = {**result, _STRUCTURED: structured_note(facts)}
+            note = structured_note(facts)
+            blocks.append(told)
         else:
-            blocks[at] = {"type": "text", "text": blob_note(what, len(data), handle=bag.core.handle_of(facts))}
+            blocks[at] = told
     shown = [link(one) for one in links] if eras.supports_links(revision) else []
-    return {**result, "content": [*blocks, *shown]}
+    said = calls.text_in({"content": blocks})
+    structured = {_STRUCTURED: with_notice(note, said)} if note else {}
+    return {**result, **structured, "content": [*blocks, *shown]}
 
 
 def _carried(part: object, *, is_block: bool) -> tuple[str, bytes]:
     if not is_block:
-        return "structured content", _json(part)
+        text = wrapped_text(part)
+        return "structured content", _json(part) if text is None else text.encode("utf-8", "replace")
     if (text := text_of(part)) is not None:
         return "text", text.encode("utf-8", "replace")
     payload = payload_of(part)

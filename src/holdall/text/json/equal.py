@@ -1,4 +1,5 @@
-"""Whether two JSON texts say the same, and JSON with its characters as themselves: both without reading values.
+"""Whether two JSON texts say the same, whether one is an object around one text, and JSON with its characters as
+themselves: all without reading values.
 
 Told apart are texts that differ in more than the spaces between their tokens and the escapes in their strings: another
 order of names, or another way to write a number, is another text. Memory is flat: pieces of a text are looked at one
@@ -22,6 +23,13 @@ _apart = lazy_pattern(rb"[ \t\r\n](?<=[\w.+-].)[ \t\r\n]*+[\w.+-]", re.DOTALL)  
 _escapes = lazy_pattern(rb"(\\++)u[0-9a-fA-F]{4}(?:\\u[0-9a-fA-F]{4})*+")  # behind an odd number of backslashes
 
 
+_S, _STRING = rb"[ \t\r\n]*+", rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_NAMED = _S + rb"\{" + _S + _STRING + _S + b":" + _S
+_one_text_begins = lazy_pattern(_NAMED + b'"', re.DOTALL)
+_one_text = lazy_pattern(_NAMED + _STRING + _S + rb"\}" + _S, re.DOTALL)
+_QUOTES = 4  # around one name and one text
+
+
 class _Odd(ValueError):
     """Not JSON, or none that can be told here."""
 
@@ -32,6 +40,15 @@ def is_same(one: str | bytes, other: str | bytes, *, piece: int = _PIECE) -> boo
         return _digest(one, piece) == _digest(other, piece)
     except _Odd:
         return False
+
+
+def is_one_text(data: bytes | bytearray, start: int, end: int) -> bool:
+    """Whether the JSON between these places is an object with one name, and a text under it."""
+    if not _one_text_begins.match(data, start, end):
+        return False
+    if data.find(b'\\\\"', start, end) < 0:  # then each backslash before a quote escapes it: they need only be counted
+        return data.count(b'"', start, end) - data.count(b'\\"', start, end) == _QUOTES
+    return _one_text.fullmatch(data, start, end) is not None
 
 
 def readable(data: bytes) -> Iterator[bytes]:
