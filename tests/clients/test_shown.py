@@ -1,0 +1,94 @@
+"""What the model of a real coding agent sees of a result that came through the gateway, in every form of result."""
+
+import re
+
+import pytest
+
+from tests.clients.agents import ROOT, Agent
+from tests.clients.conftest import SIZES
+from tests.clients.run import SECONDS
+from tests.clients.server import LARGE, RESULTS, SMALL, badge_of
+from tests.clients.trial import BEHIND, DIRECT, SLOW, Record, Step, handles_in
+from tests.requirements import requirement
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(2 * SECONDS)]  # the first test of an agent plays its trial
+each_form = pytest.mark.parametrize("tool", RESULTS)
+each_size = pytest.mark.parametrize(
+    "size", [pytest.param(size, id="large" if size == LARGE else "middle") for size in SIZES]
+)
+
+BADGES = {tool: [badge_of(tool)] for tool in RESULTS} | {"both": [badge_of("both"), badge_of("both, in rows")]}
+"""What is in the row that the model looks for. Text and structured content that differ have a badge each."""
+_NOTICE = re.compile(
+    r"\w+ returned [\d,]+ bytes .*Too large to show; all of it is kept\.\n"
+    r"handle: (?P<handle>\w+)\n.*"
+    r"<(?P=handle):(?P<tag>\w+)>\n.*\n</(?P=handle):(?P=tag)>\n"
+    r'Next: .*context_grep\(handle="(?P=handle)", .*\)',
+    re.DOTALL,
+)
+
+
+def plain(step: Step) -> str:
+    """As a model reads it that finds text inside of JSON."""
+    return step.text.replace("\\n", "\n").replace('\\"', '"')
+
+
+@each_form
+@each_size
+@requirement("gateway:real-clients")
+def test_a_model_finds_a_row_with_at_most_two_searches(record: Record, tool: str, size: int) -> None:
+    searches = record.searches_after(record.step(BEHIND, tool, size=size))
+    assert len(searches) <= 2
+    answers = "\n".join(step.text for step in searches)
+    assert [badge for badge in BADGES[tool] if badge not in answers] == []
+
+
+@each_form
+@each_size
+@requirement("gateway:oversized-notice")
+def test_the_notice_is_in_the_request_whole(record: Record, tool: str, size: int) -> None:
+    step = record.step(BEHIND, tool, size=size)
+    assert _NOTICE.search(plain(step)), step.text
+    assert len(handles_in(step.text)) == len(BADGES[tool])
+
+
+@each_form
+@requirement("gateway:any-client")
+def test_a_small_result_is_shown_as_without_the_gateway(record: Record, tool: str) -> None:
+    def comparable(step: Step) -> tuple[str, int]:
+        # The agents add the server's name, how long it took, and names of files that they make.
+        same = re.sub(rf"\b({BEHIND}|{DIRECT})\b|Wall time: [\d.]+|blob-\d+-\w+", "…", step.text)
+        return same, step.images
+
+    behind, direct = record.step(BEHIND, tool, size=SMALL), record.step(DIRECT, tool, size=SMALL)
+    assert comparable(behind) == comparable(direct)
+
+
+def test_a_slow_call_goes_to_the_background_and_waiting_brings_its_output(record: Record) -> None:
+    running = record.step(SLOW, "slow")
+    assert "still running" in running.text
+    assert badge_of("slow") in record.step(SLOW, "wait_for_tool_output", handle=handles_in(running.text)[0]).text
+
+
+def test_our_tools_are_listed_once_however_many_servers_are_behind_a_gateway(record: Record) -> None:
+    listed = [name for name in record.tools if re.search(f"({BEHIND}|{SLOW})_+context_grep$", name)]
+    assert len(listed) == 1
+
+
+def row_of(agent: Agent, record: Record) -> str:
+    """Of the table in docs/gateway.md, from what the agent has shown without the gateway."""
+    both, image = record.step(DIRECT, "both", size=SMALL), record.step(DIRECT, "image", size=SMALL)
+    embedded = record.step(DIRECT, "embedded", size=SMALL)
+    parts = [
+        what for what, badge in zip(("text", "structured content"), BADGES["both"], strict=True) if badge in both.text
+    ]
+    others = ["images"] * bool(image.images) + ["embedded text"] * (badge_of("embedded") in embedded.text)
+    others += ["links"] * ("visits://yesterday.log" in embedded.text)
+    lines = re.findall(r"^20\S+ INFO .* took=12ms$", record.step(DIRECT, "text", size=SIZES[-1]).text, re.MULTILINE)
+    most = round(sum(len(line) + 1 for line in lines), -3)
+    return f"| {agent.title} {agent.version} | {' and '.join(parts)} | {', '.join(others)} | {most:,} |"
+
+
+def test_the_documentation_says_what_each_agent_shows_its_model(agent: Agent, record: Record) -> None:
+    page = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
+    assert row_of(agent, record) in page.splitlines()
