@@ -31,18 +31,24 @@ def agent(name: str) -> Agent:
 
 
 @pytest.fixture(scope="session")
-def record(name: str, tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """Of a trial that came to its end. Tests in several processes share it: the first of them plays it."""
+def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a trial. Tests in several processes share it: the first of them plays it."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with (shared / f"trial-{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = shared / f"trial-{name}"
-        if not folder.exists():
-            play(name, folder)
+        found = shared / f"trial-{name}"
+        if not found.exists():
+            play(name, found)
+    return found
+
+
+@pytest.fixture(scope="session")
+def record(folder: Path) -> Record:
+    """Of a trial that came to its end."""
     found = Record.read(folder / "record.json")
-    printed = (folder / "printed.txt").read_text(errors="replace")[-2000:]
-    assert (found.code, found.ended, found.problem) == (0, True, ""), printed
+    if not found.ended or found.problem:
+        pytest.fail(f"the trial did not come to its end; what there is of it is in {folder}", pytrace=False)
     return found
 
 

@@ -1,6 +1,7 @@
 """What the model of a real coding agent sees of a result that came through the gateway, in every form of result."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,11 @@ _NOTICE = re.compile(
 def plain(step: Step) -> str:
     """As a model reads it that finds text inside of JSON."""
     return step.text.replace("\\n", "\n").replace('\\"', '"')
+
+
+def test_the_trial_comes_to_its_end(folder: Path) -> None:
+    record = Record.read(folder / "record.json")
+    assert (record.code, record.ended, record.problem) == (0, True, ""), (folder / "printed.txt").read_text()[-3000:]
 
 
 @each_form
