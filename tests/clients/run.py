@@ -87,13 +87,14 @@ def apart() -> list[str]:
 
 
 def set_loopback_up() -> None:
-    """In a new network namespace even loopback is down. Elsewhere it is up, and we may not touch it."""
-    flags, up = 0x8914, 0x1 | 0x8 | 0x40  # SIOCSIFFLAGS; IFF_UP, IFF_LOOPBACK, IFF_RUNNING
+    """In a new network namespace even loopback is down."""
+    if sys.platform != "linux":
+        return
+    get, put, up = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
     with socket.socket() as any_socket:
-        try:
-            fcntl.ioctl(any_socket, flags, struct.pack("16sh", b"lo", up))
-        except OSError:
-            return
+        name, flags = struct.unpack("16sH", fcntl.ioctl(any_socket, get, struct.pack("16sH", b"lo", 0)))
+        if not flags & up:
+            fcntl.ioctl(any_socket, put, struct.pack("16sH", name, flags | up))
 
 
 if __name__ == "__main__":
