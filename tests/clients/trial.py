@@ -20,13 +20,14 @@ BEHIND, SLOW, DIRECT = "shop", "yard", "plain"
 # As a notice writes them, also where it is inside JSON.
 _ADVERTISED = re.compile(r'context_grep\(handle=\\*"(\w+)')
 _HANDLE = re.compile(r'\bhandle(?:: |\\*": ?\\*"|=\\*")(\w+)')
+_ASIDE = re.compile(r"two handles: \w+ is the text of this result, (\w+) its structured content")
 _IN_JSON = rf'"name": ?"{NAME}"'  # the quotes matter: in JSON inside of JSON they are not there
 _PATTERNS = {"twin": _IN_JSON, "loose": _IN_JSON, "alone": _IN_JSON, "wrapped": _IN_JSON}
 
 
 def handles_in(text: str) -> list[str]:
     """Those that can be searched as the text says, then any other, each once."""
-    return list(dict.fromkeys([*_ADVERTISED.findall(text), *_HANDLE.findall(text)]))
+    return list(dict.fromkeys([*_ADVERTISED.findall(text), *_HANDLE.findall(text), *_ASIDE.findall(text)]))
 
 
 @dataclass(frozen=True)
