@@ -296,7 +296,7 @@ class Front:
             raise
         if asked.method != "tools/list" or isinstance(page.get("nextCursor"), str):
             return page
-        return {**page, "tools": [*page["tools"], *({**one.mcp(), "name": one.plain_name} for one in self._ours())]}
+        return {**page, "tools": [*page["tools"], *map(listing.as_listed, self._ours())]}
 
     async def _call(self, relay: Relay, catalogue: Catalogue, asked: ClientRequest) -> dict[str, Any]:
         name = asked.params.get("name")

@@ -19,6 +19,7 @@ from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault
 from holdall.values.patterns import lazy_pattern
 from holdall.wire.notes import widened
+from holdall.wire.tool import ToolSpec
 
 # The names under which a client sees what several servers offer, and back. Pure.
 #
@@ -165,6 +166,14 @@ LISTS = {
 }  # fmt: skip
 _PATIENCE = 10.0  # seconds for a server among several to list what it has
 _MAX_PAGES = 1000
+# Claude Code gives its model only the names of tools, and a schema once the model has searched for it. What a notice
+# says to call next can be called at once.
+_NEVER_DEFERRED = {"anthropic/alwaysLoad": True}
+
+
+def as_listed(tool: ToolSpec) -> dict[str, Any]:
+    """One of our own tools."""
+    return {**tool.mcp(), "name": tool.plain_name, "_meta": _NEVER_DEFERRED}
 
 
 class Catalogue:
