@@ -71,7 +71,7 @@ def _claude(scene: Scene) -> tuple[list[str], dict[str, str]]:
     return words, {
         "ANTHROPIC_BASE_URL": scene.url, "ANTHROPIC_API_KEY": "none", "CLAUDE_CONFIG_DIR": str(scene.home / "claude"),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1",
-        "ENABLE_TOOL_SEARCH": "false", "MCP_TIMEOUT": str(_PATIENCE * 1000), "MCP_TOOL_TIMEOUT": str(_PATIENCE * 1000),
+        "MCP_TIMEOUT": str(_PATIENCE * 1000), "MCP_TOOL_TIMEOUT": str(_PATIENCE * 1000),
     }  # fmt: skip
 
 

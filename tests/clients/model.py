@@ -46,10 +46,15 @@ class Tool:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request: the tools that it offers, and the results of tools in it, oldest first, by the ids of their calls."""
+    """A request: the tools that it offers, and the results of tools in it, oldest first, by the ids of their calls.
+
+    `deferred` are tools that it only names. `loader` is the tool that brings them into the next request.
+    """
 
     tools: list[Tool]
     results: dict[str, Shown]
+    deferred: list[Tool] = field(default_factory=list[Tool])
+    loader: Tool | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,10 @@ def _read_anthropic(body: Json) -> Seen:
         if part["type"] == "tool_result"
     ]
     results = {part["tool_use_id"]: _shown(part.get("content", "")) for part in parts}
-    return Seen([Tool(tool["name"]) for tool in body.get("tools", [])], results)
+    tools = [Tool(tool["name"]) for tool in body.get("tools", [])]
+    # Claude Code tells names of tools in a text, each on its line, and loads them when the model selects them.
+    deferred = [Tool(name) for name in re.findall(r"(?<=\\n)mcp__\w+?(?=\\n)", json.dumps(body["messages"]))]
+    return Seen(tools, results, deferred, next((tool for tool in tools if tool.name == "ToolSearch"), None))
 
 
 def _write_anthropic(reply: Reply) -> Written:
@@ -253,7 +261,11 @@ _OTHERS = (
 
 
 class Model:
-    """Plays the script once, however often a request is repeated. `problem` says why it could not go on."""
+    """Plays the script once, however often a request is repeated.
+
+    `tools` are those of the last request, `loaded` those that had to be asked for before they could be called, and
+    `problem` says why it could not go on.
+    """
 
     def __init__(self, script: Script, gateways: Sequence[str], requests: Path) -> None:
         self._script = script
@@ -263,6 +275,8 @@ class Model:
         self._count = 0
         self._asked = 0
         self._reply = Reply()
+        self._waiting: Call | None = None  # for its tool to be loaded
+        self.loaded: list[str] = []
         self.tools: list[str] = []
         self.ended = False
         self.problem = ""
@@ -285,7 +299,7 @@ class Model:
             return "text/event-stream", "".join(lines) + api.last
 
     def _next(self, seen: Seen) -> Reply:
-        if not any(tool.is_of(server, ".*") for tool in seen.tools for server in self._gateways):
+        if not any(tool.is_of(server, ".*") for tool in seen.tools + seen.deferred for server in self._gateways):
             return Reply("A trial")
         if self.ended or (self._asked and self._reply.id not in seen.results):
             return self._reply  # a request that is repeated, or one behind the end
@@ -299,17 +313,25 @@ class Model:
         return self._reply
 
     def _called(self, seen: Seen) -> Reply:
-        if self._asked == 0:
-            call = next(self._script)
-        else:
-            call = self._script.send(seen.results[self._reply.id])
-        offered = [tool for tool in seen.tools if tool.is_of(call.server, call.tool)]
-        if not offered and call.tool in OURS:  # one of our gateways may list these for all of them
-            offered = [tool for tool in seen.tools for server in self._gateways if tool.is_of(server, call.tool)]
-        if not offered:
-            raise LookupError(f"the agent offers no {call.tool} of {call.server}: {self.tools}")
+        call, self._waiting = self._waiting, None
+        if call is None:
+            call = self._script.send(seen.results[self._reply.id]) if self._asked else next(self._script)
         self._asked += 1
-        return Reply(tool=offered[0], id=f"call_{self._asked:03}", arguments=call.arguments)
+        id = f"call_{self._asked:03}"
+        if (tool := self._named(seen.tools, call)) is not None:
+            return Reply(tool=tool, id=id, arguments=call.arguments)
+        deferred = self._named(seen.deferred, call)
+        if seen.loader is None or deferred is None or deferred.name in self.loaded:
+            raise LookupError(f"the agent offers no {call.tool} of {call.server}: {self.tools}")
+        self._waiting = call
+        self.loaded.append(deferred.name)
+        return Reply(tool=seen.loader, id=id, arguments={"query": f"select:{deferred.name}", "max_results": 5})
+
+    def _named(self, tools: Sequence[Tool], call: Call) -> Tool | None:
+        found = [tool for tool in tools if tool.is_of(call.server, call.tool)]
+        if call.tool in OURS:  # one of our gateways may list these for all of them
+            found += [tool for tool in tools for server in self._gateways if tool.is_of(server, call.tool)]
+        return found[0] if found else None
 
 
 @contextlib.contextmanager

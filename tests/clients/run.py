@@ -31,7 +31,7 @@ def main(name: str, folder: Path, sizes: Sequence[int]) -> None:
     model = Model(trial.script(), (BEHIND, SLOW), folder / "requests")
     with serving(model) as url:
         code = play(name, Scene(folder / "home", url, servers(folder / "kept")))
-    Record(code, model.ended, model.problem, model.tools, trial.steps).write(folder / "record.json")
+    Record(code, model.ended, model.problem, model.tools, model.loaded, trial.steps).write(folder / "record.json")
 
 
 def servers(kept: Path) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.clients.agents import ROOT, Agent
 from tests.clients.conftest import SIZES
+from tests.clients.model import OURS
 from tests.clients.run import SECONDS
 from tests.clients.server import LARGE, RESULTS, SMALL, badge_of
 from tests.clients.trial import BEHIND, DIRECT, SLOW, Record, Step, handles_in
@@ -79,6 +80,12 @@ def test_a_slow_call_goes_to_the_background_and_waiting_brings_its_output(record
 def test_our_tools_are_listed_once_however_many_servers_are_behind_a_gateway(record: Record) -> None:
     listed = [name for name in record.tools if re.search(f"({BEHIND}|{SLOW})_+context_grep$", name)]
     assert len(listed) == 1
+
+
+@requirement("gateway:tools-listed-always")
+def test_our_tools_can_be_called_at_once(record: Record) -> None:
+    """An agent may only name the tools of its servers, and load one when its model has asked for it."""
+    assert [name for name in record.loaded if name.endswith(OURS)] == []
 
 
 def row_of(agent: Agent, record: Record) -> str:

@@ -72,12 +72,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Record:
-    """What came of a trial. `code` is the agent's exit code, None where it was killed; `problem` is the script's."""
+    """What came of a trial. `code` is the agent's exit code, None where it was killed; the others are the model's."""
 
     code: int | None
     ended: bool
     problem: str
     tools: list[str]
+    loaded: list[str]
     steps: list[Step]
 
     def write(self, path: Path) -> None:
