@@ -40,7 +40,7 @@ def servers(kept: Path) -> dict[str, list[str]]:
     settings = {BEHIND: "slow_after_seconds=600", SLOW: "slow_after_seconds=1"}
     holdall = str(Path(sys.executable).parent / "holdall")
     behind = {
-        name: [holdall, "--set", setting, "gateway", "--home", str(kept), "--", *server]
+        name: [holdall, "--set", setting, "gateway", "--home", str(kept), "--name", name, "--", *server]
         for name, setting in settings.items()
     }
     return {**behind, DIRECT: server}
