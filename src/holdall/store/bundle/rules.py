@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import cast
 
 import re2
@@ -30,9 +31,15 @@ _EDGES = b" \t\r\n\"'`=:,;"
 _SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gho)_…`: then all of it is masked
 _LONGEST_VALUE = 32 * 1024
 
+_LINE = r"[^\n|;&]{0,300}?"  # of the same command
+_KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
+_KEY_LINE = lazy_pattern(rb"[A-Za-z0-9+/=]{16,}")
+_DOCUMENT = lazy_pattern(rb"(?m)^---")
+_SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^[ \t]*kind:[ \t]*[\"']?Secret\b")
+_ENTRY = lazy_pattern(rb"(?m)^[ \t]+[\w./-]{1,200}:[ \t]+[\"']?([A-Za-z0-9+/]{8,}={0,2})[\"']?[ \t\r]*$")
 _OWN: tuple[tuple[str, str], ...] = (
     ("Private Key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([^-\"']*)"),
-    ("Private Key", r"PuTTY-User-Key-File-[0-9][^\"']*?Private-Lines: ?[0-9]+([^\"']*?)Private-(?:MAC|Hash)"),
+    ("Private Key", r"Private-Lines: ?[0-9]+((?:(?:\\[rn]|\s)+[A-Za-z0-9+/=]{20,})+)"),
     ("Private Key", r"AGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
     ("JSON Web Token", r"eyJ[A-Za-z0-9_=-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_.+/=-]*)?"),
     ("Credentials in a URL", r"(?i)[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>\\]*:([^\s/@\"'<>\\]{1,500})@"),
@@ -52,8 +59,41 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Webhook Secret", r"\bwhsec_[A-Za-z0-9+/=]{20,}"),
     ("DigitalOcean Token", r"\bdo[opr]_v1_[a-f0-9]{64}"),
     ("Shopify Token", r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    ("Vault Token", r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}"),
+    ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
+    ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*([A-Za-z0-9._~+/=-]{16,})"),
+    ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
+    ("Password in a flag", rf"(?i)\bcurl\b{_LINE}\s(?:-u|--user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{{3,}})"),
+    ("Password in a flag", rf"(?i)\b(?:mysql|mariadb)[a-z-]*\b{_LINE}\s-p([^\s\"']{{3,}})"),
+    (
+        "Password in a flag",
+        rf"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b{_LINE}\blogin)\b{_LINE}\s-p[ =]?[\"']?"
+        r"([^\s\"']{3,})",
+    ),
+    (
+        "Password in a flag",
+        r"(?i)--[a-z-]*(?:passw(?:or)?d|passphrase|secret|token|api-?key|access-?key)[ =]+[\"']?"
+        r"([^\s\"'-][^\s\"']{2,})",
+    ),
+    (
+        "Password in XML",
+        r"(?i)<[\w:.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key)[\w.-]{0,20}(?:\s[^<>]{0,200})?>\s*([^<\s][^<]{2,500})</",
+    ),
+    ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
+    ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
 )
-_WORDS = ("access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase")
+# These are words of any sentence: what they find counts only if it is no word itself.
+_IN_SENTENCES: tuple[tuple[str, str], ...] = (
+    (
+        "Password in a sentence",
+        r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort)\s+(?:is|was|ist|lautet)\s+[\"'`]?([^\s\"'`]{6,})",
+    ),
+    ("Password in pgpass", r"^[\w.*-]+:(?:[0-9]{2,5}|\*):[a-zA-Z*][\w-]*:[\w-]+:(\S{6,})$"),
+)
+_WORDS = (
+    "access_?key", "auth_?token", "access_?token", "refresh_?token", "bearer_?token", "passphrase", "passwort",
+    "kennwort", "wachtwoord", "contrasena", "mot_?de_?passe", "senha",
+)  # fmt: skip
 _NO_SECRET = lazy_pattern(
     rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
     rb"|example|changeme|empty|unset|self|this|input|prompt)|[*x._-]+|[/$<{%(].*",
@@ -61,10 +101,14 @@ _NO_SECRET = lazy_pattern(
 )
 
 
+_SENTENCES = frozenset(kind for kind, _ in _IN_SENTENCES)
+
+
 @record
 class _Rule:
     kind: str
     regex: "re2._Regexp"  # pyright: ignore[reportPrivateUsage]
+    is_ours: bool = False  # then a group in it is the secret, however short
 
 
 class Rules:
@@ -72,15 +116,15 @@ class Rules:
 
     def __init__(self) -> None:
         self.left_out: list[str] = []  # rules of theirs that RE2 cannot run
-        rules = (*_OWN, *self._theirs())
-        self._rules = [_Rule(kind, _compiled(pattern)) for kind, pattern in rules]
+        self._rules = [_Rule(kind, _compiled(pattern), is_ours=True) for kind, pattern in (*_OWN, *_IN_SENTENCES)]
+        self._rules += [_Rule(kind, _compiled(pattern)) for kind, pattern in self._theirs()]
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
             rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:)[ \t]{{0,20}}@?"
             r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{3,500}))"
         )
-        self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:token|cookie|authorization|credentials?|pass)$)")
+        self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:cookie|authorization|credentials?|pass|auth)$|token$)")
         # One pass tells which rules have anything to find: most texts have nothing for any of them.
         self._any = re2.Set.SearchSet(_options())
         for one in (*(rule.regex for rule in self._rules), self._assigned):
@@ -93,7 +137,7 @@ class Rules:
         found: list[Finding] = []
         for number in hits:
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
-        return found
+        return [*found, *_key_lines(data), *_of_kubernetes(data)]
 
     def is_secret(self, name: str) -> bool:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
@@ -132,9 +176,39 @@ def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
         start, end = match.span()
         spans = [match.span(group) for group in range(1, rule.regex.groups + 1)]
         longest = max(spans, key=lambda span: span[1] - span[0], default=(start, end))
-        if longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
+        if rule.is_ours or longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
             start, end = longest
-        yield from _trimmed(data, start, end, rule.kind)
+        if rule.kind not in _SENTENCES or _is_no_word(data[start:end]):
+            yield from _trimmed(data, start, end, rule.kind)
+
+
+def _is_no_word(value: bytes) -> bool:
+    """A digit, or small letters and capitals after the first: `incorrect` and `Required` are words."""
+    return any(byte in b"0123456789" for byte in value) or (value[1:].lower() != value[1:] != value[1:].upper())
+
+
+def _key_lines(data: bytes) -> Iterator[Finding]:
+    """Lines of a private key that have something before them, as in a log: the last word of each."""
+    at = 0
+    for begin in _KEY.finditer(data):
+        at = max(at, begin.end())
+        while at < len(data):
+            end = data.find(b"\n", at)
+            line = data[at : end if end >= 0 else len(data)].rstrip()
+            word = line[max(line.rfind(b" "), line.rfind(b"\t")) + 1 :]
+            if not _KEY_LINE.fullmatch(word):
+                break
+            yield at + len(line) - len(word), at + len(line), "Private Key"
+            at = end + 1 if end >= 0 else len(data)
+
+
+def _of_kubernetes(data: bytes) -> Iterator[Finding]:
+    """All that a Secret holds, under whatever name."""
+    borders = [0, *(one.start() for one in _DOCUMENT.finditer(data)), len(data)]
+    for start, end in pairwise(borders):
+        if _SECRET_OF_KUBERNETES.search(data, start, end) and (held := data.find(b"ata:", start, end)) >= 0:
+            for entry in _ENTRY.finditer(data, held, end):
+                yield entry.start(1), entry.end(1), "Secret of Kubernetes"
 
 
 def _compiled(pattern: str) -> "re2._Regexp":  # pyright: ignore[reportPrivateUsage]
