@@ -67,13 +67,17 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Password in a flag", rf"(?i)\b(?:mysql|mariadb)[a-z-]*\b{_LINE}\s-p([^\s\"']{{3,}})"),
     (
         "Password in a flag",
-        rf"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b{_LINE}\blogin)\b{_LINE}\s-p[ =]?[\"']?"
-        r"([^\s\"']{3,})",
+        (
+            rf"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b{_LINE}\blogin)\b{_LINE}\s-p[ =]?[\"']?"
+            r"([^\s\"']{3,})"
+        ),
     ),
     (
         "Password in a flag",
-        r"(?i)--[a-z-]*(?:passw(?:or)?d|passphrase|secret|token|api-?key|access-?key)[ =]+[\"']?"
-        r"([^\s\"'-][^\s\"']{2,})",
+        (
+            r"(?i)--[a-z-]*(?:passw(?:or)?d|passphrase|secret|token|api-?key|access-?key)[ =]+[\"']?"
+            r"([^\s\"'-][^\s\"']{2,})"
+        ),
     ),
     (
         "Password in XML",
