@@ -222,7 +222,8 @@ async def test_a_session_that_is_named_is_the_one_and_each_client_in_it_has_a_li
 
 @requirement("gateway:one-list")
 async def test_servers_that_are_started_again_for_another_conversation_have_a_list_of_their_own(tmp_path: Path) -> None:
-    async with several([*named(tmp_path, 2), *named(tmp_path, 2)]) as clients:
+    async with several(named(tmp_path, 2)) as first, several(named(tmp_path, 2)) as second:
+        clients = [*first, *second]
         assert (await listing(clients)) == [True, False, True, False]
         handle = await kept(clients[0])
         assert SHOWN in text_of(await found_by(clients[3], handle))
