@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdall.bag import Holdall
+from holdall.cli.viewer import WAY_IN
 from tests.web.conftest import Watched
 from tests.web.stories import Told, investigation, plain
 from tests.web.support import Viewer, done, viewer
@@ -44,6 +45,16 @@ def test_the_token_leaves_the_address_bar_and_scripts_cannot_read_it(
     (cookie,) = watched.context.cookies()
     assert (cookie.get("httpOnly"), cookie.get("sameSite")) == (True, "Strict")
     watched.is_calm()
+
+
+def test_a_file_that_leads_to_the_viewer_lets_in(served: tuple[Viewer, Told], watched: Watched, tmp_path: Path) -> None:
+    """As `holdall view` opens it: from there a browser sends no strict cookie along a redirect."""
+    at, _ = served
+    way_in = tmp_path / "open.html"
+    way_in.write_text(WAY_IN.format(address=at.address))
+    watched.page.goto(way_in.as_uri())
+    watched.page.wait_for_url(f"{at.base}/")
+    assert watched.page.locator("h1").is_visible()
 
 
 def test_hostile_names_are_text_and_nothing_runs_or_leaves(served: tuple[Viewer, Told], watched: Watched) -> None:

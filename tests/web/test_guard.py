@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from holdall.web.access import POLICY
+from holdall.web.server import create_app
+from tests.requirements import requirement
 from tests.web.support import BASE, HOST, PORT, TOKEN, client
 
 ALLOWED = (f"{HOST}:{PORT}", f"localhost:{PORT}", f"LOCALHOST:{PORT}")
@@ -84,7 +87,10 @@ def test_the_token_in_the_address_is_exchanged_for_a_cookie(home: Path) -> None:
         assert answer.status_code == 303
         assert answer.headers["location"] == "/?q=a%26b"
         parts = [part.strip() for part in answer.headers["set-cookie"].split(";")]
-        assert parts == [f"holdall-view-{PORT}={TOKEN}", "Path=/", "HttpOnly", "SameSite=Strict"]
+        name, _, value = parts[0].partition("=")
+        assert (name, parts[1:]) == (f"holdall-view-{PORT}", ["Path=/", "HttpOnly", "SameSite=Strict"])
+        assert len(value) > 40
+        assert value != TOKEN, "a server at another port gets the cookie too"
         assert browser.get(answer.headers["location"]).status_code == 200
 
 
@@ -94,6 +100,33 @@ def test_the_exchange_never_leads_to_another_host(home: Path, path: str) -> None
         answer = browser.get(f"{BASE}{path}?token={TOKEN}")
     assert answer.status_code == 303
     assert re.match(r"/(?![/\\])", answer.headers["location"])
+
+
+@requirement("viewer:own-host")
+def test_where_the_viewer_has_a_host_of_its_own_a_cookie_lets_in_only_there(home: Path) -> None:
+    own = f"0123456789abcdef.localhost:{PORT}"
+    app = create_app(str(home), TOKEN, HOST, PORT, own=own)
+    with TestClient(app, base_url=BASE, follow_redirects=False) as browser:
+        first = browser.get(f"/?q=x&token={TOKEN}")
+        assert first.status_code == 303
+        assert "set-cookie" not in first.headers, "every server of this machine would get it"
+        assert first.headers["location"].startswith(f"http://{own}/?q=x&token=")
+        assert TOKEN not in first.headers["location"]
+        second = browser.get(first.headers["location"])
+        assert (second.status_code, second.headers["location"]) == (303, "/?q=x")
+        cookie = second.headers["set-cookie"].partition(";")[0]
+        assert browser.get("/", headers={"host": own, "cookie": cookie}).status_code == 200
+        assert browser.get("/", headers={"cookie": cookie}).status_code == 401
+        assert browser.get("/", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_a_browser_that_comes_from_a_file_gets_a_page_that_leads_on(home: Path) -> None:
+    told = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    with client(home, token=None) as browser:
+        answer = browser.get(f"/?q=%22%3E%3Cscript%3E&token={TOKEN}", headers=told)
+        assert answer.status_code == 200
+        assert 'content="0;url=/?q=%22%3E%3Cscript%3E"' in answer.text
+        assert browser.get("/").status_code == 200
 
 
 def test_a_ticket_is_good_for_one_use(home: Path) -> None:

@@ -89,8 +89,9 @@ def test_nothing_of_it_needs_mcp() -> None:
     assert ran.stdout == "fine\n", ran.stderr
 
 
-def test_a_browser_is_opened_at_a_ticket_for_one_use(home: Path, tmp_path: Path) -> None:
-    """The arguments of a program can be read by every user of the machine: they do not hold the token."""
+@requirement("viewer:address-in-a-file")
+def test_a_browser_is_opened_at_a_file_of_ours_with_a_ticket_for_one_use(home: Path, tmp_path: Path) -> None:
+    """The arguments of a program can be read by every user of the machine: they hold neither token nor ticket."""
     pipe = tmp_path / "opened"
     os.mkfifo(pipe)
     browser = tmp_path / "browser"
@@ -104,7 +105,12 @@ def test_a_browser_is_opened_at_a_ticket_for_one_use(home: Path, tmp_path: Path)
     try:
         assert process.stdout is not None
         at = Viewer(process, process.stdout.readline().strip())
-        opened = pipe.read_text()
+        told = pipe.read_text()
+        assert "token" not in told
+        page = Path(told.removeprefix("file://"))
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+        assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+        opened = page.read_text().partition("url=")[2].partition('"')[0]
         assert opened.startswith(f"{at.base}/?token=")
         assert at.token not in opened
         path = opened.removeprefix(at.base)
@@ -114,6 +120,7 @@ def test_a_browser_is_opened_at_a_ticket_for_one_use(home: Path, tmp_path: Path)
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+    assert not page.parent.exists()
 
 
 @pytest.fixture

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 
+# What a browser is told to open is in the process list, which everybody here can read. What is in a file of ours is not.
+WAY_IN = '<!doctype html><title>Holdall</title><meta http-equiv="refresh" content="0;url={address}">'
+
+
 @command(app, session=None, as_json=None)
 async def view(
     options: Options,
@@ -32,7 +36,10 @@ async def view(
               holdall view --no-open --port 8765
     """
     import asyncio
+    import tempfile
     import webbrowser
+    from html import escape
+    from pathlib import Path
 
     from holdall.web.server import serve
 
@@ -40,13 +47,18 @@ async def view(
     _log()
     opening: list[asyncio.Task[bool]] = []
 
-    def ready(at: "Ready") -> None:
-        print(at.address, flush=True)
-        screen.about(f"looking at {found.home}; Ctrl-C ends it")
-        if not no_open:
-            opening.append(asyncio.ensure_future(asyncio.to_thread(webbrowser.open, at.once)))
+    with tempfile.TemporaryDirectory(prefix="holdall-view-") as folder:
 
-    await serve(found.home, host, port, ready, settings=found.settings)
+        def ready(at: "Ready") -> None:
+            print(at.address, flush=True)
+            screen.about(f"looking at {found.home}; Ctrl-C ends it")
+            if not no_open:
+                page = Path(folder, "open.html")
+                page.touch(0o600)
+                page.write_text(WAY_IN.format(address=escape(at.once)), encoding="utf-8")
+                opening.append(asyncio.ensure_future(asyncio.to_thread(webbrowser.open, page.as_uri())))
+
+        await serve(found.home, host, port, ready, settings=found.settings)
     return 0
 
 

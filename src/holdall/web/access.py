@@ -3,11 +3,15 @@
 Pages of other origins are refused: not by a name of its own that leads here (the host is compared exactly), not from
 its own origin, not in a frame, and not without the token, which is new with each start. Nothing here changes anything,
 so only GET and HEAD are answered. It never writes the token into a log.
+
+A browser sends a cookie to every port of a host, so any server on this machine would get it: where names under
+`localhost` lead here, the viewer has one of its own, and only there a cookie lets in.
 """
 
 import hmac
 import logging
 import secrets
+import socket
 import time
 from collections.abc import MutableMapping, Sequence
 from dataclasses import field
@@ -48,11 +52,13 @@ class Denied(Exception):
 
 @record(frozen=False)
 class AccessRules:
-    """Who is let in. `hosts` are written as a browser sends them, with the port."""
+    """Who is let in. `hosts` are written as a browser sends them, with the port; `own` is the one for cookies."""
 
     hosts: frozenset[str]
     token: str = field(repr=False)
     cookie: str  # its name
+    own: str = ""
+    pass_: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # what is in the cookie
     tickets: set[str] = field(default_factory=set[str], repr=False)
 
     def ticket(self) -> str:
@@ -93,10 +99,22 @@ class AccessRules:
             jar.load(headers.get(b"cookie", ""))
         except CookieError:
             return False
-        return self.cookie in jar and self.is_token(jar[self.cookie].value)
+        if self.own and headers.get(b"host", "").lower() != self.own:
+            return False
+        return self.cookie in jar and _is_same(self.pass_, jar[self.cookie].value)
 
     def is_token(self, given: str) -> bool:
-        return hmac.compare_digest(self.token.encode(), given.encode("utf-8", "replace"))
+        return _is_same(self.token, given)
+
+    def way_in(self, host: str, rest: str) -> str:
+        """Where a request with the token continues: at the host for cookies, which it needs a ticket for."""
+        if not self.own or host.lower() == self.own:
+            return rest
+        return f"http://{self.own}{rest}{'&' if '?' in rest else '?'}token={self.ticket()}"
+
+
+def _is_same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode("utf-8", "replace"))
 
 
 class Guard:
@@ -120,8 +138,8 @@ class Guard:
         try:
             headers = _single(scope["headers"])
             self._rules.check(scope["method"], headers)
-            if (first := self._redirect_without_token(scope)) is not None:
-                await answer.redirect(first, self._rules)
+            if (rest := self._redirect_without_token(scope)) is not None:
+                await answer.let_in(self._rules.way_in(headers[b"host"], rest), self._rules, headers)
             elif self._rules.knows(headers):
                 await self._app(scope, receive, answer)
             else:
@@ -163,9 +181,16 @@ class _Answer:
             message["headers"] = [*kept, *HEADERS]
         await self._send(message)
 
-    async def redirect(self, to: str, rules: AccessRules) -> None:
-        cookie = f"{rules.cookie}={rules.token}; Path=/; HttpOnly; SameSite=Strict"
-        await self._whole(303, b"", ((b"location", to.encode()), (b"set-cookie", cookie.encode())))
+    async def let_in(self, to: str, rules: AccessRules, headers: "dict[bytes, str]") -> None:
+        """With the cookie, unless it continues at another host."""
+        cookie = f"{rules.cookie}={rules.pass_}; Path=/; HttpOnly; SameSite=Strict"
+        given = ((b"set-cookie", cookie.encode()),) if to.startswith("/") else ()
+        if to.startswith("/") and headers.get(b"sec-fetch-site") == "cross-site":
+            # A browser that came from elsewhere sends no such cookie along a redirect, but from a page of ours it does.
+            page = f'<!doctype html><title>Holdall</title><meta http-equiv="refresh" content="0;url={escape(to)}">'
+            await self._whole(200, page.encode(), given)
+        else:
+            await self._whole(303, b"", ((b"location", to.encode()), *given))
 
     async def refuse(self, denied: Denied) -> None:
         text = escape(f"{denied.status}: {denied}.")
@@ -185,6 +210,16 @@ def hosts_of(host: str, port: int) -> frozenset[str]:
     own = f"[{host}]" if ":" in host else host
     names = {own.lower(), "localhost"} if is_loopback(host) else {own.lower()}
     return frozenset({f"{name}:{port}" for name in names} | (names if port == 80 else set[str]()))
+
+
+def own_name(port: int) -> str:
+    """A host of our own on this machine, with its port; empty where the system does not know such names."""
+    name = f"{secrets.token_hex(8)}.localhost"
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return ""
+    return f"{name}:{port}" if found and all(is_loopback(str(one[4][0])) for one in found) else ""
 
 
 def is_loopback(host: str) -> bool:

@@ -27,7 +27,7 @@ from holdall.values.errors import HoldallError, NothingFound, StoreFault, Unknow
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.web import output_page, pages
-from holdall.web.access import AccessRules, Guard, hosts_of, is_loopback
+from holdall.web.access import AccessRules, Guard, hosts_of, is_loopback, own_name
 from holdall.web.state import ViewerState, render, state_of
 
 # The viewer as an application: every page, the files beside them, what is shown where something is not there.
@@ -36,11 +36,12 @@ from holdall.web.state import ViewerState, render, state_of
 _LOG = logging.getLogger("holdall.web")
 
 
-def create_app(home: str, token: str, host: str, port: int, *, settings: Settings | None = None) -> Starlette:
-    """For one store, at one address; `token` lets in."""
-    rules = AccessRules(
-        hosts_of(host, port), token, f"holdall-view-{port}"
-    )  # cookies know no ports: one for each viewer
+def create_app(
+    home: str, token: str, host: str, port: int, *, settings: Settings | None = None, own: str = ""
+) -> Starlette:
+    """For one store, at one address; `token` lets in. `own` is a host that no other server on this machine has."""
+    hosts = hosts_of(host, port) | ({own} if own else set())
+    rules = AccessRules(hosts, token, f"holdall-view-{port}", own)  # cookies know no ports: one for each viewer
     viewer = ViewerState(home, settings or Settings())
 
     @contextlib.asynccontextmanager
@@ -109,7 +110,8 @@ async def serve(
     listener = bound(host, port)
     port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    app = create_app(home, token, host, port, settings=settings)
+    own = own_name(port)
+    app = create_app(home, token, host, port, settings=settings, own=own)
     await asyncio.to_thread(cast("ViewerState", app.state.viewer).prepare)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on", ws="none", http=Connection, server_header=False,
@@ -119,7 +121,7 @@ async def serve(
     stop = _shutdown_requested()
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     stopped = asyncio.ensure_future(stop.wait())
-    shown = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    shown = f"http://{own}/" if own else f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     ready(Ready(f"{shown}?token={token}", f"{shown}?token={cast('AccessRules', app.state.rules).ticket()}"))
     try:
         await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
