@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.agents import ROOT, Agent
+from tests.clients.agents import Agent
 from tests.clients.conftest import SIZES
 from tests.clients.model import OURS
 from tests.clients.run import SECONDS
 from tests.clients.server import LARGE, RESULTS, SMALL, badge_of
+from tests.clients.table import PAGE, row_of
 from tests.clients.trial import BEHIND, DIRECT, SLOW, Record, Step, handles_in
 from tests.requirements import requirement
 
@@ -88,20 +89,5 @@ def test_our_tools_can_be_called_at_once(record: Record) -> None:
     assert [name for name in record.loaded if name.endswith(OURS)] == []
 
 
-def row_of(agent: Agent, record: Record) -> str:
-    """Of the table in docs/gateway.md, from what the agent has shown without the gateway."""
-    both, image = record.step(DIRECT, "both", size=SMALL), record.step(DIRECT, "image", size=SMALL)
-    embedded = record.step(DIRECT, "embedded", size=SMALL)
-    parts = [
-        what for what, badge in zip(("text", "structured content"), BADGES["both"], strict=True) if badge in both.text
-    ]
-    others = ["images"] * bool(image.images) + ["embedded text"] * (badge_of("embedded") in embedded.text)
-    others += ["links"] * ("visits://yesterday.log" in embedded.text)
-    lines = re.findall(r"^20\S+ INFO .* took=12ms$", record.step(DIRECT, "text", size=SIZES[-1]).text, re.MULTILINE)
-    most = round(sum(len(line) + 1 for line in lines), -3)
-    return f"| {agent.title} {agent.version} | {' and '.join(parts)} | {', '.join(others)} | {most:,} |"
-
-
 def test_the_documentation_says_what_each_agent_shows_its_model(agent: Agent, record: Record) -> None:
-    page = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
-    assert row_of(agent, record) in page.splitlines()
+    assert row_of(agent, record) in PAGE.read_text(encoding="utf-8").splitlines()
