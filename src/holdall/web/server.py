@@ -40,7 +40,7 @@ def create_app(
     home: str, token: str, host: str, port: int, *, settings: Settings | None = None, own: str = ""
 ) -> Starlette:
     """For one store, at one address; `token` lets in. `own` is a host that no other server on this machine has."""
-    hosts = hosts_of(host, port) | ({own} if own else set())
+    hosts = hosts_of(host, port) | ({own} if own else set[str]())
     rules = AccessRules(hosts, token, f"holdall-view-{port}", own)  # cookies know no ports: one for each viewer
     viewer = ViewerState(home, settings or Settings())
 
