@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 
-# What a browser is told to open is in the process list, which everybody here can read; what a file of ours holds is not.
+# What a browser is told to open is in the process list, which everybody here can read. A file of ours is not read by
+# others.
 WAY_IN = '<!doctype html><title>Holdall</title><meta http-equiv="refresh" content="0;url={address}">'
 
 
