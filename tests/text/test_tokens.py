@@ -1,6 +1,7 @@
 """Tokens: exact where that is cheap, sampled where it is not, never more work than the text is long."""
 
 import random
+import re
 import tracemalloc
 from math import ceil
 
@@ -202,6 +203,18 @@ def test_who_wants_to_stop_is_not_taken_for_a_broken_tokenizer(problem: BaseExce
 )  # fmt: skip
 def test_the_estimate_counts_words_numbers_and_signs(text: str, tokens: int) -> None:
     assert Estimate().count(text) == tokens
+
+
+_PIECES = re.compile(
+    r"[a-z]+|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,4}| ?(?:[A-Z]?[a-z]+|[A-Z]+)|[^\x00-\x7f]|[\s]{1,80}"
+)
+
+
+@given(st.text(st.sampled_from('abzXYZ019   \n\t\x1c\x1f.,{"\x00é中😀\ud800'), max_size=120))
+def test_the_estimate_counts_what_a_pattern_would_find(text: str) -> None:
+    small, capitals = re.findall(r"[a-z]{8,}", text), re.findall(r"[A-Z]{4,}", text)
+    longer = sum(len(word) - 6 for word in small) / 5 + sum(len(word) - 2 for word in capitals) / 2.5
+    assert Estimate().count(text) == ceil(len(_PIECES.findall(text)) + longer)
 
 
 @given(st.text("aAbB09 .,\n漢é", max_size=40))

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Protocol
 
-from holdall.values.patterns import lazy_pattern
-
 # A tokenizer is anything with a name and a `count`. Large texts are counted from samples spread evenly over them, so
 # that no input costs more than a fixed amount of work; the result is then an estimate too.
 
@@ -37,12 +35,24 @@ class Tokenizer(Protocol):
         ...
 
 
-# Roughly what byte-pair vocabularies split at: words, runs of capitals, three digits, one sign that is not ASCII.
-# What is frequent is tried first.
-_PIECE_OF_TEXT = lazy_pattern(
-    r"[a-z]+|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,4}| ?(?:[A-Z]?[a-z]+|[A-Z]+)|[^\x00-\x7f]|\s{1,80}"
-)
-_LONG_WORD = lazy_pattern(r"[a-z]{8,}|[A-Z]{4,}")
+# Roughly what byte-pair vocabularies split at: words with the capital and the space before them, runs of capitals,
+# three digits, four signs, one sign that is not ASCII, white space. Runs are counted by their beginnings in a copy of
+# the text that has one letter for each class: a fifth of the time that a pattern takes.
+
+
+def _classes(classes: bytes) -> bytes:
+    """What each byte becomes: one of these, for small letters, capitals, digits, blank, other white space, signs, rest."""
+    small, capital, digit, blank, white, sign, other = classes
+    table = bytearray([sign]) * 0x80 + bytearray([other]) * 0x80
+    table[0x61:0x7B], table[0x41:0x5B], table[0x30:0x3A] = [small] * 26, [capital] * 26, [digit] * 10
+    table[0x09:0x0E], table[0x1C:0x20], table[0x20] = [white] * 5, [white] * 4, blank
+    return bytes(table)
+
+
+_CLASSES, _WORDS = _classes(b"aA0_-.x"), _classes(b"aa _-  ")
+_SMALL, _CAPITALS, _DIGITS = _classes(b"a      "), _classes(b" A     "), _classes(b"  0    ")
+_SIGNS, _WHITE = _classes(b"     . "), _classes(b"   __  ")
+_LONGEST_WHITE = b"_" * 80
 
 
 class Estimate:
@@ -55,12 +65,24 @@ class Estimate:
     name = "estimate"
 
     def count(self, text: str) -> int:
-        long = _LONG_WORD.findall(text)
-        capitals = [word for word in long if word < "a"]
-        words = [word for word in long if word >= "a"]
+        data = b"\x80" + text.encode("utf-8", "surrogatepass")  # so that every run has something before it
+        small, capitals = data.translate(_SMALL), data.translate(_CAPITALS)
+        classes, words = data.translate(_CLASSES), data.translate(_WORDS)
+        # A capital alone belongs to the small letters after it, a blank alone to the word after it.
+        count = small.count(b" a") + capitals.count(b" A") - classes.count(b"Aa") + classes.count(b"AAa")
+        count -= words.count(b"_a") - words.count(b"__a") - words.count(b"-_a")
+        count += data.translate(_DIGITS).replace(b"000", b"0 ").count(b" 0")
+        count += data.translate(_SIGNS).replace(b"....", b". ").count(b" .")
+        count += data.translate(_WHITE).replace(_LONGEST_WHITE, b"_ ").count(b" _")
+        if not text.isascii():
+            count += len(text) - len(text.encode("ascii", "ignore"))
         # A long word is more than one token: about one more every five small letters, or 2.5 capitals.
-        longer = (sum(map(len, words)) - 6 * len(words)) / 5 + (sum(map(len, capitals)) - 2 * len(capitals)) / 2.5
-        return ceil(len(_PIECE_OF_TEXT.findall(text)) + longer)
+        longer = 0.0
+        if b"aaaaaaaa" in small:
+            longer += sum([len(word) - 6 for word in small.split() if len(word) >= 8]) / 5
+        if b"AAAA" in capitals:
+            longer += sum([len(word) - 2 for word in capitals.split() if len(word) >= 4]) / 2.5
+        return ceil(count + longer)
 
 
 def rough_estimate(chars: int) -> int:
