@@ -41,7 +41,7 @@ class Tokenizer(Protocol):
 
 
 def _classes(classes: bytes) -> bytes:
-    """What each byte becomes: one of these, for small letters, capitals, digits, blank, other white space, signs, rest."""
+    """What each byte becomes: one of these, for small letter, capital, digit, blank, other white space, sign, other."""
     small, capital, digit, blank, white, sign, other = classes
     table = bytearray([sign]) * 0x80 + bytearray([other]) * 0x80
     table[0x61:0x7B], table[0x41:0x5B], table[0x30:0x3A] = [small] * 26, [capital] * 26, [digit] * 10
