@@ -119,7 +119,8 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
                  {"jsonrpc": "2.0", "id": number, "result": {"content": []}}])  # fmt: skip
         case "other ids":
             filling = " " * int(arguments.get("bytes", 0))
-            for other in (str(number), float(number), True, None, [number], {}):
+            others: list[Any] = [str(number), float(number), True, None, [number], {}]
+            for other in others:
                 answer(other, f"wrong{filling}")
             answer(number, f"right{filling}")
             answer(number, f"late{filling}")

@@ -125,7 +125,7 @@ async def test_a_server_that_is_too_busy_for_discovery_is_not_taken_for_an_old_o
             return greeting(message)
         if busy.pop() if busy else False:
             return response(status)
-        result = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
+        result: dict[str, Any] = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
         return response("200 OK", {"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     async with raw_server(answer) as spec, Servers([replace(spec, revision="auto")], means=means()) as servers:
