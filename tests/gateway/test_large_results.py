@@ -139,7 +139,7 @@ async def test_memory_stays_within_three_times_a_result_however_often_one_comes(
         await client.greet()
         await client.call("text", bytes=200_000)  # what any large result needs is there now
         memory = Memory(text_of(await client.call("parent")))
-        for _ in range(4 if tool == "text" else 2):
+        for _ in range(2):
             memory.begin()
             assert "handle" in str(await client.call(tool, bytes=size))
             assert memory.grown() < 3 * sent

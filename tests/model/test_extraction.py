@@ -257,6 +257,7 @@ async def test_nothing_to_find_is_no_error_and_says_what_was_searched(ask: Any, 
         assert f"No content matching query found in tool output. Searched {total} of {total} chunk" in told.text
 
 
+@in_full
 @requirement("extract:retries", "extract:fallback-truncate", "extract:fallback-warns")
 async def test_a_model_that_is_cut_off_is_asked_again_and_then_told_of(ask: Any, small_model: Path) -> None:
     model = GgufModel(small_model, context=1024, max_output=8)
