@@ -180,7 +180,7 @@ def test_a_file_that_is_not_there_is_refused_and_a_similar_one_is_named(tmp_path
         ("other.md", snapshot("there is no agent's file DIR/other.md.")),
         ("none/other.md", snapshot("there is no agent's file DIR/none/other.md.")),
         ("researcher.md/x", snapshot("the agent's file DIR/researcher.md/x cannot be read: Not a directory.")),
-        ("nul\0.md", snapshot("the agent's file DIR/nul\\x00.md cannot be read: embedded null byte.")),
+        ("nul\0.md", snapshot("the agent's file DIR/nul\\x00.md cannot be read: there is a null byte in its path.")),
     ):
         with pytest.raises(UsageError) as refused:
             load_agent(f"{tmp_path}/{name}")

@@ -42,6 +42,23 @@ async def test_the_same_question_is_answered_without_a_call_by_any_process_of_th
         assert not (await bag.extract(facts.handle, "which job?", mode="full-chunked", model=named)).cached
 
 
+@requirement("extract:recalled-proved")
+async def test_a_recalled_quote_that_is_not_in_the_output_is_asked_for_again(tmp_path: Path) -> None:
+    """Whoever can write to the store could have written the note, and its quote would be shown as verified."""
+    model = finding(ERRORS)
+    async with opened(tmp_path, model=model) as bag:
+        facts = await bag.keep(LOG)
+        first = await bag.extract(facts.handle, "which job?", mode="full-chunked")
+        asked = len(model.requests)
+        for note in bag.store.notes(bag.session):
+            data = bag.store.recall(bag.session, note.content, note.key) or b""
+            bag.store.remember(bag.session, note.content, note.key, data.replace(b"ERROR job 3", b"ERROR job 9"))
+        again = await bag.extract(facts.handle, "which job?", mode="full-chunked")
+        assert len(model.requests) > asked
+        assert not again.cached
+        assert again.snippets == first.snippets
+
+
 @requirement("extract:cache-chunks")
 async def test_chunks_that_were_read_are_not_read_again_after_a_failure(tmp_path: Path) -> None:
     broken = True

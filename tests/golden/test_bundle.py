@@ -48,7 +48,9 @@ def test_a_restored_session_is_written_again_and_restored_once_more(
     assert ran.code == 0, ran.err
     known = EXPECTED["exported"][name]
     contents = ("outputs", "output_bytes", "redacted", "masked", "sessions")
-    assert lacking({key: known[key] for key in contents}, {key: ran.json[key] for key in contents}) == []
+    without_answers = {"notes": 0, "note_bytes": 0}  # those that a bundle brings are not believed
+    told = {**known, "sessions": [one | without_answers for one in known["sessions"]]}
+    assert lacking({key: told[key] for key in contents}, {key: ran.json[key] for key in contents}) == []
     assert holdall("import", str(file), home=other).code == 0
     for session in (one["name"] for one in known["sessions"]):
         found = json.loads(json.dumps(read_session(other, session)))

@@ -44,7 +44,7 @@ def filled(store: OutputStore, name: str = "s1") -> SessionInfo:
     store.append_events(session, json.dumps(spawned).encode() + b"\n")
     store.append_events(grandchild, b'{"at":3.0,"event":"turn","number":1}\n')
     store.save_tree(session, json.dumps({"op": "session", "name": name, "at": 0.0, "seconds": 1.0}).encode())
-    store.remember(session, first.measure.sha256, "ab" * 32, b'{"answer": "two"}')
+    store.remember(session, first.measure.sha256, "ab" * 16, b'{"answer": "two"}')
     return session
 
 
@@ -74,7 +74,7 @@ def everything(store: OutputStore) -> dict[str, Any]:
             "transcript": store.transcript(session),
             "events": store.events_from(session, 0),
             "tree": store.tree(session),
-            "note": [store.recall(session, one.measure.sha256, "ab" * 32) for one in outputs if one.measure.sha256],
+            "note": [store.recall(session, one.measure.sha256, "ab" * 16) for one in outputs if one.measure.sha256],
         }
     return found
 

@@ -325,3 +325,14 @@ def test_whatever_a_session_holds_comes_back(
         copy = there.find_session("ein Name, größer")
         assert copy is not None
         assert exported(there, copy) == bundle
+
+
+@requirement("bundle:answers-stay")
+def test_what_a_model_said_does_not_travel(tmp_path: Path) -> None:
+    """Whoever makes a bundle could have written it, also into one of an older version, where it has a place."""
+    with closing(DirectoryStore(str(tmp_path / "here"))) as store:
+        session = filled(store)
+        facts = store.outputs(session)[0]
+        plain = exported(store, session)
+        store.remember(session, facts.measure.sha256, "cd" * 32, b'{"answer": "invented"}')
+        assert exported(store, session) == plain

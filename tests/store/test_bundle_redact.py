@@ -193,7 +193,7 @@ def secretive(store: DirectoryStore) -> SessionInfo:
     tree = {"op": "session", "name": "s1", "children": [{"op": "tool", "name": f"x {TOKEN}"}]}
     store.save_tree(session, json.dumps(tree).encode())
     note = {"answer": f"the token is {TOKEN}", "source": dirty.measure.sha256}
-    store.remember(session, dirty.measure.sha256, "cd" * 32, json.dumps(note).encode())
+    store.remember(session, dirty.measure.sha256, "cd" * 16, json.dumps(note).encode())
     writer = store.begin(session, Origin(tool="slow"))
     writer.write(f"still writing {TOKEN}".encode())
     return session
@@ -234,7 +234,7 @@ def test_what_is_left_is_a_session_that_is_in_order(folder_store: DirectoryStore
         assert text.split("\n")[0] == "using " + "*" * len(TOKEN)
         assert text.split("\n")[1] == "and ü then"
         assert dirty.measure.notes == ("a secret was masked when it was exported",)
-        note = there.recall(here, dirty.measure.sha256, "cd" * 32)
+        note = there.recall(here, dirty.measure.sha256, "cd" * 16)
         assert note is not None
         assert json.loads(note) == {"answer": "the token is " + "*" * len(TOKEN), "source": dirty.measure.sha256}
         told = json.loads(there.transcript(here).lines.splitlines()[0])

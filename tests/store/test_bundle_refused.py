@@ -42,7 +42,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         store.append_events(session, b'{"at":1.0,"event":"turn"}\n')
         store.append_transcript(session, b'{"role":"user","text":"hello"}\n')
         store.save_tree(session, b'{"op":"session","name":"small","at":0.0,"seconds":0.0}')
-        store.remember(session, first.measure.sha256, "ab" * 32, b"{}")
+        store.remember(session, first.measure.sha256, "ab" * 16, b"{}")
         keep(store, store.open_session("small/below", parent=session.id), "below\n")
         return exported(store, session)
 

@@ -69,8 +69,8 @@ def read(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise UsageError(f"there is no agent's file {one_line(path)}.{similar(path)}") from None
-    except (OSError, ValueError) as problem:  # a ValueError for a NUL in the path
-        why = problem.strerror if isinstance(problem, OSError) else problem
+    except (OSError, ValueError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else "there is a null byte in its path"
         raise UsageError(f"the agent's file {one_line(path)} cannot be read: {why}.") from problem
     try:
         _check_permissions(path, os.fstat(descriptor))

@@ -19,6 +19,7 @@ from holdall.llm.protocol import Model, Request
 from holdall.store.ids import new_nonce, new_tag
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import count_in_pieces
+from holdall.text.utf8 import decode
 from holdall.values.chat import Message, Reply, Usage
 from holdall.values.errors import HoldallError, ModelOverflow, StoreFault
 from holdall.values.extraction import Extraction, FailedChunk, Progress, Snippet, Spent
@@ -208,6 +209,15 @@ def recalled_answer(notes: Notes, key: str) -> Extraction | None:
         return None
 
 
+def are_there(reader: OutputReader, snippets: Sequence[Snippet]) -> bool:
+    """Whether the output still has what recalled snippets say that it has: others may write to the store, too."""
+    size = reader.facts.measure.bytes
+    named = [one for one in snippets if one.check != "none"]
+    return all(
+        one.span.end <= size and decode(reader.read(one.span.start, one.span.end))[0] == one.text for one in named
+    )
+
+
 def remember(notes: Notes, key: str, value: ChunkFinding | Extraction) -> None:
     """If the store refuses, the answer is still returned: it only costs again next time."""
     try:
@@ -334,7 +344,7 @@ class ChunkCalls:
         held = self.caller.model.keeps_schema
         key = key_of("map", self.question, self.caller.model.name, held, part.span.as_list())
         known = await asyncio.to_thread(recalled_finding, self.notes, key)
-        if known is not None:
+        if known is not None and await self.document.on(lambda reader: are_there(reader, known.snippets)):
             self.caller.from_cache()
             return [replace(known, index=index)]
         try:

@@ -16,6 +16,7 @@ from holdall.extract.full_chunked import (
     Mapped,
     Notes,
     Rooms,
+    are_there,
     best_confidence,
     beyond,
     claims,
@@ -88,7 +89,7 @@ class Question:
         started = time.perf_counter()
         key = self._key(plan)
         known = await asyncio.to_thread(recalled_answer, self.notes, key)
-        if known is not None:
+        if known is not None and await self.document.on(lambda reader: are_there(reader, known.snippets)):
             return replace(known, cached=True, spent=Spent(cached_calls=known.spent.calls + known.spent.cached_calls))
         if over := self.policy.ceiling.over(plan.forecast):
             size = self.document.source.measure.bytes

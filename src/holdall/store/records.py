@@ -33,6 +33,7 @@ LONGEST_NAME = 200
 TERMINAL = "terminal"
 ANSWERS = "answers"
 TREE = "tree.json"
+_ID_DIGITS = 32
 LOGS: dict[Log, str] = {"events": "events.ndjson", "transcript": "transcript.ndjson", "masks": "masks.ndjson"}
 SUFFIX = ".record"
 VERSION = 2
@@ -237,6 +238,11 @@ def note_name(content: str, key: str) -> str:
     if not _HEX.fullmatch(content) or not _HEX.fullmatch(key):
         raise UsageError("a note is named by two hashes.")
     return f"{content}-{key}"
+
+
+def is_answer(key: str) -> bool:
+    """Whether a note is what a model said of a content. One about an output is named by the shorter id of that."""
+    return len(key) > _ID_DIGITS
 
 
 def check_name(name: str) -> None:

@@ -126,7 +126,8 @@ class Snapshot:
                 logs[log] = length
         for fault in store.unreadable(session).values():  # what cannot be read is not left out without a word
             raise fault
-        outputs, notes = store.outputs(session), store.notes(session)
+        outputs = store.outputs(session)
+        notes = [note for note in store.notes(session) if not records.is_answer(note.key)]  # nobody would believe them
         stored, expired = self._stored(store, outputs)
         return SessionSnapshot(session, parent, logs, tree, stored, expired, notes)
 

@@ -17,7 +17,17 @@ from holdall.store.bundle import stream as form
 from holdall.store.bundle.stream import BundleReader, Entry
 from holdall.store.ids import new_uuid
 from holdall.store.protocol import Log, OutputStore, Progress, Quota, SessionInfo, StagedSession, Staging
-from holdall.store.records import ANSWERS, PROVEN_LOGS, SUFFIX, VERSION, check_name, decode, resealed, whole_lines
+from holdall.store.records import (
+    ANSWERS,
+    PROVEN_LOGS,
+    SUFFIX,
+    VERSION,
+    check_name,
+    decode,
+    is_answer,
+    resealed,
+    whole_lines,
+)
 from holdall.store.sources import joined
 from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
@@ -205,7 +215,10 @@ class IncomingSession:
                 self._count("notes", 1, entry)
                 self._count("note_bytes", entry.length, entry)
                 content, _, key = entry.name.removeprefix(f"{ANSWERS}/").partition("-")
-                self._staged.write_note(content, key, resealed(reader.whole(entry), self._with_ids, VERSION))
+                note = resealed(reader.whole(entry), self._with_ids, VERSION)
+                # Whoever made the bundle could have written an answer: it is asked for again.
+                if not is_answer(key):
+                    self._staged.write_note(content, key, note)
             case "tree":
                 self._count("tree_bytes", entry.length, entry)
                 data = self._with_ids(reader.whole(entry))
