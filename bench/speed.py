@@ -41,6 +41,7 @@ JOBS: Mapping[str, Job] = {
     "turns": turns.turns,
     "startup": startup.startup,
     "gateway": gateway.gateway,
+    "http": gateway.over_http,
     "viewer": viewer.viewer,
     "output": viewer_output.output,
     "bundle": bundle.bundle,

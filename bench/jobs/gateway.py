@@ -24,6 +24,7 @@ _CALLS = 50  # of a turn: one alone is shorter than what the machine does beside
 _UPSTREAMS, _AT_ONCE = 5, 200
 _REPEATED = 5
 _START_SECONDS = 300
+_TOKEN = "of-the-benchmark-only"
 
 
 async def gateway(lab: Lab) -> Measured:
@@ -49,6 +50,32 @@ async def _small(lab: Lab, direct: "Client", through: "Client") -> list[Row]:
     direct_one, through_one = found.median("direct") / _CALLS, found.median("through") / _CALLS
     added = Row("gateway", "the same, added to the direct one", through_one - direct_one, "ms", others=found.others)
     return [Row("gateway", "a small call", through_one, "ms", direct_one, Gate(1.92), others=found.others), added]
+
+
+async def over_http(lab: Lab) -> Measured:
+    """What the gateway adds to a small call between a client and a server over HTTP, against what it adds on stdio."""
+
+    async def calls(client: "Client") -> None:
+        for number in range(_CALLS):
+            if await _text(client, "echo", {"text": str(number)}) != str(number):
+                raise AssertionError("another call's answer")
+
+    with lab.scratch() as home:
+        async with (
+            _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through,
+            _started([*_SERVER, "--http"], "") as port, _gateway_at(home, f"http://127.0.0.1:{port}/mcp") as url,
+            _client_at(f"http://127.0.0.1:{port}/mcp") as direct_http, _client_at(url) as through_http,
+        ):  # fmt: skip
+            clients = {"direct": direct, "through": through, "direct http": direct_http, "through http": through_http}
+            contestants = {name: timed(lambda client=client: calls(client)) for name, client in clients.items()}
+            found = await compare(contestants, rounds=lab.sizes.rounds, patience=lab.patience)
+    one = {name: found.median(name) / _CALLS for name in clients}
+    added, floor = one["through http"] - one["direct http"], one["through"] - one["direct"]
+    rows = [
+        Row("gateway", "a small call over HTTP", one["through http"], "ms", one["direct http"], others=found.others),
+        Row("gateway", "added to it, against stdio", added, "ms", floor, Gate(1.5), others=found.others),
+    ]
+    return Measured(rows)
 
 
 async def _large(lab: Lab, direct: "Client", through: "Client", size: int) -> list[Row]:
@@ -147,6 +174,46 @@ async def _client(words: Sequence[str]) -> "AsyncGenerator[Client]":
     errors = sys.__stderr__ or sys.stderr
     async with Client(stdio_client(params, errlog=errors), mode="legacy", cache=None) as client:
         yield client
+
+
+@contextlib.asynccontextmanager
+async def _client_at(url: str) -> "AsyncGenerator[Client]":
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {_TOKEN}"}, timeout=_START_SECONDS) as http,
+        Client(streamable_http_client(url, http_client=http), mode="legacy", cache=None) as client,
+    ):
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def _gateway_at(home: Path, server: str) -> AsyncGenerator[str]:
+    config = home / "web.json"
+    config.write_text(json.dumps({"mcpServers": {"bench": {"type": "http", "url": server}}}), encoding="utf-8")
+    words = [*_through(home, config=config), "--http", "127.0.0.1:0"]
+    async with _started(words, "listening on ") as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def _started(words: Sequence[str], before: str) -> AsyncGenerator[str]:
+    """A program that says where it listens, in its first line behind `before`."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
+    process = await asyncio.create_subprocess_exec(
+        *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        env={**environment, "HOLDALL_GATEWAY_TOKEN": _TOKEN},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            line = await process.stdout.readline() if process.stdout is not None else b""
+        yield line.decode().rpartition(before)[2].strip() if before else line.decode().strip()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
 
 
 def _through(home: Path, server: Sequence[str] = (), *, config: Path | None = None) -> list[str]:

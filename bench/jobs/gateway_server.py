@@ -1,12 +1,14 @@
 """The MCP server that stands behind the gateway in its benchmark: the protocol's own library, and five tools.
 
-python gateway_server.py [NAME]
+python gateway_server.py [NAME | --http]
 """
 
 import os
+import socket
 import sys
 from typing import Any
 
+import uvicorn
 from mcp.server import MCPServer
 
 NAME = sys.argv[1] if len(sys.argv) > 1 else "bench"
@@ -44,5 +46,13 @@ def rows(count: int) -> dict[str, Any]:
     return {"rows": [{"id": number, "path": "/api/v2/orders", "status": 200, "ok": True} for number in range(count)]}
 
 
+def over_http() -> None:
+    """On a free port, which it prints."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as uvicorn has it on sockets of its own
+    print(listener.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="error")).run(sockets=[listener])
+
+
 if __name__ == "__main__":
-    server.run("stdio")
+    over_http() if NAME == "--http" else server.run("stdio")

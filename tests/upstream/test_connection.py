@@ -296,7 +296,7 @@ async def test_with_auto_the_newer_era_is_preferred_and_the_older_one_found() ->
 
 def test_only_a_server_behind_a_url_needs_the_package() -> None:
     script = (
-        "import sys\nsys.modules['mcp'] = None\n"
+        "import sys\nsys.modules['httpx2'] = None\n"
         "from holdall.mcp.client.connection import Connection\n"
         "from holdall.mcp.client.spec import HttpServer, StdioServer\n"
         "from holdall.values.errors import MissingExtra\n"
@@ -306,5 +306,5 @@ def test_only_a_server_behind_a_url_needs_the_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "talking to MCP servers over HTTP needs the package 'mcp'. Install it with: pip install 'holdall[mcp]'\n"
+        "talking to MCP servers over HTTP needs the package 'httpx2'. Install it with: pip install 'holdall[mcp]'\n"
     )

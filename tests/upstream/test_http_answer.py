@@ -1,161 +1,336 @@
-"""What is large in an answer over HTTP reaches its call; all else is for the SDK, byte for byte, however it is cut."""
+"""The answer of an HTTP server to one request, as its call gets it: large or not, in whatever parts and framing."""
 
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.http_channel import watched
-from holdall.mcp.client.routes import Call, Callbacks
+from holdall.mcp.client.http_channel import HttpChannel, events_in
+from holdall.mcp.client.routes import CURRENT, Call, Callbacks
+from holdall.mcp.client.spec import HttpServer
 from holdall.values.outputs import LargeJson, LargeText
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 NOTE = b": ping\r\n\r\nid: a-1\r\nretry: 10\r\ndata: \r\n\r\n"
 TEXT = 'a line — \U0001f600 \\ "\n' * 100_000
+STREAM, BODY = "text/event-stream", "application/json; charset=utf-8"
+SOON = 20.0
 
 
-class Parts(httpx2.AsyncByteStream):
-    def __init__(self, parts: list[bytes]) -> None:
-        self.parts = parts
-        self.closed = False
+class Web:
+    """HTTP by hand: for each request the next of `responses`, in its parts. `requests` are the heads that came."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for part in self.parts:
-            yield part
+    def __init__(self, *responses: list[bytes]) -> None:
+        self._responses = iter(responses)
+        self.requests: list[bytes] = []
+        self.connections = 0
 
-    async def aclose(self) -> None:
-        self.closed = True
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
+                await reader.readexactly(int(fields.get(b"content-length", 0)))
+                self.requests.append(head)
+                response = next(self._responses)
+                for part in response:
+                    writer.write(part)
+                    await writer.drain()
+                if b"connection: close" in response[0]:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError, StopIteration):
+            pass
+        finally:
+            writer.close()
 
 
-def call(**options: Any) -> Call:
-    return Call(7, "tools/call", seconds=1, **options)
+@asynccontextmanager
+async def channel_to(web: Web, **fields: Any) -> AsyncGenerator[HttpChannel]:
+    server = await asyncio.start_server(web.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        async with HttpChannel(HttpServer("web", f"http://127.0.0.1:{port}/mcp", **fields)) as channel:
+            yield channel
+    finally:
+        server.close()
 
 
-def response(parts: list[bytes], kind: str = "text/event-stream", **headers: str) -> httpx2.Response:
-    request = httpx2.Request("POST", "http://127.0.0.1/mcp")
-    return httpx2.Response(200, headers={"content-type": kind, **headers}, stream=Parts(parts), request=request)
+async def ask(
+    channel: HttpChannel, call: Call | None = None, headers: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The messages that come for one request, up to its reply."""
+    one = call or Call(7, "tools/call", seconds=1)
+    token = CURRENT.set(one)
+    try:
+        await channel.send({"jsonrpc": "2.0", "id": one.number, "method": one.method, "params": {}}, headers or {})
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(SOON):
+            while not found or "method" in found[-1]:
+                message, context = await channel.receive()
+                assert context is not None
+                assert context[CURRENT] is one
+                found.append(message)
+        return found
+    finally:
+        CURRENT.reset(token)
 
 
-async def read(through: httpx2.Response) -> bytes:
-    return b"".join([part async for part in through.aiter_bytes()])
+async def answered(*parts: bytes, kind: str = STREAM, **headers: str) -> tuple[list[dict[str, Any]], HttpChannel]:
+    """The same for a response of these parts, whose end is that of the connection."""
+    lines = {"content-type": kind, "connection": "close", **headers}
+    head = "HTTP/1.1 200 OK\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
+    async with channel_to(Web([head.encode(), *parts])) as channel:
+        return await ask(channel), channel
 
 
 def message(result: object, number: object = 7) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
 
 
+def whole(body: bytes, kind: str = BODY, status: str = "200 OK", **headers: str) -> list[bytes]:
+    lines = {"content-type": kind, "content-length": str(len(body)), **headers}
+    head = f"HTTP/1.1 {status}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "\r\n"
+    return [head.encode(), body]
+
+
 def in_parts(data: bytes, size: int) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
-@pytest.mark.parametrize("kind", ["text/event-stream", "application/json; charset=utf-8"])
-async def test_a_large_result_goes_to_its_call_and_nothing_stands_in_its_place(kind: str) -> None:
+@pytest.mark.parametrize("kind", [STREAM, BODY])
+async def test_what_is_large_in_a_result_is_its_bytes(kind: str) -> None:
     rows = [{"n": number, "name": "é"} for number in range(60_000)]
     result = {"content": [{"type": "text", "text": TEXT}], "structuredContent": {"rows": rows}, "_meta": {"a": 1}}
-    one = call()
     body = message(result)
-    sent = NOTE + b"data:  " + body + b" \r\n\r\n" + NOTE if kind.startswith("text") else body
-    came = await read(watched(response(in_parts(sent, 60_000), kind), one))
-    stand_in = json.dumps({"jsonrpc": "2.0", "id": 7, "result": {}}).encode()
-    assert came == (NOTE + b"data:" + stand_in + b"\n\r\n" + NOTE if kind.startswith("text") else stand_in)
-    assert one.large is not None
-    assert isinstance(one.large["content"][0]["text"], LargeText)
-    assert isinstance(one.large["structuredContent"], LargeJson)
-    assert codec.plain(one.large) == result
+    sent = NOTE + b"data:  " + body + b" \r\n\r\n" + NOTE if kind == STREAM else body
+    (came,), channel = await answered(*in_parts(sent, 60_000), kind=kind)
+    assert channel.kept.large == {"7"}
+    assert isinstance(came["result"]["content"][0]["text"], LargeText)
+    assert isinstance(came["result"]["structuredContent"], LargeJson)
+    assert codec.plain(came["result"]) == result
 
 
 @requirement("gateway:ids-exact")
 @pytest.mark.parametrize("size", [10, 3_000_000])
 async def test_a_second_answer_and_one_with_an_id_of_another_type_do_not_reach_the_call(size: int) -> None:
-    one = call(takes_large=True)
-
     def said(word: str, number: object) -> bytes:
         return b"data: " + message({"content": [{"type": "text", "text": word * size}]}, number) + b"\n\n"
 
-    sent = [said("t", "7"), said("f", 7.0), said("r", 7), said("l", 7)]
-    await read(watched(response(sent), one))
-    assert codec.plain(one.large) == {"content": [{"type": "text", "text": "r" * size}]}
+    came, _ = await answered(said("t", "7"), said("f", 7.0), said("o", 8), said("r", 7), said("l", 7))
+    assert codec.plain([one["result"] for one in came]) == [{"content": [{"type": "text", "text": "r" * size}]}]
 
 
 async def test_what_is_compressed_is_read_like_any_other() -> None:
-    one = call()
     packed = gzip.compress(message({"content": [{"type": "text", "text": TEXT}]}))
-    kind = "application/json"
-    came = await read(watched(response(in_parts(packed, 1000), kind, **{"content-encoding": "gzip"}), one))
-    assert json.loads(came)["result"] == {}
-    assert codec.plain(one.large) == {"content": [{"type": "text", "text": TEXT}]}
+    (came,), _ = await answered(*in_parts(packed, 1000), kind=BODY, **{"content-encoding": "gzip"})
+    assert codec.plain(came["result"]) == {"content": [{"type": "text", "text": TEXT}]}
+    (came,), _ = await answered(b"not packed", kind=BODY, **{"content-encoding": "gzip"})
+    assert came["error"]["message"] == "Server returned an error response"
 
 
-@settings(deadline=None, max_examples=50)
+async def listed(parts: list[bytes]) -> list[tuple[Any, str, bytes, int | None]]:
+    async def given_parts() -> AsyncIterator[bytes]:
+        for part in parts:
+            yield part
+
+    return [(one.data, one.id, one.name, one.retry) async for one in events_in(given_parts())]
+
+
+@settings(deadline=None, max_examples=200)
 @given(
-    st.lists(st.sampled_from([NOTE, b"data: {}\n\n", b"\n", b"data: a\rdata: b\r\r", b"event: x\r\n"])),
+    st.lists(
+        st.sampled_from(
+            [NOTE, b"data: {}\n\n", b"\n", b"data: a\rdata: b\r\r", b"event: x\r\n", b"data:\r\ndata:  c\r"]
+        )
+    ),
     st.integers(1, 40),
 )
-def test_what_is_not_large_passes_byte_for_byte(lines: list[bytes], size: int) -> None:
+def test_events_are_the_same_however_they_are_cut(lines: list[bytes], size: int) -> None:
     sent = b"".join(lines)
+    assert asyncio.run(listed(in_parts(sent, size))) == asyncio.run(listed([sent]))
 
-    assert asyncio.run(read(watched(response(in_parts(sent, size)), call()))) == sent
+
+def test_the_fields_of_an_event() -> None:
+    found = asyncio.run(listed([NOTE + b"event: x\r\nid:b\r\ndata: 1\r\ndata:  2\r\n\r\ndata: without an end\r\n"]))
+    assert found == [
+        (None, "", b"", None),
+        (b"", "a-1", b"", 10),
+        (b"1\n 2", "b", b"x", None),
+    ]
+
+
+@pytest.mark.parametrize("kind", [STREAM, BODY])
+async def test_a_large_message_that_is_no_result_says_the_same_afterwards(kind: str) -> None:
+    note = {"jsonrpc": "2.0", "method": "x", "params": {"text": TEXT}}
+    error = {"code": 1, "message": TEXT, "data": None}
+    refusal = {"jsonrpc": "2.0", "id": 7, "error": error}
+    several = [note, refusal]
+    sent = (
+        [b"data: " + json.dumps(one).encode() + b"\n\n" for one in several]
+        if kind == STREAM
+        else [json.dumps(several).encode()]
+    )
+    came, channel = await answered(*sent, kind=kind)
+    assert came == [{"method": "x", "params": {"text": TEXT}}, {"id": 7, "error": error}]
+    assert channel.kept.large == set()
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        message({"content": [{"type": "text", "text": TEXT}]}, number=8),  # of another call
-        json.dumps({"jsonrpc": "2.0", "method": "x", "params": {"text": TEXT}}).encode(),
-        json.dumps({"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": TEXT}}).encode(),
         message([[number, number] for number in range(200_000)]),
         message(7),
+        message({"content": []}, number=8),
+        b"",
+        b"<html>",
+        message({"content": [{"type": "text", "text": TEXT}]}).replace(b'"jsonrpc": "2.0",', b'"jsonrpc": nothing,'),
     ],
 )
-async def test_a_large_message_that_is_no_result_of_this_call_says_the_same_afterwards(body: bytes) -> None:
-    one = call()
-    came = await read(watched(response([body], "application/json"), one))
-    assert json.loads(came) == json.loads(body)
-    assert one.large is None
+async def test_a_body_that_is_no_answer_is_an_error_of_this_call(body: bytes) -> None:
+    (came,), channel = await answered(body, kind=BODY)
+    assert (came["id"], came["error"]["data"]) == (7, codec.GARBLED)
+    assert channel.kept.large == set()
 
 
-async def test_a_message_in_several_lines_is_left_as_it_is() -> None:
-    pretty = json.dumps({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"text": TEXT}]}}, indent=1).encode()
+async def test_a_message_in_several_lines_is_read() -> None:
+    result = {"content": [{"text": TEXT}]}
+    pretty = json.dumps({"jsonrpc": "2.0", "id": 7, "result": result}, indent=1).encode()
     sent = b"".join(b"data: " + line + b"\n" for line in pretty.split(b"\n")) + b"\n"
-    one = call()
-    assert await read(watched(response(in_parts(sent, 65_536)), one)) == sent
-    assert one.large is None
-
-
-async def test_what_is_broken_around_a_large_text_is_an_error_of_this_call() -> None:
-    body = message({"content": [{"type": "text", "text": TEXT}]}).replace(b'"jsonrpc": "2.0",', b'"jsonrpc": nothing,')
-    came = json.loads(await read(watched(response([body], "application/json"), call())))
-    assert came["id"] == 7
-    assert came["error"]["message"] == "a reply that is not valid JSON"
+    (came,), _ = await answered(*in_parts(sent, 65_536))
+    assert codec.plain(came["result"]) == result
 
 
 async def test_a_stream_that_ends_is_a_pause_only_where_it_can_be_gone_on_with() -> None:
     paused: list[int] = []
-    one = call(callbacks=Callbacks(paused=lambda: paused.append(1)))
-    await read(watched(response([b"data: {}\n\n"]), one))
+    one = Call(7, "tools/call", seconds=1, callbacks=Callbacks(paused=lambda: paused.append(1)))
+    end = {"connection": "close"}
+    async with channel_to(Web(whole(b"data: {}\n\n", STREAM, **end))) as channel:
+        (came,) = await ask(channel, one)
+        assert came["error"]["message"] == "SSE stream ended without a response"
     assert paused == []
-    whole = response([NOTE, b"data: {}\n\n"])
-    through = watched(whole, one)
-    await read(through)
-    assert paused == [1]
-    early = watched(response([NOTE, b"data: {}\n\n"]), one)
-    async for _ in early.aiter_bytes():
-        break
-    await early.aclose()
-    assert paused == [1]
+    rest = whole(b"id: a-2\ndata: " + message({}) + b"\n\n", STREAM, **end)
+    web = Web(whole(NOTE, STREAM, **end), whole(b"id: a-1\n\n", STREAM, **end), rest)
+    async with channel_to(web) as channel:
+        (came,) = await ask(channel, one)
+        assert came["result"] == {}
+    assert paused == [1, 1]
+    assert [b"last-event-id: a-1" in head for head in web.requests] == [False, True, True]
 
 
-async def test_what_is_closed_is_closed_and_other_kinds_are_not_touched() -> None:
-    whole = response([NOTE])
-    await watched(whole, call()).aclose()
-    assert whole.is_closed
-    page = response([b"<html>"], "text/html")
-    assert watched(page, call()) is page
+async def test_a_stream_that_nobody_goes_on_with_is_an_error() -> None:
+    web = Web(whole(NOTE, STREAM), whole(b"", status="404 Not Found"), whole(b"{}"))
+    async with channel_to(web) as channel:
+        (came,) = await ask(channel)
+    assert came["error"]["message"] == "SSE stream ended and reconnection attempts were exhausted"
+
+
+async def test_a_page_in_place_of_an_answer_is_an_error_of_the_call() -> None:
+    (came,), _ = await answered(b"<html>", kind="text/html")
+    assert came["error"]["message"] == "Unexpected content type: text/html"
+
+
+# The connection below
+
+
+@requirement("gateway:http-weight")
+async def test_calls_after_each_other_use_one_connection() -> None:
+    chunked = [
+        b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+        b"6;x=y\r\ndata: \r\n", f"{len(message({})):x}\r\n".encode(), message({}), b"\r\n2\r\n\n\n\r\n0\r\n", b"trailer: 1\r\n\r\n",
+    ]  # fmt: skip
+    web = Web(whole(message({})), chunked, whole(b"data: " + message({}) + b"\n\n", STREAM), whole(message({})))
+    async with channel_to(web, headers={"X-Key": "s3cret", "Accept": "x/y"}) as channel:
+        for _ in range(4):
+            assert [one["result"] for one in await ask(channel, headers={"mcp-method": "tools/call"})] == [{}]
+    assert web.connections == 1
+    head = web.requests[0].lower()
+    assert head.startswith(b"post /mcp http/1.1\r\n")
+    assert b"\r\nx-key: s3cret\r\n" in head
+    assert b"\r\nmcp-method: tools/call\r\n" in head
+    assert head.count(b"\r\naccept:") == 1
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\ncontent-type: application/json\r\n\r\n", b'{"jsonrpc"'],
+        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n", b"ff\r\n{"],
+        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-type: application/json\r\n\r\n", b"-1\r\n"],
+        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\n"],
+        [b"HTTP/1.1 2000 OK\r\n\r\n"],
+        [b"HTTP/2 200 OK\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000],
+        [b"hello\r\n\r\n"],
+        [b""],
+    ],
+)
+async def test_what_is_not_http_is_the_trouble_of_its_call_and_the_next_one_has_a_connection(
+    parts: list[bytes],
+) -> None:
+    closes = [parts[0].replace(b"\r\n", b"\r\nconnection: close\r\n", 1) or b"connection: close", *parts[1:]]
+    web = Web(closes, whole(message({}, number=8)))
+    async with channel_to(web) as channel:
+        one = Call(7, "tools/call", seconds=1)
+        (came,) = await ask(channel, one)
+        assert came["error"]["message"] == "Server returned an error response"
+        assert one.trouble is not None
+        assert one.trouble.sent
+        (came,) = await ask(channel, Call(8, "tools/call", seconds=1))
+        assert came["result"] == {}
+    assert web.connections == 2
+
+
+async def test_a_header_with_a_line_break_is_never_sent() -> None:
+    web = Web(whole(message({})))
+    async with channel_to(web) as channel:
+        (came,) = await ask(channel, headers={"mcp-name": "a\r\nx-evil: 1"})
+        assert "error" in came
+    assert web.requests == []
+
+
+async def test_a_redirect_is_followed_to_the_same_place_and_to_no_other() -> None:
+    there = whole(b"", status="307 Temporary Redirect", location="/mcp/")
+    away = whole(b"", status="307 Temporary Redirect", location="http://127.0.0.2:1/mcp?key=1")
+    lost = whole(b"", status="302 Found", location="/mcp/")  # which would be asked for without the message
+    web = Web(there, there, whole(message({})), away, lost)
+    async with channel_to(web, headers={"X-Key": "s3cret"}) as channel:
+        assert [one["result"] for one in await ask(channel)] == [{}]
+        assert [head.split(b" ")[1] for head in web.requests] == [b"/mcp", b"/mcp", b"/mcp/"]
+        (came,) = await ask(channel)
+        words = (
+            "Redirect to http://127.0.0.2:1/mcp not followed; use that URL as the endpoint if it is the intended server"
+        )
+        assert came["error"]["message"] == words
+        (came,) = await ask(channel)
+        assert "not followed" in came["error"]["message"]
+
+
+async def test_a_cookie_of_the_server_comes_back_to_it() -> None:
+    web = Web(whole(message({}), **{"set-cookie": "place=3; Path=/"}), whole(message({})))
+    async with channel_to(web) as channel:
+        for _ in range(2):
+            assert [one["result"] for one in await ask(channel)] == [{}]
+    assert [b"place=3" in head for head in web.requests] == [False, True]
+
+
+async def test_an_error_in_the_body_of_a_refusal_is_the_answer_also_without_an_id() -> None:
+    error = {"code": -32602, "message": "no such tool"}
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    web = Web(whole(body, status="400 Bad Request"), whole(b"{}", status="400 Bad Request"))
+    async with channel_to(web) as channel:
+        (came,) = await ask(channel)
+        assert came == {"id": 7, "error": {**error, "data": None}}
+        (came,) = await ask(channel)
+        assert came["error"]["message"] == "Server returned an error response"

@@ -1,146 +1,140 @@
-"""The channel to a server behind a URL: the SDK's streamable HTTP over a client whose failures stay with their call.
+"""The channel to a server behind a URL: streamable HTTP, one POST for each message, and what comes in its answer.
 
-In the SDK a connection that is refused, or a notification that is never acknowledged, ends or blocks every request of
-the connection. Here the one request gets an error, and its call is told what happened; notifications are not waited
-for. There is no deadline: a request may take as long as its caller allows. Answers may be of any size.
+A failure is the error of the one request that met it; notifications are not waited for. There is no deadline: a request
+may take as long as its caller allows. Answers may be of any size. A stream that ends before its answer is asked for the
+rest where the server numbers its events. A redirect is followed only to the same origin.
 """
 
 import asyncio
-import inspect
 import json
 import math
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
-from contextvars import Context
+from contextvars import Context, copy_context
 from types import TracebackType
 from typing import Any, cast
+from urllib.request import getproxies, proxy_bypass
 
+import holdall
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import Kept, Message
-from holdall.mcp.client.protocol import INTERNAL_ERROR
-from holdall.mcp.client.routes import CURRENT, Call, HttpFailure
-from holdall.mcp.client.sdk import ClientMessageMetadata, SessionMessage, anyio, httpx2, streamable_http_client, types
+from holdall.mcp.client.protocol import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MODERN,
+    VERSION_HEADER,
+)
+from holdall.mcp.client.routes import CURRENT, HttpFailure
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
-from holdall.values.patterns import lazy_pattern
+from holdall.values.errors import MissingExtra
 
-# The answer of an HTTP server to one call, on its way to the SDK: what is large in it goes to the call by its bytes.
-#
-# The SDK would hold a result of 30 MB six times over. Here its message is taken out of the body or the stream, and a
-# result of nothing stands in its place, which the call replaces by the real one. All else passes as it came. A server
-# may close the stream before it has answered, to be asked for the rest later: the call hears of that.
+try:
+    import httpx2
+
+    from holdall.mcp.client.plain_http import PlainHttp
+except ModuleNotFoundError as problem:
+    raise MissingExtra("httpx2", "mcp", "talking to MCP servers over HTTP") from problem
+
+# Server-sent events: lines into events, and an event into its message.
 
 
 _BODY, _STREAM = "application/json", "text/event-stream"
-_DATA = b"data:"
-_AROUND = 20  # spaces, at most
 
 
-def watched(response: httpx2.Response, call: Call) -> httpx2.Response:
-    """The same response, read through here."""
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in (_BODY, _STREAM):
-        return response
-    # What is read here is decoded, and may be of another length.
-    headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_BYTES]
-    return httpx2.Response(
-        response.status_code, headers=headers, stream=_Answer(response, call, is_stream=kind == _STREAM),
-        request=response.request, extensions=response.extensions, history=response.history,
-    )  # fmt: skip
+class Event:
+    """`data` is None in one that only says where the stream is; `retry` is in milliseconds."""
+
+    __slots__ = ("data", "id", "name", "retry")
+
+    def __init__(self) -> None:
+        self.data: bytearray | None = None
+        self.id = ""
+        self.name = b""
+        self.retry: int | None = None
+
+    def take(self, line: bytearray) -> None:
+        """One line of it, which is emptied or kept: it may be large."""
+        if line.startswith(b"data:"):
+            del line[: 6 if line.startswith(b" ", 5) else 5]
+            if self.data is None:
+                self.data = line
+            else:
+                self.data += b"\n" + line
+            return
+        name, _, value = bytes(line).partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"id" and b"\0" not in value:
+            self.id = value.decode("utf-8", "replace")
+        elif name == b"event":
+            self.name = value
+        elif name == b"retry" and value.isdigit():
+            self.retry = int(value[:9])
 
 
-_OF_THE_BYTES = ("content-encoding", "content-length", "transfer-encoding")
+async def events_in(parts: AsyncIterator[bytes]) -> AsyncIterator[Event]:
+    """The events of a stream, however it is cut. One whose end does not come is none."""
+    line, event, after_return = bytearray(), Event(), False
+    async for part in parts:
+        given = part[1:] if after_return and part.startswith(b"\n") else part
+        after_return = part.endswith(b"\r")
+        for piece in given.splitlines(keepends=True):
+            text = piece.rstrip(b"\r\n")
+            line += text
+            if len(text) == len(piece):
+                continue  # the rest of this line is still to come
+            if line:
+                event.take(line)
+                line = bytearray()
+            else:
+                yield event
+                event = Event()
 
 
-class _Answer(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response, call: Call, *, is_stream: bool) -> None:
-        self._response = response
-        self._call = call
-        self._is_stream = is_stream
+class Answer:
+    """The messages in the answer to one request. A reply with another id than the very one of that is left out."""
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._events() if self._is_stream else self._body()
+    def __init__(self, number: int, kept: Kept) -> None:
+        self.number = number
+        self.done = False  # whether there was a reply
+        self._kept = kept
 
-    async def aclose(self) -> None:
-        await self._response.aclose()
+    def messages(self, body: bytearray) -> list[Message]:
+        """In a body, or in an event of a stream. A reply that cannot be read is an error."""
+        messages = codec.decode(body, self._kept)
+        found = [one for one in messages if "method" in one or self._is_reply(one)]
+        for one in messages:
+            if "method" not in one and one not in found:
+                self._kept.large.discard(str(one["id"]))
+        return found
 
-    async def _body(self) -> AsyncIterator[bytes]:
-        whole = bytearray()
-        async for part in self._response.aiter_bytes():
-            whole += part
-        yield self._smaller(whole)
+    def error(self, code: int, words: str, data: object = None) -> Message:
+        self.done = True
+        return {"id": self.number, "error": {"code": code, "message": words, "data": data}}
 
-    async def _events(self) -> AsyncIterator[bytes]:
-        numbered = False  # else it cannot be gone on with
-        begun = bytearray()  # of a line whose end is still to come
-        async for part in self._response.aiter_bytes():
-            numbered = numbered or b"id:" in part
-            end = part.rfind(b"\n") + 1
-            if not end and b"\r" not in part[:-1]:  # JSON has none: it would be the end of a line, too
-                begun += part
-                continue
-            begun += part[: end or len(part)]
-            yield self._lines(begun)
-            begun = bytearray(part[end or len(part) :])
-        if begun:
-            yield bytes(begun)
-        # Anyone who has the answer reads no further: it ends here only where there was none.
-        callbacks = self._call.callbacks
-        if numbered and callbacks is not None and callbacks.paused is not None:
-            callbacks.paused()
+    def garbled(self, what: str) -> Message:
+        return self.error(INTERNAL_ERROR, what, codec.GARBLED)
 
-    def _lines(self, lines: bytearray) -> bytes:
-        """The same lines, where the first one is large without what is large in it. The others came in one piece."""
-        if len(lines) < codec.MUCH_STRUCTURE:
-            return self._raw_reply(lines) if self._call.takes_large and b'"result"' in lines else bytes(lines)
-        end = lines.find(b"\n") + 1
-        if end < codec.MUCH_STRUCTURE or not lines.startswith(_DATA):
-            return bytes(lines)
-        rest = bytes(lines[end:])
-        del lines[end:], lines[: len(_DATA)]  # in place: it may be large
-        return _DATA + self._smaller(lines).removesuffix(b"\n") + b"\n" + rest
-
-    def _raw_reply(self, lines: bytearray) -> bytes:
-        """The same lines without the result of this call, which it gets with its bytes."""
-        told = bytes(lines).split(b"\n")
-        return b"\n".join(
-            [_DATA + self._reply(line[len(_DATA) :]) if line.startswith(_DATA) else line for line in told]
-        )
-
-    def _reply(self, body: bytes) -> bytes:
-        found = codec.reply_in(body.strip()) if self._call.takes_large and len(body) < codec.LARGE else None
-        if found is None or found[0] != self._call.number or self._call.large is not None:  # the first one counts
-            return body
-        self._call.large = found[1]
-        return _written({"jsonrpc": "2.0", "id": found[0], "result": {}})
-
-    def _smaller(self, body: bytearray) -> bytes:
-        # A message in several lines comes in parts that are none.
-        if len(body) < codec.MUCH_STRUCTURE or not _is_object(body):
-            return self._reply(bytes(body))
-        try:
-            value = codec.taken_out(body)
-        except (ValueError, RecursionError):
-            error = {"code": INTERNAL_ERROR, "message": "a reply that is not valid JSON"}
-            return _written({"jsonrpc": "2.0", "id": self._call.number, "error": error})
-        if value is None:
-            return self._reply(bytes(body))
-        message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        result = message.get("result")
-        number = message.get("id")
-        is_answer = type(number) is int and number == self._call.number and self._call.large is None
-        if not is_answer or not isinstance(result, dict):
-            return _written(codec.plain(value))
-        self._call.large = cast("dict[str, Any]", result)
-        return _written({**message, "result": {}})
+    def _is_reply(self, message: Message) -> bool:
+        number = message["id"]
+        if self.done or type(number) is not int or number != self.number:
+            return False
+        self.done = True
+        return True
 
 
-def _is_object(body: bytearray) -> bool:
-    return body[:_AROUND].lstrip().startswith(b"{") and body[-_AROUND:].rstrip().endswith(b"}")
+def _with_id(body: bytes, number: int) -> bytes:
+    """The same error as an answer to this request, where it has no id: it was refused before that was read."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    is_nameless = isinstance(value, dict) and "error" in value and cast("dict[str, Any]", value).get("id") is None
+    return json.dumps({**cast("dict[str, Any]", value), "id": number}).encode() if is_nameless else body
 
 
-def _written(message: object) -> bytes:
-    return json.dumps(message).encode()
+# The channel.
 
 
 _CONNECT_SECONDS = 30.0
@@ -148,161 +142,361 @@ _KEEP_SECONDS = 4.0  # below the 5 seconds after which common servers close: els
 _TELL_SECONDS = 5.0  # a notification, or an answer of ours to the server
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
-_SESSION = "mcp-session-id"
-# Answers of any size. Before 2.3 the SDK has no limit, and no parameter to lift it.
-_KNOWN = inspect.signature(streamable_http_client).parameters
-_UNLIMITED: dict[str, Any] = {"max_sse_event_size": None} if "max_sse_event_size" in _KNOWN else {}
-# The body of a message that is not a request, by the order in which the SDK writes its keys. Of these only the one
-# that opens the session has to be there before what follows it.
-_INITIALIZED = b'"notifications/initialized"'
-_TOLD = lazy_pattern(
-    rb'\{"jsonrpc":\s*"2\.0",\s*(?:"method"|"id":\s*(?:"[^"]{0,80}"|-?[0-9]{1,20}),\s*"(?:result|error)")'
-)
+_REST_SECONDS = 1.0  # for the end of a stream behind its answer: then its connection can be used again
+_RETRY_SECONDS = 1.0  # before the rest of a stream is asked for, where the server does not say
+_MOST_RETRIES = 2
+_MOST_REDIRECTS = 20
+_SESSION, _LAST_EVENT = "mcp-session-id", "last-event-id"
+_CANCELLED, _INITIALIZE, _INITIALIZED = "notifications/cancelled", "initialize", "notifications/initialized"
+_SENT = {"accept": f"{_BODY}, {_STREAM}", "content-type": _BODY}
+_ASKED = {"accept": _STREAM, "cache-control": "no-store"}
 
 
 class HttpChannel:
-    """`async with HttpChannel(spec) as channel`: connected inside the block."""
+    """`async with HttpChannel(spec) as channel`: usable inside the block."""
 
     def __init__(self, spec: HttpServer) -> None:
+        self.heard = 0
+        self.kept = Kept()
         self._spec = spec
-        self._stack = AsyncExitStack()
-        self._client = _Client(spec)
-        self._read: Any = None
-        self._write: Any = None
-        self.kept = Kept()  # nothing: what is large goes to its call by itself
+        self._url = httpx2.URL(spec.url)
+        self._plain = _plain(self._url, spec.headers)
+        self._client: httpx2.AsyncClient | None = None
+        self._session = ""
+        self._version = ""
+        self._trouble: HttpFailure | None = None  # the last one
+        self._came: asyncio.Queue[tuple[Message, Context | None]] = asyncio.Queue()
+        self._posts: dict[int, asyncio.Task[None]] = {}  # of requests, by their numbers
+        self._told: set[asyncio.Task[None]] = set()
+        self._standing: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> None:
         return None
 
-    @property
-    def heard(self) -> int:
-        return self._client.answers
-
     async def __aenter__(self) -> "HttpChannel":
-        try:
-            client = await self._stack.enter_async_context(self._client)
-            transport = streamable_http_client(self._spec.url, http_client=client, **_UNLIMITED)
-            self._read, self._write = await self._stack.enter_async_context(transport)
-        except BaseException:
-            await self._stack.aclose()
-            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.finish()
-        if isinstance(problem, asyncio.CancelledError):  # perhaps the SDK's own, which it must see
-            await self._stack.__aexit__(kind, problem, trace)
-        else:
-            await self._stack.aclose()
+        try:
+            if self._told:  # what is on its way to the server has a moment to arrive
+                await asyncio.wait(self._told, timeout=_LAST_SECONDS)
+            if self._session:
+                await self._exchange("DELETE", b"", self._headers({}), _GOODBYE_SECONDS)
+        finally:
+            tasks = [*self._told, *self._posts.values(), *([self._standing] if self._standing else [])]
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+            if self._plain is not None:
+                self._plain.close()
+            if self._client is not None:
+                await self._client.aclose()
 
-    async def receive(self) -> tuple[Message, Context] | None:
-        while True:
-            try:
-                item: SessionMessage | Exception = await self._read.receive()
-            except (anyio.EndOfStream, anyio.ClosedResourceError):
-                return None
-            if not isinstance(item, Exception):
-                return _plain(item.message), self._read.last_context
+    async def receive(self) -> tuple[Message, Context | None]:
+        return await self._came.get()
 
     async def send(self, message: Message, headers: Mapping[str, str]) -> None:
-        metadata = ClientMessageMetadata(headers=dict(headers)) if headers else None
-        try:
-            await self._write.send(SessionMessage(_typed(message), metadata))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as problem:
-            raise BrokenPipeError from problem
+        method, number = message.get("method"), message.get("id")
+        if method == _INITIALIZE:
+            self._version = ""  # it is what is agreed on now
+        self._version = headers.get(VERSION_HEADER, self._version)
+        sent = self._headers(headers)
+        body = codec.encode(message)[:-1]
+        if method is not None and number is not None:
+            self._begin(number, body, sent, is_greeting=method == _INITIALIZE)
+        elif method == _INITIALIZED:
+            await self._exchange("POST", body, sent, _TELL_SECONDS)  # what follows has to come after it
+            if self._session:
+                self._standing = asyncio.get_running_loop().create_task(self._stand(), context=Context())
+        elif method == _CANCELLED:
+            post = self._posts.get(message["params"].get("requestId"))
+            if self._version not in MODERN:
+                self._tell(body, sent, post)
+            elif post is not None:  # there the end of the connection says it
+                post.cancel()
+        else:
+            self._tell(body, sent)
 
     async def why(self) -> tuple[str, str]:
-        trouble = self._client.trouble
-        return (trouble.what if trouble is not None else "broke off the connection"), ""
+        return (self._trouble.what if self._trouble is not None else "broke off the connection"), ""
 
     def said(self) -> str:
         return ""
 
+    # Requests
 
-def _plain(message: types.JSONRPCMessage) -> Message:
-    """As the codec reads it from a line."""
-    fields: Message = {name: value for name, value in message if value is not None}
-    if isinstance(message, types.JSONRPCError):
-        fields["error"] = dict(message.error)
-    elif isinstance(message, types.JSONRPCResponse):
-        # The SDK holds on to a message until the next one comes; this may be a large one.
-        fields["result"] = dict(message.result)
-        message.result.clear()
-    return fields
+    def _begin(self, number: int, body: bytes, headers: dict[str, str], *, is_greeting: bool) -> None:
+        context = copy_context()  # what comes in the answer belongs to the call that this is sent for
+        work = self._post(Answer(number, self.kept), body, headers, context, is_greeting=is_greeting)
+        task = self._posts[number] = asyncio.get_running_loop().create_task(work, context=context)
 
+        def forget(_: object) -> None:
+            if self._posts.get(number) is task:
+                del self._posts[number]
 
-def _typed(message: Message) -> types.JSONRPCMessage:
-    if "method" in message:
-        return types.JSONRPCRequest(**message) if "id" in message else types.JSONRPCNotification(**message)
-    return types.JSONRPCResponse(**message) if "result" in message else types.JSONRPCError(**message)
+        task.add_done_callback(forget)
 
+    async def _post(
+        self, answer: Answer, body: bytes, headers: dict[str, str], context: Context, *, is_greeting: bool
+    ) -> None:
+        response = await self._exchange("POST", body, headers, math.inf)
+        if response is None:
+            self._put(answer.error(INTERNAL_ERROR, "Server returned an error response"), context)
+            return
+        try:
+            if response.status_code >= 300 or response.status_code == 202:
+                self._put(await self._refusal(answer, response), context)
+                return
+            if is_greeting:
+                self._session = response.headers.get(_SESSION, self._session)
+            kind = _kind(response)
+            if kind == _BODY:
+                await self._read_body(answer, response, context)
+            elif kind == _STREAM:
+                await self._read_stream(answer, response, context)
+            else:
+                self._put(answer.error(INVALID_REQUEST, f"Unexpected content type: {one_line(kind, 60)}"), context)
+        finally:
+            await response.aclose()
 
-class _Client(httpx2.AsyncClient):
-    def __init__(self, spec: HttpServer) -> None:
-        self.answers = 0
-        self.trouble: HttpFailure | None = None  # the last one
-        self._told: set[asyncio.Task[None]] = set()
-        self._spec = spec
-        super().__init__(
-            headers=dict(spec.headers),
-            timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS, write=_CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEEP_SECONDS),
-        )
+    async def _refusal(self, answer: Answer, response: httpx2.Response) -> Message:
+        """A server may say in the body what the status only hints at."""
+        if response.status_code == 202:
+            return answer.error(INVALID_REQUEST, "server answered a request with 202 Accepted")
+        if response.next_request is not None:
+            return answer.error(INVALID_REQUEST, _not_followed(response.next_request.url))
+        if _kind(response) == _BODY:
+            try:
+                found = answer.messages(bytearray(_with_id(await response.aread(), answer.number)))
+            except (httpx2.TransportError, httpx2.DecodingError):
+                found = []
+            if found and "error" in found[0] and found[0]["error"]["data"] is not codec.GARBLED:
+                return found[0]
+        if response.status_code != 404:
+            return answer.error(INTERNAL_ERROR, "Server returned an error response")
+        if not self._session:
+            return answer.error(METHOD_NOT_FOUND, "Not Found")
+        return answer.error(INVALID_REQUEST, "Session terminated")
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Never raises because of the network: a failure becomes an answer with status 503 and is noted for its
-        call.
+    async def _read_body(self, answer: Answer, response: httpx2.Response, context: Context) -> None:
+        whole = bytearray()
+        try:
+            async for part in _parts(response):
+                whole += part
+        except (httpx2.TransportError, httpx2.DecodingError) as fault:
+            self._note(HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True))
+            self._put(answer.error(INTERNAL_ERROR, "Server returned an error response"), context)
+            return
+        for message in answer.messages(whole):
+            self._put(message, context)
+        if not answer.done:
+            self._put(answer.garbled("a reply that is not valid JSON, or not to this request"), context)
+
+    async def _read_stream(self, answer: Answer, response: httpx2.Response, context: Context) -> None:
+        """Until there is an answer. Where the stream ends before, the rest is asked for, as long as the server gives
+        streams.
         """
-        head = request.content[:200] if request.method == "POST" else b""
-        if not _TOLD.match(head):
-            return await self._send(request, math.inf if request.method != "DELETE" else _GOODBYE_SECONDS, options)
-        if _INITIALIZED in head:
-            return await self._send(request, _TELL_SECONDS, options)
-        task = asyncio.get_running_loop().create_task(self._tell(request, options))
+        place = await self._events(answer, response, context)
+        failed = 0
+        while not answer.done:
+            if not place.id:
+                self._put(answer.error(CONNECTION_CLOSED, "SSE stream ended without a response"), context)
+            elif failed >= _MOST_RETRIES:
+                words = "SSE stream ended and reconnection attempts were exhausted"
+                self._put(answer.error(CONNECTION_CLOSED, words), context)
+            else:
+                await asyncio.sleep(_RETRY_SECONDS if place.retry is None else place.retry / 1000)
+                failed = 0 if await self._resume(answer, place, context) else failed + 1
+
+    async def _resume(self, answer: Answer, place: Event, context: Context) -> bool:
+        """Whether the server gave a stream. `place` is where it was left, and then where that is left."""
+        response = await self._exchange("GET", b"", {**self._headers({}), **_ASKED, _LAST_EVENT: place.id}, math.inf)
+        if response is None:
+            return False
+        try:
+            if response.status_code != 200 or _kind(response) != _STREAM:
+                return False
+            new = await self._events(answer, response, context)
+        finally:
+            await response.aclose()
+        place.id = new.id or place.id
+        place.retry = place.retry if new.retry is None else new.retry
+        return True
+
+    async def _events(self, answer: Answer | None, response: httpx2.Response, context: Context | None) -> Event:
+        """Messages up to the answer, and where the stream was left. Without a request there is no answer."""
+        place = Event()
+        parts = _parts(response)
+        try:
+            async for event in events_in(parts):
+                place.id = event.id or place.id
+                place.retry = place.retry if event.retry is None else event.retry
+                if not event.data or event.name not in (b"", b"message"):
+                    continue
+                found = answer.messages(event.data) if answer is not None else codec.decode(event.data)
+                for message in found:
+                    self._put(message, context)
+                del event, found  # they may be large, and the next one may be long in coming
+                if answer is not None and answer.done:
+                    async with asyncio.timeout(_REST_SECONDS):
+                        async for _ in parts:
+                            pass
+                    return place
+        except (httpx2.TransportError, httpx2.DecodingError, TimeoutError):
+            pass
+        call = CURRENT.get() if answer is not None and not answer.done else None
+        if call is not None and place.id and call.callbacks is not None and call.callbacks.paused is not None:
+            call.callbacks.paused()
+        return place
+
+    # What belongs to no request
+
+    async def _stand(self) -> None:
+        """The stream for what the server says of its own accord, where it has one."""
+        place, failed = Event(), 0
+        while failed < _MOST_RETRIES:
+            last = {_LAST_EVENT: place.id} if place.id else {}
+            response = await self._exchange("GET", b"", {**self._headers({}), **_ASKED, **last}, math.inf)
+            failed += 1
+            if response is not None:
+                try:
+                    if response.next_request is not None or response.status_code == 405:
+                        return
+                    if response.status_code == 200 and _kind(response) == _STREAM:
+                        new = await self._events(None, response, None)
+                        place.id = new.id or place.id
+                        place.retry = place.retry if new.retry is None else new.retry
+                        failed = 0
+                finally:
+                    await response.aclose()
+            await asyncio.sleep(_RETRY_SECONDS if place.retry is None else place.retry / 1000)
+
+    def _tell(self, body: bytes, headers: dict[str, str], post: "asyncio.Task[None] | None" = None) -> None:
+        """`post` is what it ends."""
+
+        async def tell() -> None:
+            await self._exchange("POST", body, headers, _TELL_SECONDS)
+            if post is not None:
+                post.cancel()
+
+        task = asyncio.get_running_loop().create_task(tell())
         self._told.add(task)
         task.add_done_callback(self._told.discard)
-        return httpx2.Response(202, request=request)
 
-    async def finish(self) -> None:
-        """What is on its way to the server has a moment to arrive."""
-        if self._told:
-            await asyncio.wait(self._told, timeout=_LAST_SECONDS)
-        for task in self._told:
-            task.cancel()
+    # HTTP
 
-    async def _tell(self, request: httpx2.Request, options: dict[str, Any]) -> None:
-        response = await self._send(request, _TELL_SECONDS, options)
-        await response.aclose()
+    def _put(self, message: Message, context: Context | None) -> None:
+        self._came.put_nowait((message, context))
 
-    async def _send(self, request: httpx2.Request, seconds: float, options: dict[str, Any]) -> httpx2.Response:
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        session = {_SESSION: self._session} if self._session else {}
+        version = {VERSION_HEADER: self._version} if self._version else {}
+        return {**_SENT, **session, **version, **more}
+
+    async def _exchange(
+        self, method: str, body: bytes, headers: dict[str, str], seconds: float
+    ) -> httpx2.Response | None:
+        """The response, still to be read and closed where there is no deadline; None where none came.
+
+        A failure is noted for the call that is under way.
+        """
         try:
-            async with asyncio.timeout(None if math.isinf(seconds) else seconds):
-                response = await super().send(request, **options)
+            if math.isinf(seconds):
+                response = await self._sent(method, body, headers)
+            else:
+                async with asyncio.timeout(seconds):
+                    response = await self._sent(method, body, headers)
+                    await response.aread()
+                    await response.aclose()
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as fault:
-            what = f"cannot be reached at {self._spec.shown} ({self._words(fault)})"
-            return self._failed(request, HttpFailure(what))
-        except (httpx2.TransportError, TimeoutError) as fault:
-            return self._failed(request, HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True))
-        self.answers += 1
-        if response.status_code >= 400 and request.method == "POST":  # a server need not offer the other methods
-            gone = response.status_code == 404 and _SESSION in request.headers
-            what = f"answered with HTTP {response.status_code} ({one_line(response.reason_phrase, 60)})"
-            self._note(HttpFailure(what, response.status_code, gone))
-        call = CURRENT.get()
-        return watched(response, call) if call is not None and response.status_code == 200 else response
+            failure = HttpFailure(f"cannot be reached at {self._spec.shown} ({self._words(fault)})")
+        except (httpx2.TransportError, httpx2.DecodingError, TimeoutError) as fault:
+            failure = HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True)
+        else:
+            self.heard += 1
+            if response.status_code >= 400 and method == "POST":  # a server need not offer the other methods
+                gone = response.status_code == 404 and _SESSION in headers
+                what = f"answered with HTTP {response.status_code} ({one_line(response.reason_phrase, 60)})"
+                self._note(HttpFailure(what, response.status_code, gone))
+            return response
+        if method == "POST":
+            self._note(failure)
+        return None
 
-    def _failed(self, request: httpx2.Request, trouble: HttpFailure) -> httpx2.Response:
-        if request.method == "POST":
-            self._note(trouble)
-        return httpx2.Response(503, request=request)
+    async def _sent(self, method: str, body: bytes, headers: dict[str, str]) -> httpx2.Response:
+        if self._plain is not None:
+            response = await self._plain.send(method, headers, body)
+            if not response.has_redirect_location and "set-cookie" not in response.headers:
+                return response
+            self._plain.close()
+            self._plain = None  # from here on it takes more
+            if not response.has_redirect_location:
+                response.request = httpx2.Request(method, self._url)
+                self._http().cookies.extract_cookies(response)
+                return response
+            await response.aclose()
+        client = self._http()
+        request = client.build_request(method, self._url, content=body or None, headers=headers)
+        for _ in range(_MOST_REDIRECTS):
+            response = await client.send(request, stream=True, follow_redirects=False)
+            if (following := response.next_request) is None or not _same_origin(request, following):
+                return response
+            await response.aclose()
+            request = following
+        return await client.send(request, stream=True, follow_redirects=False)
+
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                headers=dict(self._spec.headers),
+                timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS, write=_CONNECT_SECONDS),
+                limits=httpx2.Limits(
+                    max_connections=None, max_keepalive_connections=20, keepalive_expiry=_KEEP_SECONDS
+                ),
+            )
+        return self._client
 
     def _note(self, trouble: HttpFailure) -> None:
-        self.trouble = trouble
+        self._trouble = trouble
         if (call := CURRENT.get()) is not None:
             call.trouble = trouble
 
     def _words(self, fault: Exception) -> str:
         return one_line(without_secrets(str(fault), self._spec), 120).rstrip(".") or type(fault).__name__
+
+
+def _plain(url: httpx2.URL, headers: Mapping[str, str]) -> PlainHttp | None:
+    """For a place where a call costs little but HTTP: nothing is to be encrypted, and no proxy is between."""
+    if url.scheme != "http" or (getproxies() and not proxy_bypass(url.host)):
+        return None
+    given = {"user-agent": f"holdall/{holdall.__version__}", **headers}
+    return PlainHttp(url, given, write_seconds=_CONNECT_SECONDS, keep_seconds=_KEEP_SECONDS)
+
+
+def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Of its body. Where nothing is to be decoded it is read past httpx2, which takes as long as all the rest."""
+    if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
+        return response.aiter_bytes()
+    return aiter(response.stream)
+
+
+def _kind(response: httpx2.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _same_origin(sent: httpx2.Request, following: httpx2.Request) -> bool:
+    """The same message to the same server: headers and body were meant for that one. HTTPS in place of HTTP is it."""
+    old, new = sent.url, following.url
+    if following.method != sent.method or (new.userinfo and new.userinfo != old.userinfo) or new.host != old.host:
+        return False
+    is_upgrade = (old.scheme, old.port, new.scheme, new.port) == ("http", None, "https", None)
+    return is_upgrade or (old.scheme, old.port) == (new.scheme, new.port)
+
+
+def _not_followed(url: httpx2.URL) -> str:
+    shown = one_line(str(url.copy_with(userinfo=b"", query=None, fragment=None)), 200)
+    return f"Redirect to {shown} not followed; use that URL as the endpoint if it is the intended server"

@@ -153,7 +153,7 @@ class ConnectionOptions:
 
 
 def _http_channel() -> "type[HttpChannel]":
-    """It takes over a second to import, and needs the extra `mcp`."""
+    """It takes a while to import, and needs the extra `mcp`."""
     channel: type[HttpChannel] = importlib.import_module("holdall.mcp.client.http_channel").HttpChannel
     return channel
 

@@ -127,7 +127,6 @@ class Call:
         self.mailbox = Mailbox()
         self.limit: asyncio.Timeout | None = None
         self.trouble: HttpFailure | None = None
-        self.large: dict[str, Any] | None = None  # its result, where that did not come through the SDK
 
     def is_alive(self) -> None:
         """The server works on it: its time begins again."""

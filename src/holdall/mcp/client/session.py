@@ -318,12 +318,9 @@ class Session:
         token = CURRENT.set(call)
         try:
             result = await self._dispatcher.request(call.number, call.method, params, headers, may_cancel=may_cancel)
-            if call.large is not None and not result:  # else the first answer was not the large one
-                result, call.large = call.large, None
-            elif str(call.number) in self.channel.kept.large:
-                self.channel.kept.large.discard(str(call.number))
-            else:
+            if str(call.number) not in self.channel.kept.large:
                 return result
+            self.channel.kept.large.discard(str(call.number))
             return result if call.takes_large else plain(result)
         except asyncio.CancelledError:
             call.mailbox.close()

@@ -268,9 +268,16 @@ class Exchange:
         `again`: it comes back, from the pause that comes first, where one does.
         """
         self._begun = stream.begun = True
+        first = f"id: {event_id(stream, position)}\r\nretry: {RETRY_MILLISECONDS}\r\ndata: \r\n\r\n" if primed else ""
+        answer = stream.answer_at(position)
+        if answer is not None:  # nothing comes before or behind it: HTTP has less to do where the length is known
+            data = first.encode() + _event(stream, position + 1, answer, lasting=lasting)
+            size = (b"content-length", str(len(data)).encode())
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, size, *self.extra]})
+            await self._more(data, last=True)
+            return answer
         await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, *self.extra]})
         if primed:
-            first = f"id: {event_id(stream, position)}\r\nretry: {RETRY_MILLISECONDS}\r\ndata: \r\n\r\n"
             await self._more(first.encode())
         stream.readers += 1
         try:
@@ -287,8 +294,7 @@ class Exchange:
                 if not event.data:
                     continue
                 again = False
-                number = f"id: {event_id(stream, position)}\r\n".encode() if lasting else b""
-                await self._more(number + b"event: message\r\ndata: " + event.data + b"\r\n\r\n", last=event.answers)
+                await self._more(_event(stream, position, event, lasting=lasting), last=event.answers)
                 if event.answers:
                     return event
         finally:
@@ -307,6 +313,11 @@ class Exchange:
         headers = [*kind, size, *self.extra]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._more(data, last=True)
+
+
+def _event(stream: Stream, position: int, event: Event, *, lasting: bool) -> bytes:
+    number = f"id: {event_id(stream, position)}\r\n".encode() if lasting else b""
+    return number + b"event: message\r\ndata: " + event.data + b"\r\n\r\n"
 
 
 # An answer is plain JSON where nothing else has to be told before it, else a stream of events. Requests without a valid
@@ -547,7 +558,7 @@ async def serve_http(
     hosts = hosts_of(address.host, port, address.hosts)
     app = HttpApp(gateway_state, Guard(address.tokens, hosts, origins_of(hosts, address.origins)), bags.of)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False,
+        app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=1, timeout_keep_alive=65,
     )  # fmt: skip
     server = _Server(config)
@@ -568,9 +579,12 @@ async def serve_http(
 def _bound(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server((address.host, address.port), family=family, backlog=128)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=128)
     except OSError as problem:
         raise UsageError(f"cannot listen on {address.host}:{address.port}: {problem.strerror}.") from problem
+    # asyncio does not do this for a socket that it is given; without it an answer in two parts takes 40 ms longer.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 class _Bags:

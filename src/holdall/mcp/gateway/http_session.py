@@ -187,6 +187,11 @@ class Stream:
                 await self._news.wait()
         return self._events[position - self._first]
 
+    def answer_at(self, position: int) -> Event | None:
+        """The event behind so many, where that is the answer and is there."""
+        is_next = self.answered and self._first + len(self._events) == position + 1
+        return self._events[-1] if is_next else None
+
     def _tell(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
@@ -209,19 +214,24 @@ class Finished:
     """Streams that are over or were left, for those who come back for the rest. The oldest go first."""
 
     def __init__(self) -> None:
-        self._streams: OrderedDict[str, Stream] = OrderedDict()
+        self._streams: OrderedDict[str, tuple[Stream, int]] = OrderedDict()
+        self._size = 0  # of all of them, each as it was when it came
 
     def keep(self, stream: Stream) -> None:
-        self._streams[stream.name] = stream
-        self._streams.move_to_end(stream.name)
-        size = sum(one.size for one in self._streams.values())
-        while len(self._streams) > 1 and (len(self._streams) > _MAX_STREAMS or size > _MAX_BYTES):
-            size -= self._streams.popitem(last=False)[1].size
-        if size > _MAX_BYTES and stream.readers:  # it is being read; one that nobody reads may be all there is of it
-            del self._streams[stream.name]
+        self._forget(stream.name)
+        self._streams[stream.name] = stream, stream.size
+        self._size += stream.size
+        while len(self._streams) > 1 and (len(self._streams) > _MAX_STREAMS or self._size > _MAX_BYTES):
+            self._forget(next(iter(self._streams)))
+        if self._size > _MAX_BYTES and stream.readers:  # it is being read; else it may be all there is of it
+            self._forget(stream.name)
 
     def get(self, name: str) -> Stream | None:
-        return self._streams.get(name)
+        return self._streams[name][0] if name in self._streams else None
+
+    def _forget(self, name: str) -> None:
+        if name in self._streams:
+            self._size -= self._streams.pop(name)[1]
 
 
 def event_id(stream: Stream, position: int) -> str:
