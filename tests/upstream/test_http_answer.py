@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.http_channel import HttpChannel, events_in
+from holdall.mcp.client.http_channel import EventReader, HttpChannel
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks
 from holdall.mcp.client.spec import HttpServer
 from holdall.values.outputs import LargeJson, LargeText
@@ -137,12 +137,9 @@ async def test_what_is_compressed_is_read_like_any_other() -> None:
     assert came["error"]["message"] == "Server returned an error response"
 
 
-async def listed(parts: list[bytes]) -> list[tuple[Any, str, bytes, int | None]]:
-    async def given_parts() -> AsyncIterator[bytes]:
-        for part in parts:
-            yield part
-
-    return [(one.data, one.id, one.name, one.retry) async for one in events_in(given_parts())]
+def listed(parts: list[bytes]) -> list[tuple[Any, str, bytes, int | None]]:
+    reader = EventReader()
+    return [(one.data, one.id, one.name, one.retry) for part in parts for one in reader.feed(part)]
 
 
 @settings(deadline=None, max_examples=200)
@@ -156,11 +153,11 @@ async def listed(parts: list[bytes]) -> list[tuple[Any, str, bytes, int | None]]
 )
 def test_events_are_the_same_however_they_are_cut(lines: list[bytes], size: int) -> None:
     sent = b"".join(lines)
-    assert asyncio.run(listed(in_parts(sent, size))) == asyncio.run(listed([sent]))
+    assert listed(in_parts(sent, size)) == listed([sent])
 
 
 def test_the_fields_of_an_event() -> None:
-    found = asyncio.run(listed([NOTE + b"event: x\r\nid:b\r\ndata: 1\r\ndata:  2\r\n\r\ndata: without an end\r\n"]))
+    found = listed([NOTE + b"event: x\r\nid:b\r\ndata: 1\r\ndata:  2\r\n\r\ndata: without an end\r\n"])
     assert found == [
         (None, "", b"", None),
         (b"", "a-1", b"", 10),

@@ -8,7 +8,7 @@ rest where the server numbers its events. A redirect is followed only to the sam
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextvars import Context, copy_context
 from types import TracebackType
 from typing import Any, cast
@@ -73,23 +73,28 @@ class Event:
             self.retry = int(value[:9])
 
 
-async def events_in(parts: AsyncIterator[bytes]) -> AsyncIterator[Event]:
+class EventReader:
     """The events of a stream, however it is cut. One whose end does not come is none."""
-    line, event, after_return = bytearray(), Event(), False
-    async for part in parts:
-        given = part[1:] if after_return and part.startswith(b"\n") else part
-        after_return = part.endswith(b"\r")
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+        self._event = Event()
+        self._after_return = False
+
+    def feed(self, part: bytes) -> Iterator[Event]:
+        given = part[1:] if self._after_return and part.startswith(b"\n") else part
+        self._after_return = part.endswith(b"\r")
         for piece in given.splitlines(keepends=True):
             text = piece.rstrip(b"\r\n")
-            line += text
+            self._line += text
             if len(text) == len(piece):
                 continue  # the rest of this line is still to come
+            line, self._line = self._line, bytearray()
             if line:
-                event.take(line)
-                line = bytearray()
+                self._event.take(line)
             else:
+                event, self._event = self._event, Event()
                 yield event
-                event = Event()
 
 
 class Answer:
@@ -329,29 +334,35 @@ class HttpChannel:
 
     async def _events(self, answer: Answer | None, response: httpx2.Response, context: Context | None) -> Event:
         """Messages up to the answer, and where the stream was left. Without a request there is no answer."""
-        place = Event()
-        parts = _parts(response)
+        place, reader, parts = Event(), EventReader(), _parts(response)
         try:
-            async for event in events_in(parts):
-                place.id = event.id or place.id
-                place.retry = place.retry if event.retry is None else event.retry
-                if not event.data or event.name not in (b"", b"message"):
-                    continue
-                found = answer.messages(event.data) if answer is not None else codec.decode(event.data)
-                for message in found:
-                    self._put(message, context)
-                del event, found  # they may be large, and the next one may be long in coming
+            async for part in parts:
+                for event in reader.feed(part):
+                    self._take(event, place, answer, context)
                 if answer is not None and answer.done:
-                    async with asyncio.timeout(_REST_SECONDS):
-                        async for _ in parts:
-                            pass
-                    return place
+                    break
+            else:
+                self._pause(place, answer)
+                return place
+            async with asyncio.timeout(_REST_SECONDS):
+                async for _ in parts:
+                    pass
         except (httpx2.TransportError, httpx2.DecodingError, TimeoutError):
-            pass
-        call = CURRENT.get() if answer is not None and not answer.done else None
-        if call is not None and place.id and call.callbacks is not None and call.callbacks.paused is not None:
-            call.callbacks.paused()
+            self._pause(place, answer)
         return place
+
+    def _take(self, event: Event, place: Event, answer: Answer | None, context: Context | None) -> None:
+        place.id = event.id or place.id
+        place.retry = place.retry if event.retry is None else event.retry
+        if event.data and event.name in (b"", b"message"):
+            for message in codec.decode(event.data) if answer is None else answer.messages(event.data):
+                self._put(message, context)
+
+    def _pause(self, place: Event, answer: Answer | None) -> None:
+        """A stream was left before its answer."""
+        call = CURRENT.get() if answer is not None and not answer.done and place.id else None
+        if call is not None and call.callbacks is not None and call.callbacks.paused is not None:
+            call.callbacks.paused()
 
     # What belongs to no request
 
