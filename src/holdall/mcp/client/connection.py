@@ -234,6 +234,10 @@ class Connection:
         """Any other request of the protocol, known or not, in the same way as `call`."""
         return await self._request(method, params, timeout, {"progress": progress, "callbacks": callbacks})
 
+    def remember(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """A request with a lasting effect, for when the server is started: its log level."""
+        self._keeper.standing.granted(method, params)
+
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Tell the server something, where it lives; it is not started for that."""
         if (session := self._keeper.session) is not None:
@@ -346,21 +350,27 @@ class Servers:
         *,
         callbacks: Callbacks | Mapping[str, Callbacks] | None = None,
         means: ConnectionOptions | None = None,
+        connect: Callable[[ServerSpec], Connection] | None = None,
     ) -> None:
-        """`callbacks` are for all servers, or for each by its name."""
+        """`callbacks` are for all servers, or for each by its name. `connect` makes connections in another way."""
         self._connections: dict[str, Connection] = {}
         for spec in specs:
             if spec.name in self._connections:
                 raise UsageError(f'two MCP servers are called "{spec.name}"; give one of them another name.')
             own = callbacks.get(spec.name) if isinstance(callbacks, Mapping) else callbacks
-            self._connections[spec.name] = Connection(spec, callbacks=own, means=means)
+            made = Connection(spec, callbacks=own, means=means) if connect is None else connect(spec)
+            self._connections[spec.name] = made
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._connections)
 
+    def replace(self, connection: Connection) -> None:
+        """This one from now on, for the server of its name. Whose it is, closes it."""
+        self._connections[connection.name] = connection
+
     def __iter__(self) -> Iterator[Connection]:
-        return iter(self._connections.values())
+        return iter(tuple(self._connections.values()))
 
     def __len__(self) -> int:
         return len(self._connections)

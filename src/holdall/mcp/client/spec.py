@@ -180,6 +180,7 @@ class StdioServer:
     call_seconds: float = CALL_SECONDS
     start_seconds: float = START_SECONDS
     revision: Revision = "auto"
+    shared: bool = False  # by the sessions of one principal, of a gateway over HTTP
     source: str = ""  # the file that names it
     has_name: bool = True  # else it is called by its command
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # keys that are not known here
@@ -204,6 +205,7 @@ class HttpServer:
     call_seconds: float = CALL_SECONDS
     start_seconds: float = START_SECONDS
     revision: Revision = "auto"
+    shared: bool = False  # by the sessions of one principal, of a gateway over HTTP
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
@@ -260,7 +262,7 @@ TABLES = ("mcpServers", "servers")
 _LARGEST_FILE = 1024 * 1024
 URLS = ("url", "httpUrl", "serverUrl")  # where clients write it
 _STDIO, _HTTP = {"command", "args", "env", "cwd"}, {*URLS, "headers"}
-_BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision"}
+_BOTH = {"type", "disabled", "enabled", "call_timeout_seconds", "start_timeout_seconds", "revision", "shared"}
 _KNOWN = sorted(_STDIO | _HTTP | _BOTH)
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _REVISIONS: tuple[Revision, ...] = ("auto", "handshake", "2026-07-28")
@@ -377,6 +379,7 @@ class _Reading:
             "call_seconds": place.at("call_timeout_seconds").seconds(about, CALL_SECONDS),
             "start_seconds": place.at("start_timeout_seconds").seconds(about, START_SECONDS),
             "revision": place.at("revision").one_of(about, _REVISIONS),
+            "shared": place.at("shared").switch(about.get("shared", False)),
             "source": self._source,
             "extra": extra,
         }

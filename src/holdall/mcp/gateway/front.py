@@ -18,6 +18,7 @@ from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import calls, listing, messages
 from holdall.mcp.gateway.calls import ToolCall
 from holdall.mcp.gateway.client_side import Client, ClientRequest, Send
+from holdall.mcp.gateway.known import KnownServers
 from holdall.mcp.gateway.listeners import LISTEN, Listeners, follow, is_change, uris_of
 from holdall.mcp.gateway.listing import LISTS, Catalogue, Names
 from holdall.mcp.gateway.messages import (
@@ -181,12 +182,22 @@ class GatewayState:
 class Front:
     """The handler of one client. Requests run side by side."""
 
-    def __init__(self, gateway_state: GatewayState, bag: Holdall, send: Send, siblings: Siblings | None = None) -> None:
-        """`siblings` are the other gateways of this client, where it has started several."""
+    def __init__(
+        self,
+        gateway_state: GatewayState,
+        bag: Holdall,
+        send: Send,
+        siblings: Siblings | None = None,
+        known: KnownServers | None = None,
+    ) -> None:
+        """`siblings` are the other gateways of this client, where it has started several; `known` is what the other
+        sessions of its principal know of the servers, over HTTP.
+        """
         self.client = Client(send, self)
         self._gateway_state = gateway_state
         self._bag = bag
         self._siblings = siblings
+        self._known = known
         if siblings is not None:
             siblings.on_turn = self._notify_changes
         self._relay: Relay | None = None
@@ -407,7 +418,7 @@ class Front:
     def _open(self, caller: Caller) -> Relay:
         """The servers get to know the client once: one that goes on in the other era is the same client."""
         if self._relay is None:
-            self._relay = Relay(self._gateway_state.servers, self.client, caller, self._heard)
+            self._relay = Relay(self._gateway_state.servers, self.client, caller, self._heard, self._known)
             self._catalogue = Catalogue(self._relay, self._names, self._prompts)
         self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
         return self._relay

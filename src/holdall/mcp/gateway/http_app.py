@@ -18,6 +18,7 @@ from holdall.mcp.client import protocol
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
+from holdall.mcp.gateway.known import KnownServers
 from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
 from holdall.mcp.gateway.stdio_server import set_mmap_threshold, shut_down, shutdown_requested
 from holdall.values.errors import MissingExtra, UsageError
@@ -342,6 +343,7 @@ class HttpApp:
         self._bag_of = bag_of
         self._sessions: dict[tuple[str, str], HttpSession] = {}
         self._shared: dict[str, HttpSession] = {}
+        self._servers: dict[str, KnownServers] = {}
 
     @property
     def sessions(self) -> list[HttpSession]:
@@ -426,7 +428,7 @@ class HttpApp:
             return True
         if who not in self._shared:
             bag = await self._bag_of(who)
-            self._shared.setdefault(who, HttpSession(self._gateway_state, bag, shared=True))
+            self._shared.setdefault(who, HttpSession(self._gateway_state, bag, shared=True, known=self._known_by(who)))
         session = self._shared[who]
         if (refusal := await mismatch(session.front, body, headers)) is not None:
             await self._refused(body, refusal, exchange)
@@ -475,8 +477,12 @@ class HttpApp:
             return self._known(who, headers), ""
         await self._make_room()
         name = secrets.token_hex(16)
-        session = self._sessions[who, name] = HttpSession(self._gateway_state, await self._bag_of(who))
+        bag = await self._bag_of(who)
+        session = self._sessions[who, name] = HttpSession(self._gateway_state, bag, known=self._known_by(who))
         return session, name
+
+    def _known_by(self, who: str) -> KnownServers:
+        return self._servers.setdefault(who, KnownServers())
 
     def _known(self, who: str, headers: Mapping[str, str]) -> HttpSession:
         if "mcp-session-id" not in headers:

@@ -16,6 +16,7 @@ from holdall.mcp.client.protocol import SUBSCRIPTION_KEY
 from holdall.mcp.gateway import calls, messages
 from holdall.mcp.gateway import messages as eras
 from holdall.mcp.gateway.front import Front, GatewayState
+from holdall.mcp.gateway.known import KnownServers
 from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, meta_of, table
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
@@ -267,10 +268,11 @@ class HttpSession:
         bag: Holdall,
         *,
         shared: bool = False,
+        known: KnownServers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.bag = bag
-        self.front = Front(gateway_state, bag, self._send)
+        self.front = Front(gateway_state, bag, self._send, known=known)
         self.front.client.pause = self._pause
         self.shared = shared
         self._standing: Stream | None = None

@@ -13,6 +13,7 @@ from typing import Any
 
 from holdall.bag import Messages
 from holdall.mcp.client.connection import Connection, Servers
+from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.handshake import Greeting, Identity
 from holdall.mcp.client.keeper import ConnectionOptions
 from holdall.mcp.client.routes import Callbacks, Declined
@@ -20,6 +21,7 @@ from holdall.mcp.client.server_process import StopTimeouts
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client, ClientRequest
+from holdall.mcp.gateway.known import CHANGES, LISTED, Copy, KnownServer, KnownServers, Member
 from holdall.mcp.gateway.messages import INTERNAL_ERROR, METHOD_NOT_FOUND, Refusal, table
 from holdall.values.errors import UpstreamFault, UpstreamRefused, UsageError
 from holdall.values.record import record
@@ -29,6 +31,7 @@ from holdall.wire.clamp import MAX_BYTES, clamp_text
 _LOG = logging.getLogger("holdall.gateway")
 _STOP_TIMEOUTS = StopTimeouts(1.0, 0.5, 0.5)  # all of us have to be gone within five seconds
 _PROGRESS, _LOG_MESSAGE = "notifications/progress", "notifications/message"
+_SET_LEVEL = "logging/setLevel"
 _MAX_ROUNDS = 10
 PROGRESS_BURST, PROGRESS_A_SECOND = 500, 100  # notifications of one call to its client
 _PLAIN_PROGRESS = frozenset(("progressToken", "progress", "total", "message"))
@@ -115,15 +118,26 @@ def _is_long(value: object) -> bool:
 
 
 class Relay:
-    def __init__(self, specs: Sequence[ServerSpec], client: Client, caller: Caller, heard: OnNotification) -> None:
+    def __init__(
+        self,
+        specs: Sequence[ServerSpec],
+        client: Client,
+        caller: Caller,
+        heard: OnNotification,
+        known: KnownServers | None = None,
+    ) -> None:
+        """`known` is for sessions that share what their servers say, or the servers."""
         self.caller = caller
         self._client = client
         self._heard = heard
         self._asking: Counter[str] = Counter()
         self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
+        self._means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS)
+        self._known = known
+        self._copies: dict[str, tuple[Copy, Member]] = {}
         callbacks = {spec.name: self._callbacks(spec.name) for spec in specs}
-        means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS)
-        self.servers = Servers(specs, callbacks=callbacks, means=means)
+        connect = None if known is None else self._copy
+        self.servers = Servers(specs, callbacks=callbacks, means=self._means, connect=connect)
 
     @property
     def only(self) -> Connection | None:
@@ -142,16 +156,43 @@ class Relay:
 
         In the result of a tool a large text may be a LargeText, and structured content a LargeJson.
         """
+        params = asked.params if params is None else params
+        copy = self._copies[connection.name][0] if self._known is not None else None
+        answer = await self._without_copy(copy, asked.method, params) if copy is not None else None
+        if answer is not None:
+            return answer
         greeting = await connection.start()
-        given = messages.towards_server(asked.params if params is None else params, modern=greeting.modern)
+        age = copy.uses(connection, greeting, asked.method) if copy is not None else 0
+        given = messages.towards_server(params, modern=greeting.modern)
         self._under_way[connection.name].append(asked)
         try:
             result = await self._answered(connection, asked, given)
         finally:
             self._under_way[connection.name].remove(asked)
+        if copy is not None and asked.method in LISTED:
+            copy.known.keep(copy, asked.method, given, result, age)
+        return self._shown(asked.method, result, greeting)
+
+    def _shown(self, method: str, result: dict[str, Any], greeting: Greeting) -> dict[str, Any]:
         return messages.towards_client(
-            asked.method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
+            method, result, modern=self.caller.modern, server_modern=greeting.modern, server=greeting.server
         )
+
+    async def _without_copy(self, copy: Copy, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What can be answered before this session has a copy of the server; None if nothing can."""
+        greeting = copy.known.greeting
+        if greeting is None or copy.connection.greeting is not None:
+            return None
+        given = messages.towards_server(params, modern=greeting.modern)
+        if method == _SET_LEVEL and "logging" in greeting.capabilities:
+            copy.connection.remember(method, given)  # it is told when it starts
+            return {}
+        if method not in LISTED:
+            return None
+        page = await copy.known.page(copy, method, given)
+        if isinstance(page, UpstreamRefused):
+            raise Refusal(page.code, page.reason, page.data)
+        return None if page is None else self._shown(method, page, greeting)
 
     async def _answered(self, connection: Connection, asked: ClientRequest, given: dict[str, Any]) -> dict[str, Any]:
         """The result. What the server wants to know before it, a client of the older era is asked."""
@@ -184,7 +225,7 @@ class Relay:
 
     async def greetings(self, seconds: float) -> dict[str, Greeting | UpstreamFault | None]:
         """What each server says of itself, or why it does not; None for one that still starts, which continues."""
-        tasks = {one.name: asyncio.ensure_future(_greeting(one)) for one in self.servers}
+        tasks = {one.name: asyncio.ensure_future(self._greeting(one)) for one in self.servers}
         if tasks:
             await asyncio.wait(tasks.values(), timeout=None if len(tasks) == 1 else seconds)
         for name, task in tasks.items():
@@ -194,9 +235,34 @@ class Relay:
         return {name: task.result() if task.done() else None for name, task in tasks.items()}
 
     async def close(self) -> None:
-        await self.servers.aclose()
+        if self._known is None:
+            await self.servers.aclose()
+            return
+        with unbroken():
+            await asyncio.gather(*(copy.known.left(copy, member) for copy, member in self._copies.values()))
 
     # Inside
+
+    def _copy(self, spec: ServerSpec) -> Connection:
+        known = KnownServer() if self._known is None else self._known.of(spec.name, self._means.identity)
+        member = Member(self._callbacks(spec.name), lambda: bool(self._under_way[spec.name]))
+        copy = Copy(known, lambda callbacks: Connection(spec, callbacks=callbacks, means=self._means), member)
+        self._copies[spec.name] = copy, member
+        return copy.connection
+
+    async def _greeting(self, connection: Connection) -> Greeting | UpstreamFault:
+        name = connection.name
+        try:
+            if self._known is None:
+                return await connection.start()
+            copy, member = self._copies[name]
+            greeting = await copy.known.greet(copy, lambda method: self._heard(name, method, {}))
+            joined = copy.known.join(copy, member)
+            self._copies[name] = joined, member
+            self.servers.replace(joined.connection)
+            return greeting
+        except UpstreamFault as fault:
+            return fault
 
     async def _send(self, connection: Connection, asked: ClientRequest, params: dict[str, Any]) -> dict[str, Any]:
         progress = ProgressUpdates(lambda params: self._progressed(asked, params), asked.messages)
@@ -230,6 +296,8 @@ class Relay:
                 asked.messages.add(log_message(params))
             if asked.open and method == _LOG_MESSAGE:
                 self._client.notify(method, params, related=asked.id)
+            elif self._known is not None and method in CHANGES:
+                await self._copies[connection.name][0].heard(method, params)
             else:
                 await self._heard(connection.name, method, params)
 
@@ -331,10 +399,3 @@ class Relay:
 
 _KEPT: set["asyncio.Future[Any]"] = set()
 """References to running tasks: the loop holds only weak ones."""
-
-
-async def _greeting(connection: Connection) -> Greeting | UpstreamFault:
-    try:
-        return await connection.start()
-    except UpstreamFault as fault:
-        return fault
