@@ -8,13 +8,14 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.lab import MB, Lab, holdall_command
 from bench.result import Gate, Measured, Row
-from bench.rounds import compare, timed
+from bench.rounds import Timed, compare, timed
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -53,29 +54,46 @@ async def _small(lab: Lab, direct: "Client", through: "Client") -> list[Row]:
 
 
 async def over_http(lab: Lab) -> Measured:
-    """What the gateway adds to a small call between a client and a server over HTTP, against what it adds on stdio."""
+    """What the gateway adds to a small call between a client and a server over HTTP, against what it adds on stdio.
 
-    async def calls(client: "Client") -> None:
-        for number in range(_CALLS):
-            if await _text(client, "echo", {"text": str(number)}) != str(number):
-                raise AssertionError("another call's answer")
+    It is the processor time of all processes: a call waits for nothing else, and others add little to it.
+    """
 
     with lab.scratch() as home:
         async with (
             _client(_SERVER) as direct, _client(_through(home, _SERVER)) as through,
-            _started([*_SERVER, "--http"], "") as port, _gateway_at(home, f"http://127.0.0.1:{port}/mcp") as url,
+            _started([*_SERVER, "--http"], "") as (server_pid, port),
+            _gateway_at(home, f"http://127.0.0.1:{port}/mcp") as (gateway_pid, url),
             _client_at(f"http://127.0.0.1:{port}/mcp") as direct_http, _client_at(url) as through_http,
         ):  # fmt: skip
-            clients = {"direct": direct, "through": through, "direct http": direct_http, "through http": through_http}
-            contestants = {name: timed(lambda client=client: calls(client)) for name, client in clients.items()}
-            found = await compare(contestants, rounds=lab.sizes.rounds, patience=lab.patience)
-    one = {name: found.median(name) / _CALLS for name in clients}
+            direct_pid, through_pid = int(await _text(direct, "pid", {})), int(await _text(through, "pid", {}))
+            contestants = {
+                "direct": _worked(direct, direct_pid),
+                "through": _worked(through, through_pid, _parent(through_pid)),
+                "direct http": _worked(direct_http, server_pid),
+                "through http": _worked(through_http, server_pid, gateway_pid),
+            }
+            found = await compare(contestants, rounds=2 * lab.sizes.rounds, patience=lab.patience)
+    one = {name: found.median(name) / _CALLS for name in contestants}
     added, floor = one["through http"] - one["direct http"], one["through"] - one["direct"]
     rows = [
         Row("gateway", "a small call over HTTP", one["through http"], "ms", one["direct http"], others=found.others),
         Row("gateway", "added to it, against stdio", added, "ms", floor, Gate(1.5), others=found.others),
     ]
     return Measured(rows)
+
+
+def _worked(client: "Client", *pids: int) -> Timed:
+    """The processor time of some calls, in this process and those."""
+
+    async def run() -> float:
+        before = time.process_time() + sum(map(_processor_time, pids))
+        for number in range(_CALLS):
+            if await _text(client, "echo", {"text": str(number)}) != str(number):
+                raise AssertionError("another call's answer")
+        return time.process_time() + sum(map(_processor_time, pids)) - before
+
+    return run
 
 
 async def _large(lab: Lab, direct: "Client", through: "Client", size: int) -> list[Row]:
@@ -190,17 +208,17 @@ async def _client_at(url: str) -> "AsyncGenerator[Client]":
 
 
 @contextlib.asynccontextmanager
-async def _gateway_at(home: Path, server: str) -> AsyncGenerator[str]:
+async def _gateway_at(home: Path, server: str) -> AsyncGenerator[tuple[int, str]]:
     config = home / "web.json"
     config.write_text(json.dumps({"mcpServers": {"bench": {"type": "http", "url": server}}}), encoding="utf-8")
     words = [*_through(home, config=config), "--http", "127.0.0.1:0"]
-    async with _started(words, "listening on ") as url:
-        yield url
+    async with _started(words, "listening on ") as found:
+        yield found
 
 
 @contextlib.asynccontextmanager
-async def _started(words: Sequence[str], before: str) -> AsyncGenerator[str]:
-    """A program that says where it listens, in its first line behind `before`."""
+async def _started(words: Sequence[str], before: str) -> AsyncGenerator[tuple[int, str]]:
+    """A program that says where it listens, in its first line behind `before`: its process, and that."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HOLDALL_")}
     process = await asyncio.create_subprocess_exec(
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -209,7 +227,7 @@ async def _started(words: Sequence[str], before: str) -> AsyncGenerator[str]:
     try:
         async with asyncio.timeout(_START_SECONDS):
             line = await process.stdout.readline() if process.stdout is not None else b""
-        yield line.decode().rpartition(before)[2].strip() if before else line.decode().strip()
+        yield process.pid, (line.decode().rpartition(before)[2] if before else line.decode()).strip()
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
@@ -230,6 +248,12 @@ async def _text(client: "Client", tool: str, arguments: Mapping[str, object]) ->
 
 def _parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+
+
+def _processor_time(pid: int) -> float:
+    """Of all its threads, in seconds."""
+    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(file.read_text(encoding="ascii").split()[0]) for file in files) / 1e9
 
 
 def _forget_highest(pid: int) -> None:
