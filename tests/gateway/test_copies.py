@@ -190,7 +190,8 @@ async def test_a_shared_server_is_for_one_principal_and_is_started_again_when_it
             for answer in await asyncio.gather(*hanging):
                 assert "while" in json.dumps(answer)
                 assert "What this call has done is not known" in json.dumps(answer)
-        again = {await first.call("pid"), await second.call("pid")}
+        third = await it.session()
+        again = {await one.call("pid") for one in (third, first, second)}
         assert len(again) == 1
         assert await other.call("pid") == bobs
 

@@ -44,15 +44,15 @@ class Copy:
 
     def __init__(self, known: "KnownServer", connect: Callable[[Callbacks], Connection], first: Member) -> None:
         self.known = known
+        known.sessions += 1
         self.members = [first]
         self.is_used = False  # for more than lists
         self.connection = connect(Callbacks(self.heard, self._ask))
 
-    def uses(self, connection: Connection, greeting: Greeting, method: str) -> int:
+    def uses(self, greeting: Greeting, method: str) -> int:
         """It is running now, for this. How old lists are that it gives."""
-        if connection is self.connection:
-            self.known.started(self, greeting)
-            self.is_used = self.is_used or method not in LISTED
+        self.known.started(self, greeting)
+        self.is_used = self.is_used or method not in LISTED
         return self.known.age
 
     def _one(self) -> Member | None:
@@ -80,6 +80,7 @@ class KnownServer:
 
     def __init__(self) -> None:
         self.common: Copy | None = None  # the copy for all, where one is enough
+        self.sessions = 0  # that have come and not left
         self._greeting: Greeting | None = None
         self._copies: list[Copy] = []
         self._starting: asyncio.Future[Greeting] | None = None
@@ -101,7 +102,7 @@ class KnownServer:
             await asyncio.wait((self._starting,))
         if (found := self.greeting) is not None:
             return found
-        self._starting = shared(self._start(copy))
+        self._starting = shared(self._start(self.common or copy))  # the one for all may have died
         try:
             return await joined(self._starting)
         except Ended:
@@ -112,7 +113,7 @@ class KnownServer:
 
     def join(self, copy: Copy, member: Member) -> Copy:
         """The copy that this session uses from now on: the one for all, where there is one."""
-        if self.common is None or self.common is copy:
+        if self.common is None or self.common is copy or copy.connection.greeting is not None:
             return copy
         self._watchers.pop(copy, None)
         copy.members.remove(member)
@@ -173,6 +174,7 @@ class KnownServer:
 
     async def left(self, copy: Copy, member: Member) -> None:
         """A session has gone: its copy ends, unless others use it."""
+        self.sessions -= 1
         self._watchers.pop(copy, None)
         if member in copy.members:
             copy.members.remove(member)
@@ -195,5 +197,7 @@ class KnownServers:
         self._servers: dict[tuple[str, str], KnownServer] = {}
 
     def of(self, server: str, identity: Identity) -> KnownServer:
+        # A client may call itself something else each time.
+        self._servers = {key: known for key, known in self._servers.items() if known.sessions}
         said = [identity.name, identity.version, identity.capabilities, identity.older]
         return self._servers.setdefault((server, json.dumps(said, sort_keys=True, default=str)), KnownServer())

@@ -158,11 +158,12 @@ class Relay:
         """
         params = asked.params if params is None else params
         copy = self._copies[connection.name][0] if self._known is not None else None
-        answer = await self._without_copy(copy, asked.method, params) if copy is not None else None
-        if answer is not None:
-            return answer
+        if copy is not None:
+            connection = copy.connection  # which may have been chosen since the request came
+            if (answer := await self._without_copy(copy, asked.method, params)) is not None:
+                return answer
         greeting = await connection.start()
-        age = copy.uses(connection, greeting, asked.method) if copy is not None else 0
+        age = copy.uses(greeting, asked.method) if copy is not None else 0
         given = messages.towards_server(params, modern=greeting.modern)
         self._under_way[connection.name].append(asked)
         try:
