@@ -10,6 +10,7 @@ from inline_snapshot import snapshot
 from tests.gateway.support import gateway, plain
 from tests.gateway.test_http_streams import Session, session
 from tests.gateway.web import TOKEN, client_at, served
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 PICTURE = 1_000_000  # it passes, and is 1.3 MB as base64
@@ -26,21 +27,24 @@ async def test_the_official_client_reads_a_large_link_and_a_large_picture(tmp_pa
         assert read.contents[0].text == "line\n" * 1_000_000
 
 
-async def test_a_large_answer_that_comes_first_is_plain_json_and_a_small_one_a_stream_to_come_back_to(
+@requirement("gateway:http-weight")
+async def test_an_answer_that_comes_first_is_plain_json_and_one_behind_a_word_is_a_stream_to_come_back_to(
     tmp_path: Path,
 ) -> None:
     async with session(tmp_path) as one:
-        params: dict[str, Any] = {"name": "picture", "arguments": {"bytes": PICTURE}}
-        large = await one.post(id=1, method="tools/call", params=params)
-        assert large.headers["content-type"] == "application/json"
-        assert [block["type"] for block in large.json()["result"]["content"]] == ["image"]
-        async with one.call(2, "picture", bytes=1000) as events:
+        for size in (1000, PICTURE):
+            params: dict[str, Any] = {"name": "picture", "arguments": {"bytes": size}}
+            first = await one.post(id=1, method="tools/call", params=params)
+            assert first.headers["content-type"] == "application/json"
+            assert [block["type"] for block in first.json()["result"]["content"]] == ["image"]
+        async with one.call(2, "picture", bytes=1000, log="a word") as events:
             assert events.response.headers["content-type"] == "text/event-stream"
             begun, nothing = await events.next()
             assert nothing is None
+            _, word = await events.next()
             _, answer = await events.next()
         async with one.get(begun) as events:
-            assert [(await events.next())[1] for _ in range(2)] == [None, answer]
+            assert [(await events.next())[1] for _ in range(3)] == [None, word, answer]
 
 
 async def test_a_picture_that_comes_after_a_word_of_its_server_is_kept_and_the_client_gets_the_link(
@@ -58,10 +62,8 @@ async def test_a_picture_that_comes_after_a_word_of_its_server_is_kept_and_the_c
 
 async def test_a_link_that_is_too_large_for_an_event_says_how_to_read_it_in_ranges(tmp_path: Path) -> None:
     async with session(tmp_path) as one:
-        async with one.call(1, "big", lines=1_000_000) as events:
-            await events.next()
-            _, answer = await events.next()
-        assert answer is not None
+        params: dict[str, Any] = {"name": "big", "arguments": {"lines": 1_000_000}}
+        answer = (await one.post(id=1, method="tools/call", params=params)).json()
         uri = answer["result"]["content"][-1]["uri"]
         error = (await _read(one, 2, uri))["error"]
         assert (error["code"], error["data"]) == (-32602, {"uri": uri, "size": 5_000_000})

@@ -137,12 +137,9 @@ async def test_a_server_that_closes_its_stream_lets_the_client_go_too_until_it_a
                 _, answer = await events.next()
                 assert answer is not None
                 assert answer["result"]["content"][0]["text"] == "Reconnection test completed"
-        async with (  # one that could not come back is not let go
-            session(tmp_path, "2025-06-18", *words) as one,
-            one.call(1, "test_reconnection") as events,
-        ):
-            _, answer = await events.next()
-            assert answer is not None
+        async with session(tmp_path, "2025-06-18", *words) as one:  # one that could not come back is not let go
+            params: dict[str, Any] = {"name": "test_reconnection", "arguments": {}}
+            answer = (await one.post(id=1, method="tools/call", params=params)).json()
             assert answer["result"]["content"][0]["text"] == "Reconnection test completed"
 
 
@@ -171,11 +168,14 @@ async def test_an_event_that_is_not_known_is_refused(tmp_path: Path) -> None:
 
 
 async def test_an_older_client_gets_no_event_without_a_message(tmp_path: Path) -> None:
-    async with session(tmp_path, "2025-06-18") as one, one.call(1, "echo", text="hi") as events:
-        number, answer = await events.next()
+    async with session(tmp_path, "2025-06-18") as one, one.call(1, "steps", steps=1) as events:
+        number, word = await events.next()
         assert number
+        assert word is not None
+        assert word["params"]["data"] == "log 1"
+        _, answer = await events.next()
         assert answer is not None
-        assert answer["result"]["content"][0]["text"] == "hi"
+        assert answer["result"]["content"][0]["text"] == "stepped"
 
 
 @requirement("gateway:ids-exact")
@@ -183,11 +183,9 @@ async def test_an_id_that_is_in_use_is_refused_and_its_first_call_is_answered(tm
     async with session(tmp_path) as one, one.call(1, "ask", method="roots/list", params={}) as first:
         await first.next()
         _, question = await first.next()
-        async with one.call(1, "echo", text="again") as second:
-            await second.next()
-            _, refusal = await second.next()
-            assert refusal is not None
-            assert (refusal["id"], refusal["error"]["code"]) == (None, -32600)  # else it would answer the first
+        params: dict[str, Any] = {"name": "echo", "arguments": {"text": "again"}}
+        refusal = (await one.post(id=1, method="tools/call", params=params)).json()
+        assert (refusal["id"], refusal["error"]["code"]) == (None, -32600)  # else it would answer the first
         assert question is not None
         await one.post(id=question["id"], result={"roots": []})
         _, answer = await first.next()

@@ -230,14 +230,13 @@ class Exchange:
         *,
         streams: bool,
         modern: bool,
-        plain_from: int = 0,
         lasting: bool = False,
         primed: bool = False,
     ) -> Event | None:
         """Everything up to the answer, which is given; None if the stream ended without one.
 
-        It is a stream only if something has to be told before the answer, the answer takes long, or has less than
-        `plain_from` bytes; `lasting` and `primed` are for that stream. Where the client takes no streams it is none.
+        It is a stream only if something has to be told before the answer, or the answer takes long; `lasting` and
+        `primed` are for that stream. Where the client takes no streams it is none.
         """
         first: Event | None = None
         stream.readers += 1  # what belongs to no request may be told here, too
@@ -253,7 +252,7 @@ class Exchange:
             stream.readers -= 1
         if first is None and not streams:
             raise Denied(503, "the request was cancelled, or the gateway ends")
-        if first is None or not first.answers or len(first.data) < plain_from:
+        if first is None or not first.answers:
             return await self.pump(stream, lasting=lasting, primed=primed)
         # In the older era HTTP says nothing about an error of the protocol: 404 would mean the session.
         status = protocol.HTTP_STATUS.get(first.code, 200) if modern and first.code is not None else 200
@@ -329,7 +328,6 @@ PATH = "/mcp"
 _LARGEST_BODY = 64 * 1024 * 1024
 _IDLE_SECONDS = 3600.0
 _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
-_PLAIN_FROM = 256 * 1024  # bytes: clients bound the size of an event, and not that of a body
 _MAX_SESSIONS = 200
 
 OpenBag = Callable[[str], Awaitable[Holdall]]
@@ -510,10 +508,11 @@ class HttpApp:
         try:
             exchange.watch()
             if streams and not session.shared and request["method"] not in _AT_ONCE:
-                # An answer that a client could lose with its connection is a stream, to which it can come back.
+                # An answer that takes long is a stream, to which a client that loses its connection can come back.
+                # For one that comes first it has nothing to come back with; clients then use their connection again.
                 more = {"lasting": True, "primed": session.primes}
                 if "application/json" in accepts or "*/*" in accepts:
-                    answer = await exchange.carry(stream, streams=True, modern=False, plain_from=_PLAIN_FROM, **more)
+                    answer = await exchange.carry(stream, streams=True, modern=False, **more)
                 else:
                     answer = await exchange.pump(stream, **more)
             else:
