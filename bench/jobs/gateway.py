@@ -77,8 +77,8 @@ async def over_http(lab: Lab) -> Measured:
     one = {name: found.median(name) / _CALLS for name in contestants}
     added, floor = one["through http"] - one["direct http"], one["through"] - one["direct"]
     rows = [
-        Row("gateway", "a small call over HTTP", one["through http"], "ms", one["direct http"], others=found.others),
-        Row("gateway", "added to it, against stdio", added, "ms", floor, Gate(1.5), others=found.others),
+        Row("http", "a small call over HTTP", one["through http"], "ms", one["direct http"], others=found.others),
+        Row("http", "added to it, against stdio", added, "ms", floor, Gate(1.5), others=found.others),
     ]
     return Measured(rows)
 
