@@ -17,11 +17,9 @@ import base64
 import concurrent.futures
 import contextlib
 import dataclasses
-import datetime
 import enum
 import fcntl
 import json
-import pathlib
 import threading
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -80,9 +78,12 @@ class Pump:
 
 CHUNK = 1024 * 1024
 _BYTES = (bytes, bytearray, memoryview)
-_AS_TEXT = (datetime.date, datetime.time, datetime.timedelta, pathlib.PurePath, complex)
 # Known without importing their modules: nobody has such a value who has not.
-_AS_TEXT_TOO = {("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID")}
+_AS_TEXT = {
+    ("builtins", "complex"), ("datetime", "date"), ("datetime", "time"), ("datetime", "timedelta"),
+    ("decimal", "Decimal"), ("fractions", "Fraction"), ("uuid", "UUID"), ("pathlib", "PurePath"),
+    ("pathlib._local", "PurePath"),  # in Python 3.13
+}  # fmt: skip
 
 
 class Source:
@@ -216,9 +217,7 @@ def plain(value: object) -> object:
         return sorted(cast("AbstractSet[object]", value), key=repr)
     if isinstance(value, _BYTES):
         return base64.b64encode(bytes(cast("bytes", value))).decode("ascii")
-    if isinstance(value, _AS_TEXT) or any(
-        (one.__module__, one.__qualname__) in _AS_TEXT_TOO for one in type(value).__mro__
-    ):
+    if any((one.__module__, one.__qualname__) in _AS_TEXT for one in type(value).__mro__):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
