@@ -4,7 +4,7 @@ one its ends and windows spread evenly. Every cut is marked in the same way.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal, TypeVar
@@ -33,8 +33,12 @@ _PARTS = 16  # windows into which an output is thinned that was read whole
 _BLOCK = 64 * 1024  # by which lines are counted
 
 
-@dataclass(frozen=True)
-class Sample:
+class _Remembering:
+    """Its objects have a place for cached properties, which those of a plain record have not."""
+
+
+@record
+class Sample(_Remembering):
     """Pieces of an output in their order, with the byte at which each starts. One piece is the whole where it fits."""
 
     pieces: tuple[tuple[int, bytes], ...]
@@ -138,8 +142,8 @@ _VARIED = 3_000  # … and where nearly every one has a shape of its own: more w
 _PROBE = 64 * 1024
 
 
-@dataclass(frozen=True)
-class Lines:
+@record
+class Lines(_Remembering):
     """Lines without their ends. `runs` are those of one piece each: its first line here, and where that starts."""
 
     texts: list[bytes]
