@@ -7,6 +7,8 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
+import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -35,6 +37,7 @@ async def gateway(lab: Lab) -> Measured:
             rows = await _small(lab, direct, through)
             rows += await _large(lab, direct, through, 30 * MB if full else 2 * MB)
             rows.append(await _structured(direct, through, 150_000 if full else 15_000))
+        rows += await _started_up(home, 3 if full else 1)
     return Measured([*rows, *await _at_once(lab, _UPSTREAMS if full else 2)])
 
 
@@ -51,6 +54,31 @@ async def _small(lab: Lab, direct: "Client", through: "Client") -> list[Row]:
     direct_one, through_one = found.median("direct") / _CALLS, found.median("through") / _CALLS
     added = Row("gateway", "the same, added to the direct one", through_one - direct_one, "ms", others=found.others)
     return [Row("gateway", "a small call", through_one, "ms", direct_one, Gate(1.92), others=found.others), added]
+
+
+async def _started_up(home: Path, rounds: int) -> list[Row]:
+    """What the gateway takes until it has listed its tools, and what it holds while nobody asks."""
+    taken: list[float] = []
+    held: list[int] = []
+    floors: list[float] = []
+    for _ in range(rounds):
+        async with _client(_through(home, _SERVER)) as client:
+            await client.list_tools()
+            pid = _parent(int(await _text(client, "pid", {})))
+            taken.append(_processor_time(pid))
+            held.append(_memory(pid, "VmRSS"))
+        floors.append(await asyncio.to_thread(_import_of_the_library))
+    return [
+        Row("gateway", "from its start to its tools, against `import mcp`", min(taken), "ms", min(floors), Gate(0.5)),
+        Row("gateway", "memory while nobody asks", min(held), "bytes", gate=Gate(45 * MB, "figure")),
+    ]
+
+
+def _import_of_the_library() -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", "import mcp"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 async def over_http(lab: Lab) -> Measured:
