@@ -86,14 +86,14 @@ async def test_progress_keeps_a_call_alive_past_its_deadline_and_silence_does_no
 
 
 async def test_a_call_that_waits_for_its_user_is_waited_for(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, before=QUICK, server=plain())) as client:
+    async with wire(gateway(tmp_path, before=["--set", "slow_after_seconds=2"], server=plain())) as client:
         await client.greet(elicitation={})
         params = {"name": "ask", "arguments": {"method": "elicitation/create", "params": {"message": "?"}}}
         _, call = client.begin("tools/call", params)
         asked = await client.asked.get()
         slow = text_of(await client.call("sleep", seconds=0))  # others go on meanwhile
         assert slow == "slept"
-        done, _ = await asyncio.wait((call,), timeout=1.5)
+        done, _ = await asyncio.wait((call,), timeout=3.5)  # so that the answer comes late in the second time it has
         assert not done
         client.say({"id": asked["id"], "result": {"action": "accept"}})
         answer = (await call)["result"]

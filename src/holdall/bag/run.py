@@ -681,8 +681,13 @@ class Dispatch:
         """The notice that it continues; None if it has ended."""
         patience = self._patience(one)
         try:
-            while not (ended := await self.jobs.race(one.job, patience)) and one.waits is not None and one.waits():
-                pass  # a call that is gone would be asking the person
+            waits = one.waits or (lambda: False)
+            waited = False
+            while not (ended := await self.jobs.race(one.job, patience)):
+                # A call that is gone would be asking the person; and one that was answered just now needs its time.
+                waited, before = waits(), waited
+                if not (waited or before):
+                    break
         except asyncio.CancelledError:
             if not one.sink.is_empty or one.messages is not None:
                 self._keep_cancelled(one, CANCELLED_BY_CALLER)  # at once: a cancelled caller does not wait for a thread
