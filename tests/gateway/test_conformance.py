@@ -71,6 +71,9 @@ def passes(checks: Checks, scenarios: int) -> None:
     assert [one for one in failures(checks) if not one.startswith("tasks-")] == []
 
 
+_STREAMED = {"2025-11-25": ("server-sse-multiple-streams", "server-sse-streams-functional")}
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.conformance
 @requirement("gateway:any-server", "gateway:any-client")
@@ -88,7 +91,11 @@ async def test_a_server_passes_the_conformance_suite_through_the_gateway(
             passes(through, scenarios)
         if not FULL:
             return
-        assert await run(spec.url, revision, tmp_path / "direct") == through
+        direct = await run(spec.url, revision, tmp_path / "direct")
+        if revision in _STREAMED:  # looked at only where an answer is a stream; ours is plain JSON if it comes first
+            scenario, check = _STREAMED[revision]
+            assert direct[scenario].pop((check, "SUCCESS")) == 1
+        assert direct == through
         if revision != "2026-07-28":  # each session of that era has a process of its own: that would take long
             return
         words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[sys.executable, REFERENCE])
