@@ -150,7 +150,7 @@ def _print_edit(done: Done, *, dry_run: bool, back: bool) -> None:
     for path in done.kept:
         print(f"  {path} is kept: its entry was not brought back here")
     for path in done.beside:
-        print(f"  {path} is not ours, or of version 0.1: it is neither read nor removed")
+        print(f"  {path} was left by an earlier version, or is not ours: it is neither read nor removed")
     if done.copy:
         print(f"  the file as it was{'' if done.exactly else ' before the first install'}: {done.copy}")
 
@@ -167,6 +167,7 @@ def _flat(done: Done) -> dict[str, object]:
         "copy": done.copy,
         "exactly": done.exactly,
         "kept": list(done.kept),
+        "beside": list(done.beside),
         "why": done.edited.why,
     }
 

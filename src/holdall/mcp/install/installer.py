@@ -40,9 +40,8 @@ from holdall.values.record import record
 
 
 _NOTE, _COPY = ".note", ".before"
-_BESIDE = (".holdall.json", ".before-holdall")  # where version 0.1 put them; a checkout may have put anything there
+_BESIDE = (".holdall.json", ".before-holdall")  # where they used to be; a checkout may have put anything there
 _OURS = lazy_pattern(r"[0-9a-f]{16}\.json")
-_LARGEST = 1024 * 1024
 
 
 @record
@@ -175,7 +174,7 @@ class Done:
     copy: str = ""
     exactly: bool = True  # the copy is the file as it was just before; or, after `uninstall`, the file is the copy
     kept: tuple[str, ...] = ()  # files of entries that were not brought back
-    beside: tuple[str, ...] = ()  # files of version 0.1 beside it, which are neither read nor removed
+    beside: tuple[str, ...] = ()  # files with the names that ours used to have: neither read nor removed
 
 
 def files_of(client: str) -> list[str]:
