@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -20,7 +21,7 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.text.secrets import Masker, masked, merged
 from holdall.values.bundles import Exported
-from holdall.values.errors import MissingExtra
+from holdall.values.errors import MissingExtra, StoreFault
 from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart, unpacked
@@ -215,6 +216,59 @@ def test_no_secret_is_anywhere_in_the_bundle(folder_store: DirectoryStore) -> No
     assert json.dumps(PASSWORD).encode() not in plain
 
 
+@requirement("bundle:redaction-everywhere")
+def test_what_was_found_once_is_masked_wherever_it_stands(folder_store: DirectoryStore) -> None:
+    """Lines of a key in a grep answer, a cookie's value in an address, a password before the place that names it."""
+    session = folder_store.open_session("s1")
+    lines = [f"{n:02}" + "aB3+" * 15 for n in range(52)]
+    odd = 'p"ss/wörd 9'
+    keep(folder_store, session, f"{lines[3]} and {odd} and {quote(odd, safe='')} stand here first\n", tool="log")
+    keep(folder_store, session, json.dumps({"note": f"again {odd}"}), tool="api")
+    keep(folder_store, session, "-----BEGIN RSA PRIVATE KEY-----\n" + "\n".join(lines) + "\n-----END", tool="cat")
+    keep(
+        folder_store, session, f"{json.dumps({'password': odd})}\nCookie: sid=0a1b2c3d4e5f; Path=/somewhere\n", tool="x"
+    )
+    answer = {"role": "tool", "text": "\n".join(f"{n}: {line}" for n, line in enumerate(lines))}
+    folder_store.append_transcript(session, json.dumps(answer).encode() + b"\n")
+    seen = {"at": 1.0, "event": "called", "call": {"0a1b2c3d4e5f": 1}, "path": "/somewhere"}
+    folder_store.append_events(session, json.dumps(seen).encode() + b"\n")
+    plain = unpacked(redacted(folder_store, session)[0])
+    for secret in (*lines, odd, quote(odd, safe=""), json.dumps(odd)[1:-1], "0a1b2c3d4e5f"):
+        assert secret.encode() not in plain
+    assert b"stand here first" in plain
+    assert b"/somewhere" in plain
+
+
+@requirement("bundle:redaction-everywhere")
+def test_a_secret_that_is_a_word_of_ours_breaks_no_log(folder_store: DirectoryStore, tmp_path: Path) -> None:
+    session = folder_store.open_session("s1")
+    kept = keep(folder_store, session, "one", tool="a")
+    words = ("assistant", "extracted", "arguments", kept.handle, kept.measure.sha256, session.id)
+    keep(folder_store, session, "".join(f"password={one}\n" for one in words), tool="hostile")
+    said = {"role": "assistant", "text": "hi", "calls": [{"id": "1", "name": "x", "arguments": {"a": 1}}]}
+    folder_store.append_transcript(session, json.dumps(said).encode() + b"\n")
+    happened = {"at": 1.0, "event": "extracted", "handle": kept.handle}
+    folder_store.append_events(session, json.dumps(happened).encode() + b"\n")
+    imported(tmp_path / "b", redacted(folder_store, session)[0])
+    with closing(DirectoryStore(str(tmp_path / "b"))) as there:
+        here = there.find_session("s1")
+        assert here is not None
+        assert [one.problem for one in upkeep.verify(there) if one.problem] == []
+        assert json.loads(there.transcript(here).lines.splitlines()[0])["calls"] == said["calls"]
+        assert b"extracted" in there.events_from(here, 0).lines
+
+
+@requirement("bundle:redaction-everywhere")
+def test_more_secrets_than_can_be_masked_everywhere_are_refused(
+    folder_store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redact, "_MOST_BYTES", 1000)
+    session = folder_store.open_session("s1")
+    keep(folder_store, session, "".join(f"password=number-{n:04}\n" for n in range(100)), tool="x")
+    with pytest.raises(StoreFault, match="too much to mask"):
+        redacted(folder_store, session)
+
+
 def test_what_is_left_is_a_session_that_is_in_order(folder_store: DirectoryStore, tmp_path: Path) -> None:
     session = secretive(folder_store)
     bundle, _ = redacted(folder_store, session)
@@ -232,8 +286,8 @@ def test_what_is_left_is_a_session_that_is_in_order(folder_store: DirectoryStore
         with closing(there.open(dirty)) as reader:
             text = reader.read(0, 200).decode()
         assert text.split("\n")[0] == "using " + "*" * len(TOKEN)
-        assert text.split("\n")[1] == "and ü then"
-        assert dirty.measure.notes == ("a secret was masked when it was exported",)
+        assert text.split("\n")[1:3] == ["and ü then", "*" * len(PASSWORD)]  # a secret by its name in another place
+        assert dirty.measure.notes == ("2 secrets were masked when it was exported",)
         note = there.recall(here, dirty.measure.sha256, "cd" * 16)
         assert note is not None
         assert json.loads(note) == {"answer": "the token is " + "*" * len(TOKEN), "source": dirty.measure.sha256}

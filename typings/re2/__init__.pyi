@@ -19,6 +19,7 @@ class Options:
     max_mem: int
     encoding: Encoding
     log_errors: bool
+    longest_match: bool
     def __init__(self) -> None: ...
 
 class _Match(Generic[_Text]):

@@ -17,6 +17,7 @@ from holdall.values.patterns import lazy_pattern
 
 Finding = tuple[int, int, str]  # first byte, end, kind
 Find = Callable[[bytes], Iterable[Finding]]
+Seen = Callable[[bytes, str], object]  # what was found, and its kind
 
 LEFT = 4 * 1024  # a name stands this close before its secret
 RIGHT = 64 * 1024  # longer secrets are followed sign by sign
@@ -25,6 +26,7 @@ _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for 
 _NINES = b"9"
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
 _STRING = lazy_pattern(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
+_PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
 _UNIT = lazy_pattern(rb"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 
 
@@ -63,10 +65,11 @@ def masked(data: bytes, findings: Iterable[Finding], numbers: Container[int] = (
 
 
 class Masker:
-    """A stream of any length. `findings` are those of the part that was given out."""
+    """A stream of any length. `findings` are those of the part that was given out; `seen` gets what they hide."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, seen: Seen | None = None) -> None:
         self._find = find
+        self._seen = seen
         self._held = b""
         self._base = 0  # where what is held begins
         self._done = 0  # up to where it was given out
@@ -99,6 +102,9 @@ class Masker:
         window = self._held[: window_end - self._base] if window_end - self._base < len(self._held) else self._held
         found = [(a + self._base, b + self._base, kind) for a, b, kind in self._find(window)]
         fresh = [one for one in found if self._done <= one[0] < until]
+        if self._seen is not None:
+            for a, b, kind in fresh:
+                self._seen(window[a - self._base : b - self._base], kind)
         known = [self._followed(one, window_end) for one in self._pending]
         all_of_it = merged([*known, *fresh])
         self._numbers |= {a for a, b, _ in fresh if is_bare_number(window, a - self._base, b - self._base)}
@@ -134,7 +140,7 @@ class Masker:
         return start, end, kind
 
 
-def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool]) -> list[Finding]:
+def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool], seen: Seen | None = None) -> list[Finding]:
     """What is to be masked in JSON, by bytes: parts of its strings, and all of a string under such a name."""
     found: list[Finding] = []
     name = ""
@@ -144,9 +150,17 @@ def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool]) -> 
         raw = match[1]
         if name and not match[2] and raw and is_secret(name):
             found.append((match.start(1), match.end(1), "Secret Keyword"))
+            if seen is not None:
+                seen(_text(raw).encode("utf-8", "replace"), "Secret Keyword")
         else:
             text = _text(raw).encode("utf-8", "replace") if b"\\" in raw else raw
-            places = merged(find(text))
+            places = list(find(text))
+            if seen is not None:
+                for start, end, kind in places:
+                    seen(text[start:end], kind)
+            if match[2]:  # a plain word there may be ours, and an object without its names is none any more
+                places = [one for one in places if not _PLAIN_NAME.fullmatch(text, one[0], one[1])]
+            places = merged(places)
             found += [
                 (match.start(1) + start, match.start(1) + end, kind)
                 for start, end, kind in (_as_written(raw, text, one) for one in places)

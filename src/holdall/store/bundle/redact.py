@@ -2,7 +2,9 @@
 
 A mask has as many bytes as what it hides, so every range and every line stays true. Where bytes of an output are
 masked its hash changes, and with it every place that names the hash: records, notes, logs. So nobody can find a masked
-secret by trying which one gives the old hash. This module changes nothing in the store, and keeps no secret.
+secret by trying which one gives the old hash. What is a secret in one place is one everywhere: all is read once before,
+and each value that was found is masked wherever it stands. This module changes nothing in the store, and keeps no
+secret after the export.
 """
 
 import importlib
@@ -11,17 +13,28 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
+from urllib.parse import quote, unquote_to_bytes
 
 from holdall.store.records import resealed, whole_lines
 from holdall.text.secrets import Find, Finding, Masker, json_findings, masked
 from holdall.values.bundles import Mask
-from holdall.values.errors import MissingExtra
-from holdall.values.outputs import Facts
+from holdall.values.errors import MissingExtra, StoreFault
+from holdall.values.events import EVENT_KINDS
+from holdall.values.extraction import Strategy
+from holdall.values.outputs import Facts, State
 from holdall.values.patterns import lazy_pattern
 
 _PLACES = 1000  # that are told to anyone who exports; the bundle has all of them
 _FIELDS = ("tool", "server", "arguments", "call_id", "traceback", "error", "notes")
+_SHORTEST, _LONGEST = 8, 16 * 1024  # of a value that is masked wherever it stands
+_MOST_BYTES = 4 * 1024 * 1024  # of such values in one export
+_KEY_PART = lazy_pattern(rb"[A-Za-z0-9+/=]{8,}+(?!:)")
+_OF_COOKIES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite", b"secure", b"httponly", b"priority"))
+# A log without these words could not be read any more; whoever has one for a password has none.
+_OUR_WORDS = frozenset(
+    one.encode() for one in ("assistant", *EVENT_KINDS, *get_args(State), *get_args(Strategy)) if len(one) >= _SHORTEST
+)
 _HASH = lazy_pattern(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -31,6 +44,54 @@ class Rules(Protocol):
     def find(self, data: bytes) -> list[Finding]: ...
 
     def is_secret(self, name: str) -> bool: ...
+
+    def literal(self, values: Iterable[bytes]) -> Find: ...
+
+
+class Values:
+    """What was found to be secret, as it may stand elsewhere: whole, a key line by line, a cookie value by value."""
+
+    def __init__(self) -> None:
+        self.found: set[bytes] = set()
+        self._bytes = 0
+
+    def add(self, secret: bytes, kind: str) -> None:
+        if kind == "Private Key":
+            parts = [one[0] for one in _KEY_PART.finditer(secret)]
+        elif kind == "Cookie":
+            parts = [
+                value.strip(b' "')
+                for name, _, value in (one.partition(b"=") for one in secret.split(b";"))
+                if name.strip().lower() not in _OF_COOKIES
+            ]
+        else:
+            parts = secret.splitlines() if b"\n" in secret else [secret]
+        for part in parts:
+            self._one(part.strip())
+
+    def _one(self, value: bytes) -> None:
+        if len(value) < _SHORTEST or len(value) > _LONGEST or value in _OUR_WORDS or len(set(value)) == 1:
+            return
+        # As it came, as it reads, and as either stands in JSON and in an address.
+        plain = {value, unquote_to_bytes(value), _unescaped(value)}
+        in_json = {json.dumps(one.decode("utf-8", "replace"))[1:-1].encode() for one in plain}
+        for form in {*plain, *in_json, *(quote(one, safe="").encode() for one in plain)}:
+            if len(form) >= _SHORTEST and form not in self.found:
+                self._bytes += len(form)
+                if self._bytes > _MOST_BYTES:
+                    raise StoreFault(
+                        f"what looks like secrets here is more than {_MOST_BYTES:,} bytes: too much to mask it "
+                        "everywhere. Export a smaller session, or this one without redaction."
+                    )
+                self.found.add(form)
+
+
+def _unescaped(value: bytes) -> bytes:
+    """A value that was found in JSON, as it reads."""
+    try:
+        return str(json.loads(b'"' + value + b'"')).encode("utf-8", "replace")
+    except ValueError:
+        return value
 
 
 def usual_rules() -> Rules:
@@ -51,11 +112,39 @@ class Redactor:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._find: Find = rules.find
+        self._values: Values | None = Values()  # until all was read once
         self.counts: Counter[str] = Counter()
         self.places: list[Mask] = []
         self._lines_of_masks: list[bytes] = []
         self._hashes: dict[bytes, bytes] = {}  # of contents that were masked: as it was, as it is
         self._last = 0  # masks in the bytes that passed by last
+
+    # Reading it once before
+
+    def learn(self, chunks: Iterable[bytes]) -> Iterator[None]:
+        """From the bytes of an output, step by step."""
+        for _ in Masker(self._rules.find, self._known.add).stream(chunks):
+            yield
+
+    def learn_json(self, data: bytes) -> None:
+        json_findings(data, self._rules.find, self._rules.is_secret, self._known.add)
+
+    def learn_facts(self, facts: Facts) -> None:
+        self.learn_json(_told(facts))
+
+    def learned(self, ours: Iterable[str]) -> None:
+        """All was read. `ours` are names without which the parts do not find each other: ids, handles, hashes."""
+        values = self._known.found - {one.encode() for one in ours}
+        self._values = None
+        if values:
+            literal, find = self._rules.literal(values), self._rules.find
+            self._find = lambda data: [*find(data), *literal(data)]
+
+    @property
+    def _known(self) -> Values:
+        if self._values is None:
+            raise AssertionError("it masks already")
+        return self._values
 
     def begin(self) -> None:
         """Another session."""
@@ -84,12 +173,11 @@ class Redactor:
         known = self._hashes.get(facts.measure.sha256.encode("ascii", "replace"))
         if known is not None:  # a tombstone of what was masked elsewhere
             facts = replace(facts, measure=replace(facts.measure, sha256=known.decode("ascii")))
-        flat = facts.to_json()
-        told = {name: flat[name] for name in _FIELDS}
-        data = json.dumps(told, ensure_ascii=True, default=str).encode("ascii")
-        changed: dict[str, Any] = json.loads(self._changed(data, f"{facts.handle}.record", facts.handle))
-        if changed == told:
+        told = _told(facts)
+        data = self._changed(told, f"{facts.handle}.record", facts.handle)
+        if data == told:
             return facts
+        changed: dict[str, Any] = json.loads(data)
         origin = {name: changed[name] for name in ("tool", "server", "arguments", "call_id", "traceback")}
         return replace(
             facts,
@@ -130,3 +218,9 @@ class Redactor:
             if len(self.places) < _PLACES:
                 self.places.append(mask)
             self._lines_of_masks.append(json.dumps(mask.to_json(), separators=(",", ":")).encode("ascii") + b"\n")
+
+
+def _told(facts: Facts) -> bytes:
+    """What others wrote of a record."""
+    flat = facts.to_json()
+    return json.dumps({name: flat[name] for name in _FIELDS}, ensure_ascii=True, default=str).encode("ascii")

@@ -17,7 +17,7 @@ from detect_secrets import plugins
 from detect_secrets.plugins import keyword
 from detect_secrets.plugins.base import RegexBasedDetector
 
-from holdall.text.secrets import Finding
+from holdall.text.secrets import Find, Finding
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -30,6 +30,8 @@ _LONG = lazy_pattern(r"\{([0-9]+),[0-9]{4,}\}")  # RE2 counts to a thousand
 _EDGES = b" \t\r\n\"'`=:,;"
 _SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gho)_…`: then all of it is masked
 _LONGEST_VALUE = 32 * 1024
+_MOST_AT_ONCE = 256 * 1024  # of values that are looked for in one pass
+FOUND_BEFORE = "Found elsewhere"
 
 _LINE = r"[^\n|;&]{0,300}?"  # of the same command
 _KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
@@ -147,6 +149,20 @@ class Rules:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
         return self._named.search(name) is not None
 
+    @staticmethod
+    def literal(values: Iterable[bytes]) -> Find:
+        """What finds each of `values`, wherever it stands. One pass for each `_MOST_AT_ONCE` bytes of them."""
+        groups: list[list[bytes]] = []
+        room = 0
+        for value in sorted(values):
+            if len(value) > room:
+                groups.append([])
+                room = _MOST_AT_ONCE
+            groups[-1].append(re.escape(value))
+            room -= len(value)
+        compiled = [re2.compile(b"|".join(one), _options(longest=True)) for one in groups]
+        return lambda data: [(*match.span(), FOUND_BEFORE) for one in compiled for match in one.finditer(data)]
+
     def _by_name(self, data: bytes) -> Iterator[Finding]:
         for match in self._assigned.finditer(data):
             start, end = match.span(2)
@@ -219,8 +235,9 @@ def _compiled(pattern: str) -> "re2._Regexp":  # pyright: ignore[reportPrivateUs
     return re2.compile(f"(?m){pattern}".encode(), _options())
 
 
-def _options() -> re2.Options:
+def _options(*, longest: bool = False) -> re2.Options:
     options = re2.Options()
+    options.longest_match = longest
     options.encoding = re2.Options.Encoding.LATIN1
     options.log_errors = False
     options.max_mem = 64 * 1024 * 1024
