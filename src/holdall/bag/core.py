@@ -17,11 +17,11 @@ from holdall.policy.retention import retention_of
 from holdall.store.ids import new_uuid
 from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
-from holdall.store.protocol import OutputReader, OutputStore, Quota, SessionInfo
+from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import NoModel, SessionClosed, StoreFault
-from holdall.values.outputs import Facts
+from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
 from holdall.verbs.read import UNBOUNDED, Bounds
@@ -30,6 +30,7 @@ from holdall.wire.dialects import dialect_of
 
 if TYPE_CHECKING:
     from holdall.background import Portal
+    from holdall.bag.redaction import Redaction
     from holdall.llm.protocol import Model, Request
     from holdall.sql.worker import SqlWorker
 
@@ -148,6 +149,15 @@ class Parts:
     shared: Shared | None = None  # with the other sessions of a pool
 
 
+def _redaction(settings: Settings) -> "Redaction | None":
+    """When a session is opened: without the extra that it needs, none is."""
+    if not any(one.redact for one in settings.tools.values()):
+        return None
+    from holdall.bag.redaction import Redaction  # noqa: PLC0415 - few sessions mask, and its rules are heavy
+
+    return Redaction()
+
+
 class Core:
     def __init__(self, parts: Parts) -> None:
         self.store = parts.store
@@ -165,6 +175,7 @@ class Core:
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
         self._limits = limits_of(parts.settings, parts.dialect.limits)
+        self._redaction = _redaction(parts.settings)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
@@ -207,6 +218,17 @@ class Core:
         """The loop that a call from here is to run on; None if that is the one of its job."""
         shared = self.shared
         return asyncio.get_running_loop() if shared.portal is not None and not shared.own_loop else None
+
+    def begin(self, origin: Origin) -> OutputWriter:
+        """An output that is being written."""
+        redaction = self.redaction_of(origin.tool)
+        if redaction is None:
+            return self.store.begin(self.session, origin, tokenizer=self.tokenizer)
+        return redaction.writer(self.store.begin(self.session, redaction.origin(origin), tokenizer=self.tokenizer))
+
+    def redaction_of(self, tool: str) -> "Redaction | None":
+        """For what this tool gives, where its policy is to mask secrets."""
+        return self._redaction if self._redaction is not None and self.policy_of(tool).redact else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
         return self.settings.tools.get(tool, _NO_POLICY)

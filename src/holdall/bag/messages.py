@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from holdall.policy.decide import Limits
 from holdall.store.ids import new_tag
@@ -28,8 +29,9 @@ _NO_OUTPUT = hashlib.sha256(b"").hexdigest()
 class Messages:
     """Of one call. `add` may be called in any thread; the rest on the loop of the call."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, masked: Callable[[str], str] = str) -> None:
         self._limits = limits
+        self._masked = masked
         self._lines: deque[bytes] = deque()
         self._size = 0
         self._left_out = 0
@@ -42,7 +44,8 @@ class Messages:
 
     def add(self, message: str) -> None:
         # Cut first: the escapes of ten megabytes would cost a second.
-        line = one_line(message[: LONGEST_MESSAGE + 1], LONGEST_MESSAGE).encode("utf-8", "replace") + b"\n"
+        text = self._masked(message[: LONGEST_MESSAGE + 1])
+        line = one_line(text, LONGEST_MESSAGE).encode("utf-8", "replace") + b"\n"
         with self._lock:
             self._lines.append(line)
             self._size += len(line)
@@ -56,7 +59,7 @@ class Messages:
 
     def within_limits(self, message: str) -> str:
         """As an update of the call, for whoever follows it: the same object where that is inside the limits."""
-        return str(clamp_result(message, self._limits, tag=new_tag()))
+        return str(clamp_result(self._masked(message), self._limits, tag=new_tag()))
 
     @property
     def data(self) -> bytes:

@@ -154,7 +154,7 @@ class Sink:
             self.fault = NeverStored(self._origin.tool, by_dialect=not self._core.dialect.stores)
             return
         try:
-            self._writer = self._core.store.begin(self._core.session, self._origin, tokenizer=self._core.tokenizer)
+            self._writer = self._core.begin(self._origin)
         except (StoreFault, OSError) as problem:
             self.fault = problem
             return

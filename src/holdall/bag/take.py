@@ -33,6 +33,7 @@ from holdall.wire.dialect import Cut, View
 from holdall.wire.notes import (
     blob_note,
     fields_named,
+    masked_note,
     part_kept_note,
     part_note,
     structure_as_text,
@@ -75,12 +76,23 @@ async def keep(
     if isinstance(output, AsyncIterable):
         pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
         output = iter(pump)
-    source = Source(output)
+    redaction, hidden = core.redaction_of(origin.tool), [0]
 
     def store() -> Facts:
+        content, by = output, origin
+        if redaction is not None:
+            by = redaction.origin(origin)
+            if isinstance(content, (str, *_BYTES)):  # seen as a whole: also before the place that gives a value away
+                content, hidden[0] = redaction.value(cast("object", content))
+        source = Source(content)
+        chunks = source if redaction is None else redaction.chunks(source, hidden.append)
+
+        def told() -> tuple[str, ...]:
+            return (*notes, *source.notes, *([masked_note(sum(hidden))] if any(hidden) else []))
+
         facts = core.store.put(
-            core.session, source, origin, notes=lambda: (*notes, *source.notes), surrogates=source.surrogates,
-            tokenizer=core.tokenizer, progress=progress,
+            core.session, chunks, by, notes=told, surrogates=source.surrogates, tokenizer=core.tokenizer,
+            progress=progress,
         )  # fmt: skip
         if then is not None:
             then(facts)
@@ -189,12 +201,14 @@ class Prepared:
     fault: Exception | None = None  # why what there was could not be stored
     total: int | None = None  # bytes in all, where `text` is only the beginning of them
     came: object = None  # the result that `parts` are of, as it came
+    masked: int = 0  # secrets in it, by the policy of its tool
     is_structure: bool = False  # `text` is its structured content: it has no other
     started: float = field(default_factory=time.perf_counter)
 
 
 async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     limits = core.limits_for(origin.tool)
+    redaction = core.redaction_of(origin.tool)
     started = time.perf_counter()
     value = output
     if isinstance(output, BaseException):
@@ -203,10 +217,14 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     elif _is_stream(value):
         read_ahead = await _gathered(value, limits)
         if isinstance(read_ahead, streams.Remainder):
-            head = read_ahead.head
+            head = read_ahead.head if redaction is None else redaction.text(read_ahead.head)
             return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
         value = read_ahead.value
-    return _measured(core, value, origin, limits, started)
+    if redaction is None:
+        return _measured(core, value, origin, limits, started)
+    value, hidden = await asyncio.to_thread(redaction.value, value)
+    prepared = _measured(core, value, redaction.origin(origin), limits, started)
+    return replace(prepared, notes=(*prepared.notes, masked_note(hidden)), masked=hidden) if hidden else prepared
 
 
 def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
@@ -726,6 +744,9 @@ def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
 
 async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, changed: bool) -> Taken:
     origin, lost = prepared.origin, ""
+    if prepared.masked and prepared.parts is not None:  # nobody takes a mask for what the tool said
+        parts = prepared.parts.with_note(f"[{masked_note(prepared.masked)}]")
+        prepared = replace(prepared, parts=parts, output=parts.whole)
     if prepared.parts is not None:
         parts, more = await keep_structure(core, prepared, prepared.parts, changed=changed)
         if parts is not prepared.parts:

@@ -135,13 +135,14 @@ class Background:
         """
         core = self._core
         origin = Origin(tool=tool, arguments=arguments, call_id=call_id, terminal=terminal, process=process)
-        writer = await asyncio.to_thread(core.store.begin, core.session, origin, tokenizer=core.tokenizer)
+        writer = await asyncio.to_thread(core.begin, origin)
         core.kept[writer.handle] = core.store.resolve(core.session, writer.handle)
         return writer
 
     def messages(self, tool: str = "") -> Messages:
         """For what a call of `tool` says on its way: `run` takes them."""
-        return Messages(self._core.limits_for(tool))
+        redaction = self._core.redaction_of(tool)
+        return Messages(self._core.limits_for(tool), redaction.text if redaction is not None else str)
 
     async def update(self, partial: object, *, tool: str = "") -> object:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""

@@ -67,9 +67,12 @@ def masked(data: bytes, findings: Iterable[Finding], numbers: Container[int] = (
 class Masker:
     """A stream of any length. `findings` are those of the part that was given out; `seen` gets what they hide."""
 
-    def __init__(self, find: Find, seen: Seen | None = None) -> None:
+    def __init__(self, find: Find, seen: Seen | None = None, *, step: int = STEP) -> None:
         self._find = find
         self._seen = seen
+        self._step = step
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
         self._held = b""
         self._base = 0  # where what is held begins
         self._done = 0  # up to where it was given out
@@ -78,21 +81,30 @@ class Masker:
         self.findings: list[Finding] = []
 
     def stream(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        waiting: list[bytes] = []
-        size = 0
         for chunk in chunks:
-            waiting.append(chunk)
-            size += len(chunk)
-            if len(self._held) + size - (self._done - self._base) >= STEP + RIGHT:
-                yield from self._some(b"".join(waiting))
-                waiting, size = [], 0
-        yield from self._some(b"".join(waiting), last=True)
+            if ready := self.feed(chunk):
+                yield ready
+        if ready := self.finish():
+            yield ready
 
-    def _some(self, more: bytes, *, last: bool = False) -> Iterator[bytes]:
-        self._held += more
+    def feed(self, chunk: bytes) -> bytes:
+        """What can be given out by now."""
+        self._waiting.append(chunk)
+        self._waiting_bytes += len(chunk)
+        if len(self._held) + self._waiting_bytes - (self._done - self._base) < self._step + RIGHT:
+            return b""
+        return b"".join(self._some())
+
+    def finish(self) -> bytes:
+        """All that is left."""
+        return b"".join(self._some(last=True))
+
+    def _some(self, *, last: bool = False) -> Iterator[bytes]:
+        self._held += b"".join(self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
         end = self._base + len(self._held)
-        while last or end - self._done >= STEP + RIGHT:
-            until = min(end, self._done + STEP)
+        while last or end - self._done >= self._step + RIGHT:
+            until = min(end, self._done + self._step)
             window_end = min(end, until + RIGHT)
             yield self._window(until, window_end, is_end=last and window_end == end)
             if self._done >= end:

@@ -63,6 +63,9 @@ class ToolPolicy:
     store: Literal["oversized", "always", "never"] = _setting(
         "oversized", "what is stored of its outputs: those that do not fit, all of them, or none (secrets)"
     )
+    redact: bool = _setting(
+        False, "mask what looks like a secret in what it gives, before it is shown or stored (the extra `redact`)"
+    )
     never_async: bool = _setting(False, "its calls never go to the background (approvals, writes in order)")
     by_reference: bool | None = _setting(None, "whether its arguments may name kept outputs")
 

@@ -18,6 +18,7 @@ from holdall.wire.reference import context_ref
 
 
 _PART = "a part of a result: "
+_MASKED = " masked with * by the policy of its tool"
 _FIELDS = 3  # of a note in place of structured content
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
@@ -39,6 +40,16 @@ def part_kept_note(media_type: str, size: int, *, handle: str = "", why: str = "
 def fields_named(blocks: int = 1) -> str:
     """What the fields of text blocks are called in a note: they are set aside, and the text stays."""
     return f"fields of {'a text block' if blocks == 1 else plural(blocks, 'text block')}"
+
+
+def masked_note(secrets: int) -> str:
+    """Of what a tool gave whose policy is to redact."""
+    return f"{plural(secrets, 'secret')} {'is' if secrets == 1 else 'are'}{_MASKED}"
+
+
+def too_deep_to_mask() -> str:
+    """In place of a value that could not be looked through for secrets."""
+    return "[not shown and not kept: nested too deeply to be looked through for secrets, as the tool's policy demands]"
 
 
 def two_handles(text: str, structure: str, size: int, *, is_text: bool) -> str:
@@ -97,8 +108,8 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts) -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    changed = [note for note in facts.measure.notes if note.endswith(REPLACED)]
-    return f"all of it is kept, but {changed[0]}" if changed else "all of it is kept"
+    changed = [note for note in facts.measure.notes if note.endswith((REPLACED, _MASKED))]
+    return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
 
 
 TOOL_SAID_FAILED = "the tool said that it failed"

@@ -35,6 +35,11 @@ def field(value: object, *names: str) -> object:
     return None
 
 
+def fields_of(value: object) -> tuple[str, ...]:
+    """The names of what an object holds, where it has any of its own."""
+    return tuple(_members(value))
+
+
 def with_field(value: object, name: str, new: object) -> object:
     """A copy of `value` in which this field is `new`; all others are the same objects."""
     if isinstance(value, Mapping):

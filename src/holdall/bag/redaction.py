@@ -1,0 +1,212 @@
+"""Tools whose policy says `redact`: what they give is masked before a model, the store or anybody else gets it.
+
+A mask is as long as what it hides. A value that was found once in the session is masked everywhere from then on; what
+was found is held in memory only. Nothing here decides what a secret is.
+"""
+
+import base64
+import binascii
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from holdall.store.bundle.redact import Values, usual_rules
+from holdall.store.protocol import OutputWriter
+from holdall.text.secrets import Find, Finding, Masker, is_bare_number, json_findings, masked, merged
+from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
+from holdall.wire.notes import masked_note, too_deep_to_mask
+from holdall.wire.results import field, fields_of, with_field
+
+_BLOBS = ("data", "blob")  # names under which blocks have base64
+_LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
+
+
+class Redaction:
+    """Of one session. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._rules = usual_rules()
+        self._values = Values()
+        self._lock = threading.Lock()
+        self._literal: tuple[int, Find] = (0, lambda _: ())
+
+    def value(self, output: object) -> tuple[object, int]:
+        """The same with its secrets masked, and how many; the same object where there are none."""
+        learned = _Walk(self._learn_text, self._learn_json, self._rules.is_secret)
+        try:
+            learned.changed(output)
+            walk = _Walk(self._mask_text, self._mask_json, self._rules.is_secret)
+            return walk.changed(output), walk.count
+        except RecursionError:
+            return too_deep_to_mask(), 1
+
+    def origin(self, origin: Origin) -> Origin:
+        """What others wrote in it."""
+        arguments, _ = self.value(origin.arguments)
+        return replace(origin, arguments=arguments, traceback=self.text(origin.traceback))
+
+    def text(self, text: str) -> str:
+        return str(self.value(text)[0])
+
+    def chunks(self, chunks: Iterable[bytes], told: Callable[[int], object]) -> Iterator[bytes]:
+        """A stream, masked as it comes: what stands before the place that gives a value away has passed by."""
+        masker = Masker(self._find, self._seen)
+        yield from masker.stream(chunks)
+        told(len(masker.findings))
+
+    def writer(self, writer: OutputWriter) -> OutputWriter:
+        return _MaskingWriter(writer, Masker(self._find, self._seen, step=_LIVE_STEP), self.text)
+
+    # Inside
+
+    def _find(self, data: bytes) -> list[Finding]:
+        with self._lock:
+            known = self._values.found
+            if len(known) != self._literal[0]:
+                self._literal = (len(known), self._rules.literal(known))
+            literal = self._literal[1]
+        return [*self._rules.find(data), *literal(data)]
+
+    def _seen(self, secret: bytes, kind: str) -> None:
+        with self._lock:
+            self._values.add(secret, kind)
+
+    def _learn_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
+        for start, end, kind in self._rules.find(data):
+            self._seen(data[start:end], kind)
+        if named:
+            self._seen(data, "Secret Keyword")
+        return data, 0
+
+    def _mask_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
+        found = [(0, len(data), "")] if named and data else merged(self._find(data))
+        numbers = {start for start, end, _ in found if is_bare_number(data, start, end)}
+        return masked(data, found, numbers), len(found)
+
+    def _learn_json(self, data: bytes) -> tuple[bytes, int]:
+        json_findings(data, self._rules.find, self._rules.is_secret, self._seen)
+        return data, 0
+
+    def _mask_json(self, data: bytes) -> tuple[bytes, int]:
+        found = json_findings(data, self._find, self._rules.is_secret)
+        return masked(data, found), len(found)
+
+
+class _Walk:
+    """Through a value of any form, to every text in it."""
+
+    def __init__(
+        self,
+        text: Callable[..., tuple[bytes, int]],
+        large_json: Callable[[bytes], tuple[bytes, int]],
+        is_secret: Callable[[str], bool],
+    ) -> None:
+        self._text = text
+        self._large_json = large_json
+        self._is_secret = is_secret
+        self.count = 0
+
+    def changed(self, value: object, name: str = "") -> object:
+        if isinstance(value, str):
+            return self._of_text(value, name)
+        if isinstance(value, bytes | bytearray | memoryview):
+            data = bytes(cast("bytes", value))
+            new = self._of_bytes(data, name)
+            return cast("object", value) if new == data else new
+        if isinstance(value, LargeText):
+            new = self._of_bytes(value.data, name)
+            return value if new == value.data else LargeText(new)
+        if isinstance(value, LargeJson):
+            new, count = self._large_json(value.data)
+            self.count += count
+            return LargeJson(new) if count else value
+        if isinstance(value, bool | float | None):
+            return value
+        if isinstance(value, int):
+            secret = self._is_secret(name) and abs(value) > 9_999_999
+            self.count += secret
+            return int("9" * len(str(abs(value)))) if secret else value
+        return self._of_members(value, name)
+
+    def _of_members(self, value: object, name: str) -> object:
+        if isinstance(value, list | tuple):
+            items = cast("Sequence[object]", value)
+            news = [self.changed(one, name) for one in items]
+            if all(new is one for new, one in zip(news, items, strict=True)):
+                return items
+            return news if isinstance(value, list) else tuple(news)
+        if isinstance(value, Mapping):
+            table = cast("Mapping[Any, object]", value)
+            pairs = [(self.changed(key), self.changed(one, str(key))) for key, one in table.items()]
+            same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, table.items(), strict=True))
+            return table if same else dict(pairs)
+        for inner in fields_of(value):
+            before = field(value, inner)
+            after = self.changed(before, inner)
+            if after is not before:
+                value = with_field(value, inner, after)
+        return value
+
+    def _of_text(self, text: str, name: str) -> str:
+        if name in _BLOBS and (packed := _unpacked(text)) is not None:
+            new = self._of_bytes(packed, "")
+            return text if new == packed else base64.b64encode(new).decode("ascii")
+        data = text.encode("utf-8", "surrogatepass")
+        new = self._of_bytes(data, name)
+        return text if new == data else new.decode("utf-8", "surrogatepass")
+
+    def _of_bytes(self, data: bytes, name: str) -> bytes:
+        new, count = self._text(data, named=bool(name) and self._is_secret(name))
+        self.count += count
+        return new
+
+
+def _unpacked(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True) if len(text) >= 16 else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+class _MaskingWriter:
+    """A writer that masks. What is not certain yet to be no secret can be read a little later."""
+
+    def __init__(self, writer: OutputWriter, masker: Masker, text: Callable[[str], str]) -> None:
+        self._writer = writer
+        self._masker = masker
+        self._text = text
+
+    @property
+    def handle(self) -> str:
+        return self._writer.handle
+
+    @property
+    def facts(self) -> Facts:
+        return self._writer.facts
+
+    def write(self, chunk: bytes) -> None:
+        if ready := self._masker.feed(chunk):
+            self._writer.write(ready)
+
+    def finish(
+        self,
+        state: State = "ready",
+        *,
+        error: str = "",
+        exit_code: int | None = None,
+        notes: Sequence[str] = (),
+        surrogates: str = "",
+    ) -> Facts:
+        if rest := self._masker.finish():
+            self._writer.write(rest)
+        if self._masker.findings:
+            notes = (*notes, masked_note(len(self._masker.findings)))
+        return self._writer.finish(
+            state, error=self._text(error), exit_code=exit_code, notes=notes, surrogates=surrogates
+        )
+
+    def close(self) -> None:
+        if rest := self._masker.finish():
+            self._writer.write(rest)
+        self._writer.close()

@@ -1,0 +1,151 @@
+"""A tool whose policy says `redact`: no secret of what it gives reaches a model or the disk, by whatever way it comes."""
+
+import asyncio
+import base64
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import MissingExtra, Running, ToolPolicy
+from tests.bag.shapes import opened
+from tests.requirements import requirement
+
+SECRET = "correct-horse-7!"
+LINE = f"DB_PASSWORD={SECRET}"
+SMALL = f"first {SECRET} alone\n{LINE}\n"
+LARGE = f"first {SECRET} alone\n{LINE}\n" + "an ordinary line of a log\n" * 20_000
+SETTINGS = {"tools": {"env": ToolPolicy(redact=True)}}
+
+pytestmark = [pytest.mark.anyio, requirement("store:tool-redacts")]
+
+
+def block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def blob(text: str) -> dict[str, Any]:
+    data = base64.b64encode(text.encode()).decode()
+    return {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "text/plain", "blob": data}}
+
+
+RESULTS: dict[str, object] = {
+    "a small text": SMALL,
+    "a large text": LARGE,
+    "small bytes": SMALL.encode(),
+    "large bytes": LARGE.encode(),
+    "a value": {"user": "app", "password": SECRET, "also": [SECRET], SECRET: 1},
+    "a large value": {"password": SECRET, "rows": [SECRET, *("x" * 100 for _ in range(5000))]},
+    "a result of MCP": {"content": [block(SMALL)], "structuredContent": {"password": SECRET}, "isError": False},
+    "a large result": {"content": [block(LARGE), block(SECRET)], "isError": True},
+    "a resource": {"content": [blob(SMALL)]},
+    "a large resource": {"content": [blob(LARGE * 3), block(SECRET)]},
+}
+
+
+def anywhere(home: Path) -> bool:
+    """Whether the secret is in any file, as it is or as base64."""
+    packed = base64.b64encode(LINE.encode())[4:-4]
+    found = [one.read_bytes() for one in home.rglob("*") if one.is_file()]
+    return any(SECRET.encode() in data or packed in data for data in found)
+
+
+def told(content: object) -> str:
+    return json.dumps(content, default=repr, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("what", RESULTS)
+async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = await bag.take(RESULTS[what], tool="env", arguments={"token": SECRET, "note": f"--password {SECRET}"})
+        shown = told(taken.content)
+        assert SECRET not in shown
+    assert not anywhere(tmp_path)
+    if "text" in what or "result" in what:
+        assert "masked with * by the policy of its tool" in shown
+
+
+async def test_it_is_said_and_nothing_moves(tmp_path: Path) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = await bag.take(LARGE, tool="env")
+        assert "; all of it is kept, but 2 secrets are masked with * by the policy of its tool." in str(taken.content)
+        small = await bag.take(SMALL, tool="env")
+        assert str(small.content).endswith("\n[2 secrets are masked with * by the policy of its tool]")
+        facts = await bag.keep(LARGE, tool="env")
+        assert facts.measure.bytes == len(LARGE)
+        assert facts.measure.notes == ("2 secrets are masked with * by the policy of its tool",)
+        other = await bag.take(SMALL, tool="another")
+        assert other.content == SMALL  # only where the policy says so
+        assert (await bag.take("nothing to hide", tool="env")).content == "nothing to hide"
+
+
+async def test_what_a_tool_raises(tmp_path: Path) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+
+        def fails() -> str:
+            raise ValueError(f"cannot connect to postgres://app:{SECRET}@db/x")
+
+        taken = await bag.run(fails, tool="env")
+        assert SECRET not in told(taken.content)
+        assert SECRET not in repr(taken)
+    assert not anywhere(tmp_path)
+
+
+def pieces() -> Iterator[str]:
+    """The secret is cut in two at every place."""
+    for at in range(1, len(SECRET)):
+        yield f"DB_PASSWORD={SECRET[:at]}"
+        yield f"{SECRET[at:]}\n"
+        yield "an ordinary line of a log\n" * 4000
+
+
+async def later() -> AsyncIterator[str]:
+    for piece in pieces():
+        yield piece
+
+
+@pytest.mark.parametrize("make", [pieces, later])
+async def test_a_stream(tmp_path: Path, make: Any) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        taken = await bag.take(make(), tool="env")
+        assert SECRET not in told(taken.content)
+        facts = await bag.keep(make(), tool="env")
+        assert facts.measure.bytes == sum(map(len, pieces()))
+    assert not anywhere(tmp_path)
+
+
+async def test_a_slow_call_and_what_it_writes_and_says_on_the_way(tmp_path: Path) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        messages = bag.jobs.messages("env")
+
+        async def slow(writer: Any) -> str:
+            for piece in pieces():
+                writer.write(piece)
+            messages.add(f"connecting with --password {SECRET}")
+            await go_on.wait()
+            return SMALL
+
+        go_on = asyncio.Event()
+        running = await bag.run(slow, tool="env", messages=messages, background=True)
+        assert isinstance(running, Running)
+        assert messages.data == b"connecting with --password " + b"*" * len(SECRET) + b"\n"
+        go_on.set()
+        await bag.wait(running.handle)
+        text = await bag.fetch.original_text(running.handle)
+        assert SECRET not in text
+        assert text.startswith("DB_PASSWORD=" + "*" * len(SECRET))
+        begun = await bag.jobs.begin(tool="env", arguments={"command": ["psql", f"--password={SECRET}"]})
+        begun.write(LINE.encode())
+        begun.finish(error=f"password={SECRET} was wrong")
+    assert not anywhere(tmp_path)
+
+
+async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    monkeypatch.delitem(sys.modules, "holdall.store.bundle.rules", raising=False)
+    with pytest.raises(MissingExtra, match="redact"):
+        async with opened(tmp_path, **SETTINGS):
+            pass
