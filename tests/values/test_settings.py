@@ -113,6 +113,7 @@ def test_a_tool_without_a_policy_of_its_own_is_as_all_others() -> None:
             "max_inline_lines": None,
             "max_inline_tokens": None,
             "store": "oversized",
+            "redact": False,
             "never_async": False,
             "by_reference": None,
         }
