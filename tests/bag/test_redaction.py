@@ -98,7 +98,7 @@ def pieces() -> Iterator[str]:
     """The secret is cut in two at every place."""
     for at in range(1, len(SECRET)):
         yield f"DB_PASSWORD={SECRET[:at]}"
-        yield f"{SECRET[at:]}\n"
+        yield f"{SECRET[at:]}\nand {SECRET} once more\n"
         yield "an ordinary line of a log\n" * 4000
 
 

@@ -112,11 +112,11 @@ class Masker:
 
     def _window(self, until: int, window_end: int, *, is_end: bool) -> bytes:
         window = self._held[: window_end - self._base] if window_end - self._base < len(self._held) else self._held
-        found = [(a + self._base, b + self._base, kind) for a, b, kind in self._find(window)]
-        fresh = [one for one in found if self._done <= one[0] < until]
-        if self._seen is not None:
+        fresh = self._fresh(window, until)
+        if self._seen is not None and fresh:
             for a, b, kind in fresh:
                 self._seen(window[a - self._base : b - self._base], kind)
+            fresh = self._fresh(window, until)  # what was just learned may stand here once more
         known = [self._followed(one, window_end) for one in self._pending]
         all_of_it = merged([*known, *fresh])
         self._numbers |= {a for a, b, _ in fresh if is_bare_number(window, a - self._base, b - self._base)}
@@ -131,6 +131,10 @@ class Masker:
         keep = max(self._base, self._done - LEFT)
         self._held, self._base = self._held[keep - self._base :], keep
         return given
+
+    def _fresh(self, window: bytes, until: int) -> list[Finding]:
+        found = ((a + self._base, b + self._base, kind) for a, b, kind in self._find(window))
+        return [one for one in found if self._done <= one[0] < until]
 
     def _given(self, findings: Iterable[Finding], until: int) -> bytes:
         """What is between what was given out and `until`, masked."""
