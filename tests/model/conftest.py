@@ -11,9 +11,8 @@ import pytest
 
 from tests.model.fetch import file_of
 
-in_full = pytest.mark.skipif(
-    "HOLDALL_TEST_FULL" not in os.environ, reason="the model reads and writes a lot here: ./dev test model"
-)
+FULL = "HOLDALL_TEST_FULL" in os.environ
+in_full = pytest.mark.skipif(not FULL, reason="the model reads and writes a lot here: ./dev test model")
 
 
 def the_file(size: str) -> Path:
