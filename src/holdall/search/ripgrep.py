@@ -2,7 +2,8 @@
 
 It runs in a process of its own, over the output's descriptor; so a search can be stopped at any time, holds nobody else
 up, and its memory is not ours. It is given no path, no configuration and nothing of the environment. Nothing here knows
-a path of the store, and nothing that is found is shown from here: it is read again, checked.
+a path of the store, and nothing that is found is shown from here: it is read again, checked. A pattern may be what a
+person looks for in secrets: it is never in the process list.
 """
 
 import hashlib
@@ -12,12 +13,13 @@ import selectors
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Literal, assert_never
+from typing import BinaryIO, Literal, assert_never
 
 import stringzilla
 
@@ -68,7 +70,7 @@ def _version(path: str) -> int:
 
 # A tree, written in the narrowest syntax that there is: no flag, no class escape, no set operation.
 
-_MAX_WRITTEN = 100_000  # bytes: an argument of a command may have 128 KiB
+_MAX_WRITTEN = 100_000  # bytes; more is slow to compile and no longer a search that somebody wrote
 
 # Matches nothing, anywhere; but no literal can be drawn from it, so ripgrep takes no shortcut.
 _NEVER = r"\z."
@@ -252,21 +254,22 @@ _ALWAYS = (
 
 @record
 class Command:
-    """A program and what is on its standard input.
+    """A program, what is on its standard input, and the pattern that it reads from a file without a name.
 
     A code that is neither 0 nor 1 means that its output is not to be believed; then standard error says why, with the
     word `regex` in it where the pattern is to blame.
     """
 
-    arguments: tuple[str | bytes, ...]
+    arguments: tuple[str, ...]
     source: Source
+    pattern: str | None = None
 
 
 def command_for(pattern: Pattern, want: Want, source: Source) -> Command:
     by_lines = want == "values" and pattern.can_be_empty
     text = _written_by_lines(pattern) if by_lines else written(pattern)
     name = "/dev/fd/0" if isinstance(source, int) else "-"  # opened again, so that it can be mapped
-    return Command((ripgrep_path(), *_ALWAYS, *_flags(pattern, want), "-e", text.encode(), "--", name), source)
+    return Command((ripgrep_path(), *_ALWAYS, *_flags(pattern, want), "--", name), source, text)
 
 
 def _flags(pattern: Pattern, want: Want) -> tuple[str, ...]:
@@ -328,19 +331,36 @@ def output_of(command: Command, *, seconds: float) -> Generator[bytes]:
 
 
 def _start(command: Command) -> subprocess.Popen[bytes]:
+    program, *arguments = command.arguments
     try:
-        return subprocess.Popen(
-            command.arguments,
-            stdin=command.source if isinstance(command.source, int) else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            pipesize=_PIPE,
-            env={},
-            process_group=0,  # an interrupt on the terminal is ours to handle, once
-        )
+        with _pattern_file(command.pattern) as file:
+            read = (file.fileno(),) if file is not None else ()
+            return subprocess.Popen(
+                [program, *(f"--file=/dev/fd/{one}" for one in read), *arguments],
+                stdin=command.source if isinstance(command.source, int) else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pipesize=_PIPE,
+                env={},
+                pass_fds=read,
+                process_group=0,  # an interrupt on the terminal is ours to handle, once
+            )
     except OSError as error:
         raise WorkerFault(f"the search program could not be started: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _pattern_file(pattern: str | None) -> Generator[BinaryIO | None]:
+    """A file, not a pipe: it holds a pattern of any length before anyone reads it."""
+    if pattern is None:
+        yield None
+        return
+    is_in_memory = hasattr(os, "memfd_create")
+    with os.fdopen(os.memfd_create("holdall"), "w+b") if is_in_memory else tempfile.TemporaryFile() as file:
+        file.write(pattern.encode() + b"\n")
+        file.seek(0)  # where /dev/fd is the same open file, it is read from here
+        yield file
 
 
 class _Reading:
