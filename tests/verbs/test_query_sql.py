@@ -540,7 +540,7 @@ def test_a_wrong_column_names_the_columns_that_exist(ask: Ask, sql: str) -> None
 
 
 def test_a_wrong_table_names_the_one_there_is(ask: Ask) -> None:
-    with pytest.raises(BadQuery, match=r"Table with name logs does not exist.* Columns of t: line_no BIGINT"):
+    with pytest.raises(BadQuery, match=r"there is no table logs here; the table is t\. Columns of t: line_no BIGINT"):
         ask(LOG, "select * from logs")
 
 

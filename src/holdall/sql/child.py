@@ -6,6 +6,7 @@ DuckDB's own parse; the output becomes the table `t` in the first way that works
 
 import contextlib
 import ctypes
+import difflib
 import importlib
 import json
 import os
@@ -21,6 +22,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
 
+from holdall.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
 from holdall.sql.results import (
     Blame,
     Rows,
@@ -32,6 +34,7 @@ from holdall.sql.results import (
     is_too_small,
     missing_name,
 )
+from holdall.text.escape import one_line
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -375,17 +378,13 @@ def _has_renamed(columns: Columns) -> bool:
 # Whether a piece of SQL is one that only reads the table. Decided on DuckDB's own parse of it, never on its words.
 #
 # DuckDB counts `with x as (copy … to …) select …` as a SELECT, and the one file that a query may read is one that it
-# could write: so every node of the query must be of a kind that reads. Functions that run SQL given as text would get
-# around this, and those that show settings would show paths of this machine.
+# could write: so every node of the query must be of a kind that reads, every table t or a name of WITH, and every
+# function one of a list.
 
 
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
-_REFUSED_FUNCTIONS = frozenset(
-    {
-        "query", "query_table", "json_execute_serialized_sql",
-        "current_setting", "duckdb_settings", "duckdb_extensions", "duckdb_secrets", "which_secret",
-    }
-)  # fmt: skip
+_READING_TABLES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM", "PIVOT", "SHOW_REF"})
+_OWN = frozenset({("", ""), ("", "main"), ("memory", "main"), ("", "memory")})  # catalog and schema of t
 _END = lazy_pattern(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
 _EXAMPLE = "select count(*) from t"
 _ONLY = "only one SELECT is run (also WITH, FROM, VALUES, DESCRIBE t or SUMMARIZE t)"
@@ -393,6 +392,10 @@ _ONLY = "only one SELECT is run (also WITH, FROM, VALUES, DESCRIBE t or SUMMARIZ
 
 class NotOneSelect(Exception):
     """The message says what it is instead."""
+
+
+class NoSuchTable(NotOneSelect):
+    """Somebody who looks for another table is helped by the columns of the one that there is."""
 
 
 def one_select(duck: Any, sql: str) -> str:
@@ -413,8 +416,8 @@ def one_select(duck: Any, sql: str) -> str:
     for parsed in (json.loads(_parsed(duck, sql)), json.loads(tree)):
         if parsed.get("error", True):
             raise NotOneSelect(f"{_ONLY}; {parsed.get('error_message', 'this is something else')}")
-        for node in _objects(parsed):
-            _check_read_only(node)
+        for node, scope in _objects(parsed):
+            _check(node, scope)
     # What looks like the end may be the inside of a text in quotes: cut only where the meaning stays.
     shorter = _END.sub("", statement)
     return shorter if _parsed(duck, shorter) == tree else statement
@@ -424,26 +427,61 @@ def _parsed(duck: Any, statement: str) -> str:
     return duck.execute("select json_serialize_sql(?)", [statement]).fetchone()[0]
 
 
-def _check_read_only(node: dict[str, Any]) -> None:
-    kind = node.get("type")
-    if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _READING_NODES:
-        raise NotOneSelect(f"{_ONLY}; a part of this is {kind.removesuffix('_NODE').removesuffix('_QUERY')}")
-    function = node.get("function_name")
-    if isinstance(function, str) and function.casefold() in _REFUSED_FUNCTIONS:
-        raise NotOneSelect(f"the function {function} is not available here; the table is t")
+def _check(node: dict[str, Any], scope: frozenset[str]) -> None:
+    """`scope`: the names that WITH has given to tables here."""
+    kind, function = node.get("type"), node.get("function_name")
+    if isinstance(kind, str) and kind.endswith("_NODE"):
+        if kind not in _READING_NODES:
+            raise NotOneSelect(f"{_ONLY}; a part of this is {kind.removesuffix('_NODE').removesuffix('_QUERY')}")
+    elif isinstance(kind, str) and "sample" in node and "class" not in node:
+        _check_table(node, kind, scope)
+    if isinstance(function, str) and function.casefold() not in FUNCTIONS | TABLE_FUNCTIONS:
+        near = difflib.get_close_matches(function.casefold(), FUNCTIONS, cutoff=0.7)
+        hint = f"near it: {', '.join(near)}" if near else "the table is t"
+        raise NotOneSelect(f"the function {one_line(function, 60)} is not available here; {hint}")
 
 
-def _objects(parsed: Any) -> Iterator[dict[str, Any]]:
-    """Every object in it, without recursion: SQL nests as deep as it likes."""
-    waiting: list[Any] = [parsed]
+def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str]) -> None:
+    name = str(node.get("table_name", ""))
+    if kind == "TABLE_FUNCTION":
+        name = str(cast("dict[str, Any]", node.get("function") or {}).get("function_name", ""))
+        if name.casefold() not in TABLE_FUNCTIONS:
+            raise NotOneSelect(f"the function {one_line(name, 60)} is not available in FROM; the table is t")
+    elif kind == "BASE_TABLE":
+        place = (str(node.get("catalog_name", "")).casefold(), str(node.get("schema_name", "")).casefold())
+        is_own = name.casefold() == "t" and place in _OWN
+        if not is_own and not (name.casefold() in scope and place in (("", ""), ("", "recurring"))):
+            raise NoSuchTable(f"there is no table {one_line(name, 60)} here; the table is t")
+    elif kind not in _READING_TABLES or node.get("show_type") == "SHOW_SPECIAL":
+        raise NotOneSelect(f"{_ONLY}; a part of this is {kind}")
+
+
+def _objects(parsed: Any) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
+    """Every object in it and the names of WITH that hold there, without recursion: SQL nests as deep as it likes.
+
+    A table of WITH is known in those after it and in the query behind them; in itself only where it is recursive. What
+    it is called may also be the name of a system table, so this is exact.
+    """
+    waiting: list[tuple[Any, frozenset[str]]] = [(parsed, frozenset())]
     while waiting:
-        value = waiting.pop()
+        value, scope = waiting.pop()
         if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
-            yield members
-            waiting.extend(members.values())
+            named: list[dict[str, Any]] = members["cte_map"]["map"] if members.get("cte_map") else []
+            for one in named:
+                name = str(one["key"]).casefold()
+                waiting.append((one["value"], scope | {name} if _is_recursive(one["value"]) else scope))
+                scope |= {name}
+            yield members, scope
+            waiting.extend((member, scope) for key, member in members.items() if key != "cte_map")
         elif isinstance(value, list):
-            waiting.extend(cast("list[Any]", value))
+            waiting.extend((one, scope) for one in cast("list[Any]", value))
+
+
+def _is_recursive(defined: dict[str, Any]) -> bool:
+    older: dict[str, Any] = defined.get("query") or {}  # of DuckDB 1
+    query: dict[str, Any] = defined.get("query_node") or older.get("node") or {}
+    return query.get("type") == "RECURSIVE_CTE_NODE"
 
 
 # One query against one output, inside the process that runs SQL: check it, make `t`, fetch its first rows, count.
@@ -483,6 +521,7 @@ class Query:
         self._needs_whole_values = False  # the SQL names the column that only the last way has
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
         self._needs_members = False  # the SQL names members, and t has only whole values or lines
+        self._no_table = ""  # why a table that the SQL names is refused
         self._statement = self._checked(request["sql"])
 
     def first_rows(self) -> Rows:
@@ -492,6 +531,8 @@ class Query:
             self.notes.clear()
             try:
                 self._duck.execute(f"create or replace view t as {way.select()}")
+                if self._no_table:
+                    raise Refused("query", self._no_table, self._columns())
                 found = first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
             except self._fault as fault:
                 if not self._should_try_next(way, fault):
@@ -516,6 +557,9 @@ class Query:
     def _checked(self, sql: str) -> str:
         try:
             return one_select(self._duck, sql)
+        except NoSuchTable as refused:
+            self._no_table = str(refused)
+            return ""
         except NotOneSelect as refused:
             raise Refused("query", str(refused)) from None
         except self._fault as fault:
