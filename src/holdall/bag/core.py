@@ -14,6 +14,7 @@ from holdall.bag.journal import Journal, watchers
 from holdall.bag.messages import Messages, stored_messages
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
+from holdall.store.deadline import within
 from holdall.store.ids import new_uuid
 from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
@@ -180,8 +181,13 @@ class Core:
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
     async def on(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
-        """Run `verb` on an open output, in a thread."""
-        return await asyncio.to_thread(self.at, handle, verb, facts)
+        """Run `verb` on an open output, in a thread; cancelled, it stops at its next read."""
+        with within() as deadline:
+            try:
+                return await asyncio.to_thread(self.at, handle, verb, facts)
+            except asyncio.CancelledError:
+                deadline.cancel()
+                raise
 
     def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """The same in this thread. `facts` are those of an output that was looked up a moment ago."""

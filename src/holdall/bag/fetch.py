@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from holdall.bag.core import Core
 from holdall.bag.take import kept_earlier, settle
+from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, Watch
 from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
@@ -107,7 +108,7 @@ class Fetch:
         `facts` are those of `ask.handle` where the caller has just looked them up. Of a call that has no output, what
         it has said on its way is read and searched.
         """
-        work = self._work(ask, bounds)
+        work, seconds = self._work(ask, bounds), self.seconds_of(ask.verb)
 
         def verb(reader: OutputReader) -> Fetched:
             empty = not reader.totals.bytes and reader.facts.state != "ready"
@@ -117,7 +118,13 @@ class Fetch:
             with contextlib.closing(FileReader.of_bytes(said, reader.facts)) as messages:
                 return with_messages_note(cast("Passage | Found", work(messages)))
 
-        return await self._core.on(ask.handle, verb, facts)
+        with within(seconds):
+            return await self._core.on(ask.handle, verb, facts)
+
+    def seconds_of(self, verb: str) -> float:
+        """How long one call of it may take, whatever it does."""
+        settings = self._core.settings
+        return settings.query_seconds if verb == "query" else settings.grep_seconds
 
     # What is there
 
@@ -136,7 +143,8 @@ class Fetch:
             target = locate(reader, lines=lines, bytes=bytes, chars=chars)
             return passage(reader, target.span, b"", past_end=target.past_end)
 
-        return await self._core.on(handle, verb)
+        with within(self.seconds_of("read")):
+            return await self._core.on(handle, verb)
 
     async def stream(self, handle: str, span: Span | None = None) -> AsyncIterator[bytes]:
         """The exact bytes, checked, in chunks; all of them where no span is given."""

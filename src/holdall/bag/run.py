@@ -27,6 +27,7 @@ from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, prepare, stored, value_as_text
 from holdall.policy.lifecycle import Step, after
+from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import Source, surrogate_notes
 from holdall.text.utf8 import Surrogates, decode
@@ -290,7 +291,8 @@ async def _look(core: Core, named: Named) -> PassedOutput:
             named.where, facts.handle, facts.origin.tool, span.end - span.start, span, facts.measure.sha256, value
         )
 
-    return await core.on(named.handle, work)
+    with within(core.settings.query_seconds):
+        return await core.on(named.handle, work)
 
 
 def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, Fetched
 from holdall.bag.waits import Background
+from holdall.store.deadline import within
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
@@ -81,12 +82,13 @@ class ToolCalls:
             raise NotReady(facts.handle)
         if ask.verb == "extract":
             return await self._extracted(name, facts, ask, tokens_left, started)
-        if ask.verb == "raw":
-            text, found = await self._raw(facts, ask.handle), None
-            spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
-        else:
-            text, found = await self._bounded(facts, ask, given, tokens_left)
-            spans = shown_by(found)
+        with within(self._fetch.seconds_of(ask.verb)):  # of all tries together
+            if ask.verb == "raw":
+                text, found = await self._raw(facts, ask.handle), None
+                spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
+            else:
+                text, found = await self._bounded(facts, ask, given, tokens_left)
+                spans = shown_by(found)
         self._core.journal.record(
             "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
             verb=ask.verb, tokens=self._core.count(text), shown=[span.as_list() for span in spans],

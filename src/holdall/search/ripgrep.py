@@ -19,13 +19,15 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from math import inf
 from typing import BinaryIO, Literal, assert_never
 
 import stringzilla
 
 from holdall.search.charset import ANY, Ranges, size
 from holdall.search.pattern import Capture, Chars, Choice, Edge, Node, Pattern, Repeat, Sequence
-from holdall.values.errors import BadPattern, WorkerFault
+from holdall.store.deadline import Deadline, of_seconds
+from holdall.values.errors import BadPattern, OutOfTime, WorkerFault
 from holdall.values.record import record
 from holdall.values.spans import Span
 
@@ -305,9 +307,9 @@ _GATHER = 0.002  # seconds: ripgrep writes 8 KiB at a time, and waking up for ea
 _COMPLAINT = 4096  # bytes of standard error that are kept
 
 
-def output_of(command: Command, *, seconds: float) -> Generator[bytes]:
+def output_of(command: Command, *, seconds: float = inf) -> Generator[bytes]:
     """Standard output as it comes. Close the generator (`contextlib.closing`) to stop the search."""
-    deadline = time.monotonic() + seconds
+    deadline = of_seconds(seconds)
     process = _start(command)
     try:
         reading = _Reading(process, command.source)
@@ -315,9 +317,9 @@ def output_of(command: Command, *, seconds: float) -> Generator[bytes]:
         code = process.wait()  # both its outputs are closed
         if code not in (0, 1):  # 1: nothing found
             raise _fault(code, reading.complaint)
-    except TimeoutError:
+    except OutOfTime as late:
         raise WorkerFault(
-            f"the search timed out after {seconds:g} seconds and gives no answer. "
+            f"the search timed out after {late.seconds:g} seconds and gives no answer. "
             "Search for something narrower, or allow it more time."
         ) from None
     finally:
@@ -374,7 +376,7 @@ class _Reading:
         self._pending = memoryview(b"")
         self.complaint = b""
 
-    def pieces(self, deadline: float) -> Iterator[bytes]:
+    def pieces(self, deadline: Deadline) -> Iterator[bytes]:
         read = 0
         with selectors.PollSelector() as ready:
             ready.register(self._stdout, selectors.EVENT_READ)
@@ -383,8 +385,7 @@ class _Reading:
                 os.set_blocking(self._stdin.fileno(), False)
                 ready.register(self._stdin, selectors.EVENT_WRITE)
             while ready.get_map():
-                left = deadline - time.monotonic()
-                for key, _ in ready.select(max(0.0, left)):
+                for key, _ in ready.select(deadline.wait_seconds()):
                     if key.fileobj is self._stdout:
                         if piece := os.read(key.fd, _PIPE):
                             read += len(piece)
@@ -398,8 +399,6 @@ class _Reading:
                     elif self._stdin and not self._fed(key.fd):
                         ready.unregister(self._stdin)
                         self._stdin.close()
-                if left <= 0:
-                    raise TimeoutError
 
     def _fed(self, descriptor: int) -> bool:
         try:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from pathlib import Path
 from types import TracebackType
@@ -18,9 +17,10 @@ from typing import Any, Self
 from holdall.formats.registry import format_of
 from holdall.sql.results import is_mendable
 from holdall.sql.source import LastSource, kind_so_far, lines_of, source_of
+from holdall.store.deadline import Deadline
 from holdall.store.protocol import OutputReader
 from holdall.text.json.reader import begins_json
-from holdall.values.errors import WorkerFault
+from holdall.values.errors import OutOfTime, WorkerFault
 
 # The process that runs SQL, as the rest of Holdall sees it: started when first needed, used again, killed when late.
 #
@@ -30,14 +30,12 @@ from holdall.values.errors import WorkerFault
 
 
 _LENGTH_BYTES = 4
+_SEND_SECONDS = 30.0  # for a request to be read by an idle process
+_COUNTING = 0.75  # of what is left of the time
 _GRACE = 2.0  # seconds between the end of the connection and the end of the process
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from holdall.sql.child import main; main()"
 
 Answer = dict[str, Any]
-
-
-class OutOfTime(Exception):
-    """The answer did not come in time, or the turn did not."""
 
 
 class SqlWorker:
@@ -55,13 +53,13 @@ class SqlWorker:
         """The process that runs; None if there is none yet, or none any more."""
         return self._running[0].pid if self._running else None
 
-    def ask(self, request: dict[str, Any], descriptor: int, *, deadline: float) -> Answer:
+    def ask(self, request: dict[str, Any], descriptor: int, *, deadline: Deadline) -> Answer:
         """The answer to a request. Where rows are left to count, its `total` is their number, or None if it came late.
 
-        Raises OutOfTime after `deadline` (of time.monotonic), and WorkerFault where the process dies.
+        Raises OutOfTime after `deadline`, and WorkerFault where the process dies.
         """
-        if not self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise OutOfTime
+        while not self._turn.acquire(timeout=deadline.wait_seconds()):
+            pass
         try:
             return self._ask(json.dumps(request).encode(), descriptor, deadline)
         except BaseException:
@@ -87,17 +85,21 @@ class SqlWorker:
     ) -> None:
         self.close()
 
-    def _ask(self, request: bytes, descriptor: int, deadline: float) -> Answer:
+    def _ask(self, request: bytes, descriptor: int, deadline: Deadline) -> Answer:
         process = self._send(request, descriptor, deadline)
         answer = process.receive(deadline)
         if "error" not in answer and answer["total"] is None:
+            # Rows that are here are not lost for a count: what is left of the time may be needed to show them.
+            counting = Deadline(_COUNTING * (deadline.ends - deadline.clock()), outer=deadline)
             try:
-                answer |= process.receive(deadline)
+                answer |= process.receive(counting)
             except OutOfTime:
+                if deadline.is_cancelled:
+                    raise
                 _end_all(self._running)
         return answer
 
-    def _send(self, request: bytes, descriptor: int, deadline: float) -> "_Process":
+    def _send(self, request: bytes, descriptor: int, deadline: Deadline) -> "_Process":
         """Hand the request over to a process that confirms it. One that died while it was idle is replaced."""
         for again in (True, False):
             if self._closed:
@@ -110,6 +112,8 @@ class SqlWorker:
                 process.send(request, descriptor, deadline)
                 process.receive(deadline)
                 return process
+            except OutOfTime:
+                raise
             except WorkerFault:
                 _end_all(self._running)
                 if not again:
@@ -145,22 +149,22 @@ class _Process:
         """Alive, and ours: a fork of this process must not talk over the same connection."""
         return self._owner == os.getpid() and self._popen.poll() is None
 
-    def send(self, request: bytes, descriptor: int, deadline: float) -> None:
+    def send(self, request: bytes, descriptor: int, deadline: Deadline) -> None:
+        """Only to a process that is idle, which reads it at once."""
         try:
-            self._wait_until(deadline)
+            deadline.check()
+            self._connection.settimeout(_SEND_SECONDS)
             socket.send_fds(self._connection, [b"?"], [descriptor])
             self._connection.sendall(len(request).to_bytes(_LENGTH_BYTES, "big") + request)
         except TimeoutError:
-            raise OutOfTime from None
+            raise OutOfTime(deadline.seconds) from None
         except OSError:
             raise self._died() from None
 
-    def receive(self, deadline: float) -> Answer:
+    def receive(self, deadline: Deadline) -> Answer:
         try:
             size = int.from_bytes(self._exactly(_LENGTH_BYTES, deadline), "big")
             return json.loads(self._exactly(size, deadline))
-        except TimeoutError:
-            raise OutOfTime from None
         except OSError:
             raise self._died() from None
 
@@ -176,21 +180,18 @@ class _Process:
             self._popen.kill()
             self._popen.wait()
 
-    def _exactly(self, size: int, deadline: float) -> bytes:
+    def _exactly(self, size: int, deadline: Deadline) -> bytes:
         received = bytearray()
         while len(received) < size:
-            self._wait_until(deadline)
-            piece = self._connection.recv(min(size - len(received), 1 << 20))
+            self._connection.settimeout(deadline.wait_seconds())
+            try:
+                piece = self._connection.recv(min(size - len(received), 1 << 20))
+            except TimeoutError:
+                continue
             if not piece:
                 raise ConnectionResetError
             received += piece
         return bytes(received)
-
-    def _wait_until(self, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._connection.settimeout(left)
 
     def _died(self) -> WorkerFault:
         try:
@@ -233,7 +234,7 @@ _BEGINNING = 64 * 1024
 class SqlRequest:
     """`answer` gives what the process says, and the notes on how the output was read."""
 
-    def __init__(self, reader: OutputReader, request: dict[str, Any], worker: SqlWorker, deadline: float) -> None:
+    def __init__(self, reader: OutputReader, request: dict[str, Any], worker: SqlWorker, deadline: Deadline) -> None:
         self.worker = worker
         self._reader = reader
         self._request = request
@@ -271,7 +272,9 @@ class SqlRequest:
         source = self.worker.last_source.take(key, self._reader)
         if source is None:
             source = (
-                lines_of(self._reader, self._check) if lines else source_of(self._reader, at, self._check, mend=mend)
+                lines_of(self._reader, self._deadline.check)
+                if lines
+                else source_of(self._reader, at, self._deadline.check, mend=mend)
             )
         try:
             request = {**self._request, "shape": source.shape}
@@ -282,7 +285,3 @@ class SqlRequest:
     def _begins_as_json(self) -> bool:
         start = self._reader.read(0, _BEGINNING).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
         return start[:1] in ("{", "[") and begins_json(start)
-
-    def _check(self) -> None:
-        if time.monotonic() > self._deadline:
-            raise OutOfTime

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer, checksum
-from holdall.store import files
+from holdall.store import deadline, files
 from holdall.store.memory_files import new_tree
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Estimate
@@ -109,6 +109,7 @@ class FileReader:
         self.totals = Totals(bytes=measure.bytes, chars=measure.chars, lines=measure.lines)
 
     def read(self, start: int, end: int) -> bytes:
+        deadline.check()
         start, end = max(0, start), min(end, self.totals.bytes)
         if start >= end:
             return b""

@@ -36,6 +36,7 @@
         ├── OutputMissing       the file of an output was removed by hand
         ├── BundleRefused       a bundle that is damaged, cut short, or not what it says
         ├── WorkerFault         a helper process died, or ran out of time or memory
+        │   └── OutOfTime       a call took longer than it may
         ├── ModelFault          a language model did not answer
         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
         │   └── ModelOverflow   the request is longer than the model can take
@@ -334,6 +335,14 @@ class BundleRefused(StoreFault):
 
 class WorkerFault(StoreFault):
     """A helper process died, or ran out of time or memory; the message says which."""
+
+
+class OutOfTime(WorkerFault):
+    """A call took longer than it may, or was cancelled."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"the call was stopped after {seconds:g} s, its limit. Ask for a smaller part.")
 
 
 class ModelFault(StoreFault):

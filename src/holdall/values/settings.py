@@ -115,7 +115,7 @@ class Settings:
     session_quota_bytes: int | None = _setting(
         None, "refuse to keep more than this in one session", least=0, most=2**60
     )
-    grep_seconds: float = _setting(60.0, "the longest that one search may take", least=0.1, most=86_400)
+    grep_seconds: float = _setting(60.0, "the longest that one search or read may take", least=0.1, most=86_400)
     query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400)
     query_memory_bytes: int = _setting(1024 * MIB, "the memory that one query may use", least=64 * MIB, most=2**50)
     query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)

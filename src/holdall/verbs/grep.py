@@ -29,6 +29,7 @@ from holdall.search.ripgrep import (
     values_in,
     written,
 )
+from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning
@@ -75,9 +76,10 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
         room=None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM),
         seconds=_seconds(seconds),
     )
-    if group:
-        return search.groups(shown=not count)
-    return search.count() if count else search.matches()
+    with within(search.seconds):
+        if group:
+            return search.groups(shown=not count)
+        return search.count() if count else search.matches()
 
 
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
@@ -145,7 +147,7 @@ class _Search:
             growing = there > size or self.reader.facts.state == "running"
             command = command_for(self.pattern, want, first_bytes(descriptor, size) if growing else descriptor)
             if size:
-                yield from output_of(command, seconds=self.seconds)
+                yield from output_of(command)
 
     def _found(self, total: int, *notes: str) -> Found:
         totals, state = self.reader.totals, self.reader.facts.state
@@ -425,7 +427,8 @@ class PatternWatch:
                     open_line = at + newline + 1
                 yield piece
 
-        with closing(output_of(command_for(self._pattern, "any", new()), seconds=_LOOK_SECONDS)) as pieces:
+        command = command_for(self._pattern, "any", new())
+        with within(_LOOK_SECONDS), closing(output_of(command)) as pieces:
             if number_in(pieces):
                 return True
         self._at = max(open_line, total - _LONGEST_LINE)

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from holdall.formats import Outline, Room, outline
 from holdall.policy.decide import Fits, Limits, decide
+from holdall.store import deadline
+from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import line_of_byte
 from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
-from holdall.values.errors import HoldallError
+from holdall.values.errors import HoldallError, OutOfTime
 from holdall.values.settings import NOTICE_TOKENS
 from holdall.wire.dialect import PREVIEW_BYTES, View
 from holdall.wire.notice import counter
@@ -55,6 +57,7 @@ def _paragraph(reader: OutputReader, byte: int) -> tuple[int, str]:
 # What a notice says besides the outline, in tokens; where few may be said, the outline still gets a quarter of them.
 _BESIDES, _BESIDES_JSON = 240, 205  # the first lines of JSON tell little, and are short
 _LEAST = 0.25
+_OUTLINE_SECONDS = 5.0  # a hundred times what the largest outline takes
 
 
 def notice_view(
@@ -89,15 +92,24 @@ def notice_view(
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline | None:
     """None if none can be made: then the notice has the two ends. The tests make an error of the warning."""
     besides = _BESIDES_JSON if reader.facts.measure.kind == "json" else _BESIDES
-    room = Room(max(_LEAST * most_tokens, most_tokens - besides), counter(tokenizer))
+    counted = counter(tokenizer)
+
+    def tokens(text: str) -> int:
+        deadline.check()
+        return counted(text)
+
+    room = Room(max(_LEAST * most_tokens, most_tokens - besides), tokens)
     try:
-        return outline(
-            reader.read,
-            reader.facts.measure,
-            tool=reader.facts.origin.tool,
-            room=room,
-            line_at=lambda byte: line_of_byte(reader, byte),
-        )
+        with within(_OUTLINE_SECONDS):
+            return outline(
+                reader.read,
+                reader.facts.measure,
+                tool=reader.facts.origin.tool,
+                room=room,
+                line_at=lambda byte: line_of_byte(reader, byte),
+            )
+    except OutOfTime:
+        return None
     except (HoldallError, OSError):  # stored bytes cannot be read: the caller gets that error
         raise
     except Exception as problem:

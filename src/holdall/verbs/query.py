@@ -4,13 +4,13 @@ SQL runs on DuckDB in a process of its own, confined to the one output. A path i
 memory, and gives each value exactly as it is stored.
 """
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from holdall.sql.results import fair_cap
 from holdall.sql.source import kind_so_far
-from holdall.sql.worker import Answer, OutOfTime, SqlRequest, SqlWorker
+from holdall.sql.worker import Answer, SqlRequest, SqlWorker
+from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import lines_of
 from holdall.text.excerpt import beginning
@@ -20,7 +20,7 @@ from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
-from holdall.values.errors import BadQuery, WorkerFault
+from holdall.values.errors import BadQuery, OutOfTime, WorkerFault
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
@@ -46,7 +46,7 @@ def query(
     settings, most = bounds.settings or Settings(), bounds.share(reader.facts.measure)
     rows = limit or settings.query_max_rows
     if path is not None:
-        return query_path(reader, path, limit=rows, skip=skip, max_bytes=most)
+        return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=settings.query_seconds)
     return query_sql(
         reader, sql or "", at=at, max_rows=rows, max_bytes=most, seconds=settings.query_seconds,
         memory_bytes=settings.query_memory_bytes, worker=bounds.worker() if bounds.worker is not None else None,
@@ -77,17 +77,18 @@ def query_sql(
         "max_bytes": None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=1),
         "memory_bytes": memory_bytes,
     }
-    asked = SqlRequest(reader, request, worker or SqlWorker(), time.monotonic() + seconds)
-    try:
-        answer, notes = asked.answer(at)
-    except OutOfTime:
-        raise WorkerFault(
-            f"the query was stopped after {seconds:g} s, its limit. Ask for less: fewer rows (a WHERE, a LIMIT), "
-            "a smaller table (at), or no join of t with itself."
-        ) from None
-    finally:
-        if worker is None:
-            asked.worker.close()
+    with within(seconds) as deadline:
+        asked = SqlRequest(reader, request, worker or SqlWorker(), deadline)
+        try:
+            answer, notes = asked.answer(at)
+        except OutOfTime as late:
+            raise WorkerFault(
+                f"the query was stopped after {late.seconds:g} s, its limit. Ask for less: fewer rows (a WHERE, a "
+                "LIMIT), a smaller table (at), or no join of t with itself."
+            ) from None
+        finally:
+            if worker is None:
+                asked.worker.close()
     return _table(reader, answer, notes, memory_bytes)
 
 
@@ -136,12 +137,29 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
 
 
 def query_path(
-    reader: OutputReader, path: str, *, limit: int = 100, skip: int = 0, max_bytes: int | None = 16384
+    reader: OutputReader,
+    path: str,
+    *,
+    limit: int = 100,
+    skip: int = 0,
+    max_bytes: int | None = 16384,
+    seconds: float = 60.0,
 ) -> Nodes:
     """The values that a JSONPath (the part of RFC 9535 that streams) or a JSON Pointer names, in their order.
 
     NDJSON counts as an array of its records: `$[3].name`, `$[*].name`, `/3/name`.
     """
+    with within(seconds):
+        try:
+            return _query_path(reader, path, limit, skip, max_bytes)
+        except OutOfTime as late:
+            raise WorkerFault(
+                f"the path was stopped after {late.seconds:g} s, its limit. Ask for less: a path without .. that "
+                "names where its values are, or SQL."
+            ) from None
+
+
+def _query_path(reader: OutputReader, path: str, limit: int, skip: int, max_bytes: int | None) -> Nodes:
     whole_number(limit, name="limit", least=1)
     whole_number(skip, name="skip")
     parsed = parse_path(path)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from holdall.policy.measure import Measurer
-from holdall.store import files
+from holdall.store import deadline, files
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
 from holdall.text.tokens import Estimate, Tokenizer
@@ -151,6 +151,7 @@ class RunningReader:
         return self._taken() - before
 
     def read(self, start: int, end: int) -> bytes:
+        deadline.check()
         start, end = max(0, start), min(end, self.totals.bytes)
         return files.pread(self._descriptor, end - start, start) if start < end else b""
 

@@ -80,7 +80,7 @@ def _escape(match: re.Match[str]) -> str:
 # ── Paths ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _LONGEST_PATH = 10_000  # characters; far more than anybody types, far less than what would slow the scan down
-_MAX_SEGMENTS = 500
+_MAX_SEGMENTS = 50
 _LARGEST_INDEX = 2**53 - 1  # RFC 9535: what every JSON number can hold
 
 _SPACE = lazy_pattern(r"[ \t\n\r]*+")

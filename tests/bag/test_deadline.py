@@ -1,0 +1,165 @@
+"""One deadline for all that a call does, and a cancelled call stops: counted in reads and looks, never in seconds."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import WorkerFault
+from holdall.sql.worker import SqlWorker
+from holdall.store.deadline import Deadline, of_seconds, within
+from holdall.store.protocol import OutputReader
+from holdall.text.json.path import parse_path
+from holdall.text.tokens import Estimate
+from holdall.values.errors import BadQuery, OutOfTime
+from holdall.verbs.grep import grep
+from holdall.verbs.preview import notice_view
+from holdall.verbs.query import query_path, query_sql
+from holdall.verbs.read import Bounds, read
+from holdall.wire.dialect import View
+from tests.bag.shapes import opened
+from tests.requirements import requirement
+from tests.support import reader_of
+
+pytestmark = pytest.mark.anyio
+
+ROWS = json.dumps([{"id": number, "name": "x" * 40} for number in range(40_000)]).encode()
+FOREVER = "select count(*) from t a, t b, t c where a.name < b.name and b.id < c.id"
+
+
+def ticking(seconds: float) -> Deadline:
+    """Each look at its clock takes a second."""
+    ticks = count()
+    return Deadline(seconds, clock=lambda: float(next(ticks)))
+
+
+@requirement("answer:one-deadline")
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (partial(query_path, path="$..missing"), "the path was stopped after 3 s, its limit"),
+        (partial(query_path, path="$[*].id", limit=5000, max_bytes=None), "the path was stopped after 3 s, its limit"),
+        (partial(query_sql, sql="select 1"), "the query was stopped after 3 s, its limit"),
+        (partial(query_sql, sql="select 1", at="$.a"), "the query was stopped after 3 s, its limit"),
+        (partial(grep, pattern="x", limit=1000, max_bytes=None), "after 3 s"),
+        (partial(read, lines="9:", bounds=Bounds()), "the call was stopped after 3 s, its limit"),
+    ],
+)
+def test_whatever_a_call_does_it_stops_at_the_deadline(
+    work: Callable[[OutputReader], object], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, reads = reader_of(ROWS), list[int]()
+    plain = reader.read
+    monkeypatch.setattr(reader, "read", lambda start, end: reads.append(start) or plain(start, end))  # pyright: ignore
+    with within(ticking(3)), pytest.raises(WorkerFault, match=told):
+        list(map(work, [reader] * 9))
+    assert len(reads) <= 4
+
+
+def test_an_outline_that_takes_too_long_is_left_out_of_the_notice() -> None:
+    def view() -> View:
+        return notice_view(reader_of(ROWS), lambda: "tag", tokenizer=Estimate())
+
+    assert view().outline is not None
+    with within(ticking(inf)):
+        late = view()
+    assert (late.outline, late.head) == (None, ROWS[: len(late.head)])
+
+
+def test_a_part_of_a_call_has_no_longer_than_the_call_and_is_cancelled_with_it() -> None:
+    with within(ticking(30)) as call:
+        part, other = of_seconds(60), of_seconds(1)
+        assert (part.ends, part.seconds) == (call.ends, 30)
+        assert other.seconds == 1
+        other.cancel()
+        part.check()
+        call.cancel()
+        with pytest.raises(OutOfTime):
+            part.check()
+
+
+@requirement("answer:one-deadline")
+async def test_all_tries_to_make_an_answer_fit_share_one_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float] = []
+    ask = SqlWorker.ask
+
+    def noted(self: SqlWorker, request: dict[str, Any], descriptor: int, *, deadline: Deadline) -> Any:
+        given.append(deadline.ends)
+        return ask(self, request, descriptor, deadline=deadline)
+
+    monkeypatch.setattr(SqlWorker, "ask", noted)
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep(ROWS, tool="fetch")
+        answer = await bag.call("context_query", {"handle": kept.handle, "sql": "select repeat(chr(9731), 9) from t"})
+    assert not answer.is_error
+    assert len(given) > 1
+    assert len(set(given)) == 1
+
+
+@requirement("answer:cancelled-stops")
+async def test_a_cancelled_call_stops_at_its_next_read(tmp_path: Path) -> None:
+    begun, cancelled, ended = threading.Event(), threading.Event(), threading.Event()
+    reads: list[int] = []
+
+    def work(reader: OutputReader) -> None:
+        begun.set()
+        cancelled.wait(60)
+        try:
+            for at in range(1000):
+                reader.read(at, at + 1)
+                reads.append(at)
+        finally:
+            ended.set()
+
+    async with opened(tmp_path) as bag:
+        kept = await bag.keep(ROWS, tool="fetch")
+        task = asyncio.create_task(bag.core.on(kept.handle, work))
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        cancelled.set()
+        assert await asyncio.to_thread(ended.wait, 60)
+    assert reads == []
+
+
+@requirement("answer:cancelled-stops")
+async def test_a_cancelled_query_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, ended = threading.Event(), threading.Event()
+    ask = SqlWorker.ask
+
+    def noted(self: SqlWorker, request: dict[str, Any], descriptor: int, *, deadline: Deadline) -> Any:
+        try:
+            sent.set()
+            return ask(self, request, descriptor, deadline=deadline)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(SqlWorker, "ask", noted)
+    async with opened(tmp_path, query_seconds=3600.0) as bag:
+        kept = await bag.keep(ROWS, tool="fetch")
+        task = asyncio.create_task(bag.query(kept.handle, FOREVER))
+        assert await asyncio.to_thread(sent.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(ended.wait, 60)
+        assert bag.core.shared.sql.pid is None
+
+
+@requirement("query:path-segments")
+def test_a_path_has_at_most_50_segments() -> None:
+    assert len(parse_path("$" + ".a" * 50).segments) == 50
+    with pytest.raises(BadQuery, match="the path has 51 segments; at most 50 are followed"):
+        parse_path("$" + ".a" * 51)
+    with pytest.raises(BadQuery, match="at most 50"):
+        parse_path("/a" * 51)
