@@ -18,8 +18,9 @@ import pytest
 from holdall.store import records as record
 from holdall.store.bundle import stream
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import Quota
 from holdall.values.bundles import MAX_SESSIONS
-from holdall.values.errors import BundleRefused, StoreFull
+from holdall.values.errors import BundleRefused, QuotaReached, StoreFull
 from holdall.values.outputs import Facts, Measure
 from holdall.values.spans import BlockTable
 from tests.requirements import requirement
@@ -494,3 +495,59 @@ def test_a_refused_bundle_leaves_no_trace_in_a_store_that_was_filled(home: Path,
     forged = taken_apart(large)
     forged.change("2/events.ndjson", lambda data: data + b"\n")
     assert "more than it says" in refused(home, forged.to_bytes())
+
+
+# What is not told beforehand counts as well.
+
+
+@requirement("bundle:every-byte-counts", "bundle:all-or-nothing")
+@pytest.mark.parametrize("where", ["arguments", "masks", "events", "transcript", "note"])
+@pytest.mark.parametrize("quota", [Quota(session_bytes=500_000), Quota(store_bytes=500_000)], ids=["session", "store"])
+def test_every_byte_counts_against_the_quota(where: str, quota: Quota, bundle: bytes, home: Path) -> None:
+    forged, much = taken_apart(bundle), b'{"a":"' + b"x" * 600_000 + b'"}\n'
+    match where:
+        case "arguments":
+            large = {"text": "x" * 600_000}
+            _facts(lambda facts: replace(facts, origin=replace(facts.origin, arguments=large)))(forged)
+        case "masks":
+            forged.entries.insert(forged.at("tree.json") + 1, ("0/masks.ndjson", much))
+        case "note":
+            name = forged.names()[forged.at("-" + "ab" * 16)]
+            forged.change(name, lambda data: much)
+            forged.contents["sessions"][0]["note_bytes"] = len(much)
+        case log:
+            forged.change(f"0/{log}.ndjson", lambda data: much)
+            forged.contents["sessions"][0][f"{log}_bytes"] = len(much)
+    before = tree(home.parent)
+    with pytest.raises(QuotaReached, match=r"500\.0 kB .* a bundle of"):
+        imported(home, forged.to_bytes(), quota=quota)
+    assert tree(home.parent) == before
+
+
+def _bomb(bundle: bytes, megabytes: int) -> bytes:
+    """One whose masks unpack to as much."""
+    forged = taken_apart(bundle)
+    forged.entries.insert(forged.at("tree.json") + 1, ("0/masks.ndjson", b"\n" * megabytes * 2**20))
+    return forged.to_bytes()
+
+
+@requirement("bundle:ratio")
+def test_what_unpacks_to_200_times_its_size_is_refused_unless_that_is_allowed(bundle: bytes, home: Path) -> None:
+    bomb = _bomb(bundle, 17)
+    before = tree(home.parent)
+    for of_file in (None, len(bomb)):  # a stream, a file
+        with pytest.raises(BundleRefused, match=r"17\.\d MB or more, over 200 times its .* kB\. .* --max-ratio"):
+            imported(home, bomb, packed=of_file)
+    assert tree(home.parent) == before
+    imported(home, bomb, packed=len(bomb), max_ratio=100_000)
+
+
+@requirement("bundle:ratio")
+def test_what_is_told_to_unpack_to_200_times_its_size_is_refused_before_anything_is_read(
+    bundle: bytes, home: Path
+) -> None:
+    forged = taken_apart(bundle)
+    _told(events_bytes=2**25)(forged)
+    data = forged.to_bytes()
+    with pytest.raises(BundleRefused, match=r"33\.\d MB or more, over 200 times"):
+        imported(home, data, packed=len(data))

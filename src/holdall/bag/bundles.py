@@ -9,6 +9,7 @@ No session is opened, and nothing is added to the store that is not in the bundl
 import asyncio
 import contextlib
 import difflib
+import os
 import threading
 from collections.abc import Callable, Generator
 from typing import BinaryIO, TypeVar
@@ -23,7 +24,7 @@ from holdall.store.opening import default_home, is_store, open_store
 from holdall.store.protocol import OutputStore, Progress, Quota, SessionInfo
 from holdall.text.escape import one_line
 from holdall.text.tokens import tokenizer_named
-from holdall.values.bundles import Bundle, Exported, Imported
+from holdall.values.bundles import MAX_RATIO, Bundle, Exported, Imported
 from holdall.values.errors import UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.settings import Settings
@@ -87,11 +88,12 @@ async def import_bundle(
     name: str | None = None,
     home: str | None = None,
     settings: Settings | None = None,
+    max_ratio: float = MAX_RATIO,
     listed: Listed | None = None,
     progress: Progress | None = None,
 ) -> Imported:
     """Restore a bundle: every handle in it resolves to the same bytes. A bundle that is not valid is refused as a
-    whole.
+    whole, and so is one that unpacks to more than `max_ratio` times its size.
 
     `name` is for its first session, where the one that it has is taken; those below it are named after it.
     """
@@ -102,7 +104,11 @@ async def import_bundle(
         with _reading(source) as read:
             quota = Quota(settings.quota_bytes, settings.session_quota_bytes)
             with _opened(where, settings) as store:
-                return read_bundle(store, read, name=name, quota=quota, listed=listed, progress=tick)
+                return read_bundle(
+                    store, read, name=name, quota=quota, listed=listed, progress=tick,
+                    packed=os.path.getsize(source) if isinstance(source, str) and os.path.isfile(source) else None,
+                    max_ratio=max_ratio,
+                )  # fmt: skip
 
     return await _run_in_thread(work, progress)
 

@@ -15,6 +15,7 @@ from holdall.cli.options import Options, command
 from holdall.cli.streams import StandardInput
 from holdall.text.escape import one_line
 from holdall.text.numbers import plural, size
+from holdall.values.bundles import MAX_RATIO
 from holdall.values.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ async def import_(
     name: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Name of the restored session (default: its own).")
     ] = None,
+    max_ratio: Annotated[
+        float,
+        typer.Option("--max-ratio", metavar="N", show_default=False, help="Refuse more than N × its size (200)."),
+    ] = MAX_RATIO,
 ) -> int:
     """Restore what `holdall export` wrote: every handle resolves to the same bytes.
 
@@ -96,8 +101,9 @@ async def import_(
     async with _source(file) as source:
         with _told("importing", options.as_json) as (listed, tick):
             done = await import_bundle(
-                source, name=name, home=found.home, settings=found.settings, listed=listed, progress=tick
-            )
+                source, name=name, home=found.home, settings=found.settings, max_ratio=max_ratio, listed=listed,
+                progress=tick,
+            )  # fmt: skip
     if options.as_json:
         show.as_json(_imported(done))
         return 0

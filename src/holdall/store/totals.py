@@ -35,15 +35,15 @@ def used_bytes_of(store: OutputStore, session: SessionInfo | None = None) -> int
     return sum({facts.file: facts.measure.bytes for facts in store.outputs(session) if facts.file}.values())
 
 
-def room_for(quota: Quota, used_here: int, used_in_all: int) -> Callable[[int], None]:
+def room_for(quota: Quota, used_here: int, used_in_all: int, *, what: str = "an output") -> Callable[[int], None]:
     """Asked before each chunk with the bytes taken so far; refuses as soon as a quota would be passed."""
     limits = (("session", quota.session_bytes, used_here), ("store", quota.store_bytes, used_in_all))
 
     def room(taken: int) -> None:
-        for what, limit, used in limits:
+        for where, limit, used in limits:
             if limit is not None and used + taken > limit:
                 raise QuotaReached(
-                    f"the quota of this {what} is {size(limit)} and {size(used)} of it are used: an output of "
+                    f"the quota of this {where} is {size(limit)} and {size(used)} of it are used: {what} of "
                     f"{size(taken)} or more is not kept. Raise the quota or make room (`holdall gc`)."
                 )
 

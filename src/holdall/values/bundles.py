@@ -14,6 +14,7 @@ from holdall.values.record import record
 
 MAX_SESSIONS = 10_000
 MAX_ENTRIES = 2_000_000
+MAX_RATIO = 200  # times its packed size that a bundle may unpack to, unless its user allows more
 _MOST = 1 << 62  # of anything that is counted
 _HEX = lazy_pattern(r"[0-9a-f]{64}")
 
@@ -37,6 +38,11 @@ class BundledSession:
     notes: int = 0
     note_bytes: int = 0
     format: int = 1  # how its records and logs are written; a bundle of version 1 has no other
+
+    @property
+    def told_bytes(self) -> int:
+        """All of its bytes that are told beforehand; records and masks come on top, and are counted as they come."""
+        return self.stored_bytes + self.transcript_bytes + self.events_bytes + self.tree_bytes + self.note_bytes
 
     @property
     def entries(self) -> int:

@@ -5,6 +5,7 @@ the same bytes each time. Nothing in the store is changed.
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
@@ -328,14 +329,14 @@ class _Export:
 
     def _masks(self, one: SessionSnapshot) -> None:
         """What was masked now, after what an earlier export had masked."""
-        data = b"".join(self._lines_of(one.session, "masks", one.logs.get("masks", 0)))
-        if self._redactor is not None:
-            data += self._redactor.list()
-        if data:
-            self._whole("masks", LOGS["masks"], data)
+        before = one.logs.get("masks", 0)
+        new = self._redactor.list() if self._redactor is not None else b""
+        if length := before + len(new):
+            entry = Entry(self._place, "masks", LOGS["masks"], length)
+            self._writer.entry(entry, itertools.chain(self._lines_of(one.session, "masks", before), [new]))
 
     def _whole(self, kind: Kind, name: str, data: bytes) -> None:
-        if kind != "masks" and len(data) > form.MAX_IN_MEMORY:
+        if len(data) > form.MAX_IN_MEMORY:
             raise StoreFault(f"{name} has {len(data):,} bytes, which is more than a bundle takes.")
         self._writer.entry(Entry(self._place, kind, name, len(data)), [data] if data else [])
 

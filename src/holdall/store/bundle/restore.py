@@ -7,6 +7,7 @@ when the last byte was read and proved do the sessions get their places, all at 
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
@@ -32,7 +33,7 @@ from holdall.store.sources import joined
 from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
-from holdall.values.bundles import Bundle, BundledSession, Imported, is_sha256
+from holdall.values.bundles import MAX_RATIO, Bundle, BundledSession, Imported, is_sha256
 from holdall.values.errors import BundleRefused, SessionExists, StoreFault, StoreFull, UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Measure, Origin
@@ -184,8 +185,10 @@ class IncomingSession:
         renamed: dict[str, str],
         progress: Progress | None,
         done: int,
+        account: "Account",
     ) -> None:
         self.done = done  # bytes of outputs so far, over all sessions
+        self._account = account
         self._staged = staged
         self._told = told
         self._info = info
@@ -215,13 +218,13 @@ class IncomingSession:
                 self._count("notes", 1, entry)
                 self._count("note_bytes", entry.length, entry)
                 content, _, key = entry.name.removeprefix(f"{ANSWERS}/").partition("-")
-                note = resealed(reader.whole(entry), self._with_ids, VERSION)
+                note = resealed(self._whole(entry, reader), self._with_ids, VERSION)
                 # Whoever made the bundle could have written an answer: it is asked for again.
                 if not is_answer(key):
                     self._staged.write_note(content, key, note)
             case "tree":
                 self._count("tree_bytes", entry.length, entry)
-                data = self._with_ids(reader.whole(entry))
+                data = self._with_ids(self._whole(entry, reader))
                 check_tree(data)
                 self._staged.write_tree(data)
             case "transcript" | "events" | "masks":
@@ -251,7 +254,7 @@ class IncomingSession:
         measurer = Measurer(Estimate())  # the number of tokens is not compared: tokenizers differ
 
         def measured() -> Iterator[bytes]:
-            for chunk in reader.chunks(entry):
+            for chunk in self._chunks(entry, reader):
                 measurer.feed(chunk)
                 self.done += len(chunk)
                 if self._progress is not None:
@@ -263,7 +266,7 @@ class IncomingSession:
         self._file, self._is_named = entry.name, False
 
     def _take_record(self, entry: Entry, reader: BundleReader) -> None:
-        facts, table = facts_in(reader.whole(entry), entry, self._told.id)
+        facts, table = facts_in(self._whole(entry, reader), entry, self._told.id)
         if facts.id in self._ids:
             raise BundleRefused(f"two outputs of this bundle have the same id ({entry.name}).")
         self._ids.add(facts.id)
@@ -295,7 +298,7 @@ class IncomingSession:
 
         def checked() -> Iterator[bytes]:
             nonlocal last
-            for chunk in reader.chunks(entry):
+            for chunk in self._chunks(entry, reader):
                 last = chunk[-1:]
                 yield chunk
 
@@ -306,6 +309,14 @@ class IncomingSession:
             self._staged.write_log(log, _replaced(checked(), self._renamed))
         if last != b"\n":
             raise BundleRefused(f"{entry.name} of this bundle ends in the middle of a line.")
+
+    def _whole(self, entry: Entry, reader: BundleReader) -> bytes:
+        self._account.add(entry, reader.packed)
+        return reader.whole(entry)
+
+    def _chunks(self, entry: Entry, reader: BundleReader) -> Iterator[bytes]:
+        self._account.add(entry, reader.packed)
+        return reader.chunks(entry)
 
     def _count(self, name: str, number: int, entry: Entry) -> None:
         """More than was told is refused as soon as it comes: what was told is what there is room for."""
@@ -333,8 +344,49 @@ def _replaced(chunks: Iterable[bytes], renamed: dict[str, str]) -> Iterator[byte
     yield held
 
 
-_BESIDE = 16 * 1024 * 1024  # bytes that records, logs and folders may take beside the outputs
-_PER_ENTRY = 4096
+_PER_ENTRY = 4096  # bytes of the disk that a file takes at least
+_ALWAYS = 16 * 1024 * 1024  # bytes that any bundle may unpack to, however small it is
+
+
+class Account:
+    """Every byte of a bundle counts, records and masks too: against the quotas, the free space, and how much so small a
+    file may hold. What is told beforehand is refused before anything is read, the rest before it is written.
+    """
+
+    def __init__(
+        self, bundle: Bundle, store: OutputStore, quota: Quota, *, packed: int | None, max_ratio: float
+    ) -> None:
+        used = store.used_bytes() if quota.store_bytes is not None else 0
+        self._session_room = room_for(Quota(session_bytes=quota.session_bytes), 0, 0, what="a bundle")
+        self._store_room = room_for(Quota(store_bytes=quota.store_bytes), 0, used, what="a bundle")
+        self._free = store.free_bytes()
+        self._home = store.home
+        self._packed = packed
+        self._max_ratio = max_ratio
+        self._came: Counter[int] = Counter()  # bytes, by the place of their session
+        self._told = {place: one.told_bytes for place, one in enumerate(bundle.sessions)}
+        for told in self._told.values():
+            self._session_room(told)
+        self._check(sum(self._told.values()), bundle.entries, packed)
+
+    def add(self, entry: Entry, packed: int) -> None:
+        """`packed` bytes of the bundle were read so far: that is what there is to compare with in a stream."""
+        self._came[entry.session] += entry.length
+        self._session_room(self._came[entry.session])
+        self._check(self._came.total(), 0, packed if self._packed is None else self._packed)
+
+    def _check(self, number: int, entries: int, packed: int | None) -> None:
+        self._store_room(number)
+        if packed is not None and number > max(_ALWAYS, self._max_ratio * packed):
+            raise BundleRefused(
+                f"this bundle unpacks to {size(number)} or more, over {self._max_ratio:g} times its {size(packed)}. "
+                "Nothing was restored. If you know who made it, import it with --max-ratio and a larger number."
+            )
+        if self._free is not None and number + entries * _PER_ENTRY + _ALWAYS > self._free:
+            raise StoreFull(
+                f"this bundle unpacks to {size(number)}, and {size(self._free)} are free for {self._home}. "
+                "Nothing was restored. Make room, or choose another data folder with --home or HOLDALL_HOME."
+            )
 
 
 def import_bundle(
@@ -345,10 +397,13 @@ def import_bundle(
     quota: Quota | None = None,
     listed: Callable[[Bundle], None] | None = None,
     progress: Progress | None = None,
+    packed: int | None = None,
+    max_ratio: float = MAX_RATIO,
 ) -> Imported:
     """`name` is for the first session; those below it are named after it.
 
-    `listed` is told what is in the bundle before anything is written.
+    `listed` is told what is in the bundle before anything is written. `packed` is the size of its file, if that is
+    known; it may unpack to `max_ratio` times that.
     """
     reader = BundleReader(read)
     bundle = reader.contents()
@@ -358,11 +413,11 @@ def import_bundle(
     for one in names:
         if store.find_session(one) is not None:
             raise SessionExists(taken(one))
-    _check_room(bundle, store, quota or Quota())
+    account = Account(bundle, store, quota or Quota(), packed=packed, max_ratio=max_ratio)
     infos, new_ids = _infos(bundle, names, store)
     with store.staging() as staging:
         renamed = {one.id: info.id for one, info in zip(bundle.sessions, infos, strict=True)} if new_ids else {}
-        _Incoming(reader, bundle, infos, staging, renamed).take(progress)
+        _Incoming(reader, bundle, infos, staging, renamed, account).take(progress)
         staging.publish(infos)
     return Imported(bundle, tuple(names), tuple(info.id for info in infos), new_ids)
 
@@ -393,7 +448,9 @@ class _Incoming:
         infos: Sequence[SessionInfo],
         staging: Staging,
         renamed: dict[str, str],
+        account: Account,
     ) -> None:
+        self._account = account
         self._reader = reader
         self._bundle = bundle
         self._infos = infos
@@ -426,7 +483,7 @@ class _Incoming:
     def _open(self, place: int, progress: Progress | None, done: int) -> IncomingSession:
         staged = self._staging.session(self._infos[place])
         told = self._bundle.sessions[place]
-        return IncomingSession(staged, told, self._infos[place], self._renamed, progress, done)
+        return IncomingSession(staged, told, self._infos[place], self._renamed, progress, done, self._account)
 
 
 def _infos(bundle: Bundle, names: Sequence[str], store: OutputStore) -> tuple[list[SessionInfo], bool]:
@@ -439,18 +496,3 @@ def _infos(bundle: Bundle, names: Sequence[str], store: OutputStore) -> tuple[li
         info = SessionInfo(id=id, name=name, created=one.created, retention=Retention(days=None), format=one.format)
         infos.append(info if one.parent < 0 else replace(info, parent=ids[one.parent]))
     return infos, new_ids
-
-
-def _check_room(bundle: Bundle, store: OutputStore, quota: Quota) -> None:
-    for one in bundle.sessions:
-        room_for(Quota(session_bytes=quota.session_bytes), 0, 0)(one.stored_bytes)
-    if quota.store_bytes is not None:
-        room_for(Quota(store_bytes=quota.store_bytes), 0, store.used_bytes())(bundle.stored_bytes)
-    logs = sum(one.transcript_bytes + one.events_bytes + one.tree_bytes + one.note_bytes for one in bundle.sessions)
-    needed = bundle.stored_bytes + logs + bundle.entries * _PER_ENTRY + _BESIDE
-    free = store.free_bytes()
-    if free is not None and needed > free:
-        raise StoreFull(
-            f"this bundle unpacks to {size(bundle.stored_bytes + logs)}, and {size(free)} are free for {store.home}. "
-            "Nothing was restored. Make room, or choose another data folder with --home or HOLDALL_HOME."
-        )

@@ -239,6 +239,7 @@ class BundleReader:
         self._at = 0
         self._begun = False
         self._entries = 0
+        self.packed = 0  # bytes that were read so far
 
     def contents(self) -> Bundle:
         head = self._line(LINE)
@@ -339,6 +340,7 @@ class BundleReader:
             _check_beginning(given)
         if not given:
             raise BundleRefused("this bundle is cut short: its end is missing. Nothing was restored.")
+        self.packed += len(given)
         return given
 
     def _check_end(self) -> None:
