@@ -142,11 +142,13 @@ Hm.\
         "No agent can be started from here: agents may start agents 3 levels deep. Do it yourself."
     )
     assert nested_too_deep(3) == snapshot("A batch may hold a batch 3 deep at most. Put the calls into one list.")
-    assert compacted("k3f9", 12, "They fetched.", 'Next: context_read(handle="k3f9")') == snapshot("""\
+    assert compacted("k3f9", 12, "They fetched.", 'Next: context_read(handle="k3f9")', "7d1a") == snapshot("""\
 [12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9. Next: context_read(handle="k3f9")]
 What they were about:
-They fetched.\
+<k3f9:7d1a>
+They fetched.
+</k3f9:7d1a>\
 """)
-    assert compacted("k3f9", 12, "", "") == snapshot(
+    assert compacted("k3f9", 12, "", "", "7d1a") == snapshot(
         "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9.]"
     )

@@ -337,7 +337,7 @@ def test_json_that_was_cut_off_is_said_to_be() -> None:
 def test_what_is_not_whole_says_so_and_why() -> None:
     text = notice_of("row\n" * 30_000, tool="make", state="timed out", error="after 600 s\nof waiting")
     assert text.split("\n")[0] == snapshot(
-        "make returned 120,000 bytes · 30,000 lines · ~60k tokens (text). It is not whole (timed out: after 600 s of waiting); what there was is kept."
+        "make returned 120,000 bytes · 30,000 lines · ~60k tokens (text). It is not whole (timed out: after 600 s\\nof waiting); what there was is kept."
     )
 
 
@@ -361,7 +361,7 @@ def test_the_bytes_that_are_said_to_be_shown_are_shown(shape: str) -> None:
 
 def test_the_notice_of_a_running_call_says_how_to_read_it() -> None:
     assert running_notice(view_of("", tool="crawl\nhandle: evil", state="running")) == snapshot("""\
-crawl handle: evil is still running. What it writes is kept, and can be read while it runs.
+"crawl\\nhandle: evil" is still running. What it writes is kept, and can be read while it runs.
 handle: k3f9
 Next: wait_for_tool_output(handle="k3f9") · context_tail(handle="k3f9")\
 """)

@@ -30,6 +30,7 @@ from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
 from holdall.store.sources import Source, surrogate_notes
+from holdall.text.escape import foreign
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
 from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault, UsageError
@@ -273,7 +274,9 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
     found = {named.where: await _look(core, named) for named in references_in(arguments)}
     new = replaced(arguments, lambda _, where: found[where].value)
     if found and schema is not None and (problem := schema_complaint(schema, new)):
-        raise BadReference(f"with what its references name, the arguments do not fit the schema of {tool}: {problem}")
+        raise BadReference(
+            f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}"
+        )
     for one in found.values():
         core.journal.record(
             "passed", handle=one.handle, tool=tool, where=one.where, bytes=one.bytes, passed=[one.span.as_list()]
@@ -300,13 +303,13 @@ def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
         return _at_pointer(reader, named, named.pointer, most)
     found = _range(reader, named)
     if found.past_end:
-        raise BadReference(f"the argument {named.where!r} names lines that are not there: {named.handle} has "
+        raise BadReference(f"{named.place} names lines that are not there: {named.shown} has "
                            f"{reader.totals.lines:,}.")  # fmt: skip
     span = found.bytes
     _check_size(named, span.end - span.start, most)
     text, exact = decode(reader.read(span.start, span.end))
     if not exact:
-        raise BadReference(f"the argument {named.where!r} names {named.handle}, which is not text.")
+        raise BadReference(f"{named.place} names {named.shown}, which is not text.")
     return text, span
 
 
@@ -323,7 +326,7 @@ def _at_pointer(reader: OutputReader, named: Named, pointer: str, most: int) -> 
         _check_size(named, reader.totals.bytes, most)
         return _parsed(named, decode(reader.read(0, reader.totals.bytes))[0]), Span(0, reader.totals.bytes)
     if not nodes.nodes:
-        raise BadReference(f"the argument {named.where!r}: there is nothing at {pointer[:80]} in {named.handle}.")
+        raise BadReference(f"{named.place}: there is nothing at {foreign(pointer)} in {named.shown}.")
     node = nodes.nodes[0]
     _check_size(named, node.bytes.end - node.bytes.start, most)
     return _parsed(named, decode(reader.read(node.bytes.start, node.bytes.end))[0]), node.bytes
@@ -333,13 +336,13 @@ def _parsed(named: Named, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise BadReference(f"the argument {named.where!r} names {named.handle}, which is not JSON there.") from problem
+        raise BadReference(f"{named.place} names {named.shown}, which is not JSON there.") from problem
 
 
 def _check_size(named: Named, size: int, most: int) -> None:
     if size > most:
         raise BadReference(
-            f"the argument {named.where!r} names {size:,} bytes of {named.handle}; at most {most:,} may be passed by "
+            f"{named.place} names {size:,} bytes of {named.shown}; at most {most:,} may be passed by "
             f"reference (reference_max_bytes). Name lines or a JSON pointer inside of it."
         )
 

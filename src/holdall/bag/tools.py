@@ -25,6 +25,7 @@ from holdall.wire.answers import (
     NOT_AN_OBJECT,
     Frame,
     Seen,
+    fitting_refusal,
     found_answer,
     listing,
     no_such_tool,
@@ -60,15 +61,15 @@ class ToolCalls:
         if tool is None:
             asks = self._core.models.configured or not self._core.dialect.extracts_with_model
             known = [tool.name for tool in self._core.dialect.tools if asks or tool.verb != "extract"]
-            return self._refused(name, "", no_such_tool(name, known), started)
+            return self._refused(name, "", no_such_tool(name, known), started, tokens_left)
         problem, given = _checked(tool, arguments)
         if problem:
-            return self._refused(name, tool.verb, problem, started)
+            return self._refused(name, tool.verb, problem, started, tokens_left)
         ask = tool.ask(given)
         try:
             return await self._answered(name, ask, given, tokens_left, started)
         except HoldallError as error:
-            return self._refused(name, ask.verb, self._core.dialect.refuse(error, ask), started)
+            return self._refused(name, ask.verb, self._core.dialect.refuse(error, ask), started, tokens_left)
 
     async def _answered(
         self, name: str, ask: Ask, given: Mapping[str, Any], tokens_left: int | None, started: float
@@ -100,15 +101,9 @@ class ToolCalls:
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
         extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
-        most_tokens = max(_MIN_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
-
-        def fits(text: str) -> bool:
-            size = len(text.encode("utf-8", "replace"))
-            return size <= self._core.settings.answer_max_bytes and self._core.count(text) <= most_tokens
-
         said = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
         frame = Frame(self._core.handle_of(facts), tag_for("\n".join(said), new_tag), self._core.dialect.go_on)
-        text = self._core.dialect.extracted(extraction, frame, facts.origin.tool, fits)
+        text = self._core.dialect.extracted(extraction, frame, facts.origin.tool, self._fits(tokens_left))
         # Only what was proved and is in the text counts as shown.
         shown = tuple(one.span for one in extraction.snippets if one.verified and one.text in text)
         self._core.journal.record(
@@ -121,8 +116,7 @@ class ToolCalls:
         self, facts: Facts, ask: Ask, given: Mapping[str, Any], tokens_left: int | None
     ) -> tuple[str, Fetched]:
         """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""
-        most_bytes = self._core.settings.answer_max_bytes
-        most_tokens = max(_MIN_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
+        most_bytes, most_tokens = self._core.settings.answer_max_bytes, self._most_tokens(tokens_left)
         size, tokens = max(256, most_bytes - _FRAME_BYTES), max(32, most_tokens - _FRAME_TOKENS)
         # The frame does not get smaller with what is in it.
         items, before, shrink = 0, 1.0, Shrink(1.0, least=0.0, margin=0.9)
@@ -175,10 +169,18 @@ class ToolCalls:
             over=lambda text: self._core.count(text) / most,
         )[1]  # fmt: skip
 
-    def _refused(self, name: str, verb: str, why: str, started: float) -> Answer:
-        seconds = time.perf_counter() - started
+    def _refused(self, name: str, verb: str, why: str, started: float, tokens_left: int | None) -> Answer:
+        seconds, why = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
         self._core.journal.record("refused", seconds=seconds, name=name[:100], verb=verb, why=why[:500])
         return Answer(why, is_error=True)
+
+    def _most_tokens(self, tokens_left: int | None) -> int:
+        return max(_MIN_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
+
+    def _fits(self, tokens_left: int | None) -> Callable[[str], bool]:
+        """Whether a text is within the bounds of an answer."""
+        most_bytes, most_tokens = self._core.settings.answer_max_bytes, self._most_tokens(tokens_left)
+        return lambda text: len(text.encode("utf-8", "replace")) <= most_bytes and self._core.count(text) <= most_tokens
 
 
 def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:

@@ -206,7 +206,8 @@ async def compact(
             summary = ""  # the handle is enough to continue
     handle = bag.core.handle_of(facts)
     go_on = bag.dialect.go_on("read", handle, {})
-    transcript[first:end] = [User(compacted(handle, len(old), summary, f"Next: {go_on}" if go_on else ""))]
+    told = compacted(handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4))
+    transcript[first:end] = [User(told)]
     return True
 
 

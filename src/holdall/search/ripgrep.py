@@ -27,6 +27,7 @@ import stringzilla
 from holdall.search.charset import ANY, Ranges, size
 from holdall.search.pattern import Capture, Chars, Choice, Edge, Node, Pattern, Repeat, Sequence
 from holdall.store.deadline import Deadline, of_seconds
+from holdall.text.escape import one_line
 from holdall.values.errors import BadPattern, OutOfTime, WorkerFault
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -417,12 +418,12 @@ class _Reading:
 
 
 def _fault(code: int, complaint: bytes) -> BadPattern | WorkerFault:
-    said = " ".join(complaint.decode("utf-8", "replace").split())
+    said = one_line(" ".join(complaint.decode("utf-8", "replace").split())[-200:])
     if code == 2 and "regex" in said:
-        return BadPattern(f"the pattern cannot be run ({said[-200:]}). Write a smaller one.")
+        return BadPattern(f"the pattern cannot be run ({said}). Write a smaller one.")
     if code < 0:
         return WorkerFault(f"the search program was killed by signal {-code}; perhaps it ran out of memory.")
-    return WorkerFault(f"the search program failed with code {code}: {said[-300:] or 'it said nothing'}.")
+    return WorkerFault(f"the search program failed with code {code}: {said or 'it said nothing'}.")
 
 
 # What it prints, read as a stream: where matches are, how often values occur, how many there are. A billion matches and

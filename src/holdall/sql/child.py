@@ -34,7 +34,7 @@ from holdall.sql.results import (
     is_too_small,
     missing_name,
 )
-from holdall.text.escape import one_line
+from holdall.text.escape import foreign
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -324,8 +324,8 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
     if untyped:
         notes.append(
-            f"Too varied to be typed, so of type JSON: {', '.join(untyped[:10])}. Reach in with column->'$.name' and "
-            "->>, or make a table of it with at."
+            f"Too varied to be typed, so of type JSON: {', '.join(map(foreign, untyped[:10]))}. "
+            "Reach in with column->'$.name' and ->>, or make a table of it with at."
         )
     listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)
     return f"from {_read_json(shape, sample, f', columns={{{listed}}}')}"
@@ -415,7 +415,7 @@ def one_select(duck: Any, sql: str) -> str:
     # Both: DuckDB 1 has a SELECT in place of a PRAGMA here, and only what was written shows it.
     for parsed in (json.loads(_parsed(duck, sql)), json.loads(tree)):
         if parsed.get("error", True):
-            raise NotOneSelect(f"{_ONLY}; {parsed.get('error_message', 'this is something else')}")
+            raise NotOneSelect(f"{_ONLY}; {foreign(parsed.get('error_message', 'this is something else'), 200)}")
         for node, scope in _objects(parsed):
             _check(node, scope)
     # What looks like the end may be the inside of a text in quotes: cut only where the meaning stays.
@@ -438,7 +438,7 @@ def _check(node: dict[str, Any], scope: frozenset[str]) -> None:
     if isinstance(function, str) and function.casefold() not in FUNCTIONS | TABLE_FUNCTIONS:
         near = difflib.get_close_matches(function.casefold(), FUNCTIONS, cutoff=0.7)
         hint = f"near it: {', '.join(near)}" if near else "the table is t"
-        raise NotOneSelect(f"the function {one_line(function, 60)} is not available here; {hint}")
+        raise NotOneSelect(f"the function {foreign(function)} is not available here; {hint}")
 
 
 def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str]) -> None:
@@ -446,12 +446,12 @@ def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str]) -> None
     if kind == "TABLE_FUNCTION":
         name = str(cast("dict[str, Any]", node.get("function") or {}).get("function_name", ""))
         if name.casefold() not in TABLE_FUNCTIONS:
-            raise NotOneSelect(f"the function {one_line(name, 60)} is not available in FROM; the table is t")
+            raise NotOneSelect(f"the function {foreign(name)} is not available in FROM; the table is t")
     elif kind == "BASE_TABLE":
         place = (str(node.get("catalog_name", "")).casefold(), str(node.get("schema_name", "")).casefold())
         is_own = name.casefold() == "t" and place in _OWN
         if not is_own and not (name.casefold() in scope and place in (("", ""), ("", "recurring"))):
-            raise NoSuchTable(f"there is no table {one_line(name, 60)} here; the table is t")
+            raise NoSuchTable(f"there is no table {foreign(name)} here; the table is t")
     elif kind not in _READING_TABLES or node.get("show_type") == "SHOW_SPECIAL":
         raise NotOneSelect(f"{_ONLY}; a part of this is {kind}")
 
@@ -625,9 +625,7 @@ class Query:
             columns = columns_of(self._duck, "t")
         except self._fault:
             return ""
-        told = ", ".join(
-            f"{name} {kind[:_TYPE_TOLD]}{'…' * (len(kind) > _TYPE_TOLD)}" for name, kind in columns[:_COLUMNS_TOLD]
-        )
+        told = ", ".join(f"{foreign(name)} {foreign(kind, _TYPE_TOLD)}" for name, kind in columns[:_COLUMNS_TOLD])
         return told + (f", … ({len(columns) - _COLUMNS_TOLD} more)" if len(columns) > _COLUMNS_TOLD else "")
 
     def _add_notes(self, way: Way) -> None:

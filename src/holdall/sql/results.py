@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal, cast
 
+from holdall.text.escape import foreign, one_line
 from holdall.text.excerpt import beginning
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -21,7 +22,7 @@ from holdall.values.record import record
 Blame = Literal["query", "source", "memory"]
 """The SQL; the data, which cannot be read as the table that it was taken for; or the limit on memory."""
 
-_LONGEST = 700
+_LONGEST, _LONGEST_READ = 700, 20_000
 _MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
 _SOURCE = lazy_pattern(
     r"CSV Error|sniffing file|CSV Parser|max_line_size|buffer_size|Invalid unicode|not utf-8|in file \""
@@ -35,6 +36,8 @@ _ADVICE = lazy_pattern(
 )
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
 _MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
+_QUOTED = lazy_pattern(r"(?s)([\"'])(.{40,}?)\1")  # what is quoted is a name, a cell, or the SQL
+_BREAK = lazy_pattern(r"\s*\n\s*")
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
 _MENDABLE = lazy_pattern(r"Malformed JSON.*(?:surrogate|control character)", re.DOTALL)
@@ -70,14 +73,12 @@ def is_mendable(message: str) -> bool:
 
 
 def in_few_words(name: str, message: str, path: str) -> str:
-    """The message without paths, advice and echoes."""
+    """The message on one line, without paths, advice and echoes, and with short quotes of the data and the SQL."""
     if name == "PermissionException":
         return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
-    if name != "ParserException":
-        message = _ADVICE.sub("", message)
-    message = _MACHINE.sub("the output", message.replace(path, "the output"))
-    message = re.sub(r"\s*\n\s*", "; ", message.strip()) if name != "ParserException" else message.strip()
-    return message if len(message) <= _LONGEST else message[:_LONGEST] + "…"
+    message = _MACHINE.sub("the output", _ADVICE.sub("", message).replace(path, "the output"))
+    message = _QUOTED.sub(lambda found: found[1] + foreign(found[2]) + found[1], message[:_LONGEST_READ].strip())
+    return one_line(_BREAK.sub("; ", message), _LONGEST)
 
 
 # From a result of DuckDB to rows that JSON can hold, no more of them than asked for.

@@ -18,6 +18,7 @@ from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
+from holdall.text.escape import foreign
 from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
@@ -286,7 +287,9 @@ def _source_at(reader: OutputReader, at: str, check: Check, mend: bool) -> Sourc
     """The value that `at` names: an array's elements are the rows; an object's members are, as key and value."""
     path = parse_path(at)
     if not path.is_singular:
-        raise BadQuery(f"at names one array or object, without *, .., slices or lists; {at[:80]!r} may name several.")
+        raise BadQuery(
+            f"at names one array or object, without *, .., slices or lists; '{foreign(at)}' may name several."
+        )
     lines = kind_so_far(reader) == "ndjson"
     if not path.segments and lines:
         return source_of(reader, None, check, mend=mend)  # the records themselves
@@ -302,7 +305,9 @@ def _source_at(reader: OutputReader, at: str, check: Check, mend: bool) -> Sourc
         return _copied(
             reader, {"form": "members", "object_size": hit.end - hit.start}, scratch(parts, hit.end - hit.start)
         )
-    raise BadQuery(f"{hit.path} is neither an array nor an object, so it is no table. Query it with a path instead.")
+    raise BadQuery(
+        f"{foreign(hit.path)} is neither an array nor an object, so it is no table. Query it with a path instead."
+    )
 
 
 def _the_value(reader: OutputReader, path: JsonPath, lines: bool) -> Hit:

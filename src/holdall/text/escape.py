@@ -1,8 +1,10 @@
-"""What a person may safely see: control, bidirectional and tag characters shown as escapes.
+"""Text from outside where it can do no harm: control, bidirectional and tag characters as escapes, on one line.
 
-For terminals, pages and logs. Never for what is stored, piped or sent to a model.
+For terminals, pages and logs, and for the sentences that a model reads outside of a fence. Never for what is stored,
+piped, or shown to a model inside of a fence.
 """
 
+import json
 import re
 
 from holdall.values.patterns import lazy_pattern
@@ -21,13 +23,39 @@ def for_people(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The same on a single line, for tables and logs: newlines and tabs are escaped too, long text ends in `…`."""
-    flat = for_people(text).replace("\n", "\\n").replace("\t", "\\t")
+    """The same on a single line, for tables and logs: newlines and tabs are escaped too, long text ends in `…`.
+
+    It looks no further than it shows: a name may have megabytes.
+    """
+    flat = for_people(text[: limit + 1]).replace("\n", "\\n").replace("\t", "\\t")
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+def foreign(text: str, limit: int = 60) -> str:
+    """Text that we did not write, inside a sentence of ours that a model reads outside of a fence.
+
+    Names of tools, servers, columns and keys, cells, media types, errors of others, arguments of a model: on one line,
+    so that none of it can look like a notice, a handle or a next step, and short, so that the sentence stays ours.
+    """
+    shown = text[: limit + 1]
+    if not shown.isprintable():
+        shown = "".join([sign if sign.isprintable() else _escaped(sign) for sign in shown])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def quoted(text: str) -> str:
+    """As JSON writes it, in quotes, with the escapes of JSON for what is unsafe too: an argument of a call to copy."""
+    return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(text, ensure_ascii=False))
+
+
 def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
+    return _escaped(match[0])
+
+
+def _escaped(sign: str) -> str:
+    if sign in "\n\t":
+        return "\\n" if sign == "\n" else "\\t"
+    code = ord(sign)
     if code <= 0xFF:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

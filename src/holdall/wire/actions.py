@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any, cast
 
+from holdall.text.escape import foreign
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -107,12 +108,12 @@ def read_action(text: str, tools: Iterable[ToolSpec]) -> Action:
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
-    return f'There is no tool "{_short(name)}". Tools: {", ".join(known) or "none; answer now"}.'
+    return f'There is no tool "{foreign(name)}". Tools: {", ".join(map(foreign, known)) or "none; answer now"}.'
 
 
 def broken_arguments(name: str, *, cut_off: bool) -> str:
     why = "They were cut off: write less." if cut_off else "Write one JSON object."
-    return f"The arguments of {_short(name)} are not valid JSON, so it was not called. {why}"
+    return f"The arguments of {foreign(name)} are not valid JSON, so it was not called. {why}"
 
 
 def too_many_calls(most: int) -> str:
@@ -149,7 +150,7 @@ def _result(returned: ToolResult) -> str:
     while f"</{fence}" in returned.text:
         number += 1
         fence = f"result-{number}"
-    head = f"{_short(returned.name)} {'failed' if returned.is_error else 'returned'}:"
+    head = f"{foreign(returned.name)} {'failed' if returned.is_error else 'returned'}:"
     return f"{head}\n<{fence}>\n{returned.text}\n</{fence}>"
 
 
@@ -186,7 +187,3 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _short(name: str) -> str:
-    return " ".join(name[:80].split())

@@ -146,10 +146,14 @@ def nested_too_deep(most: int) -> str:
     return f"A batch may hold a batch {most} deep at most. Put the calls into one list."
 
 
-def compacted(handle: str, messages: int, summary: str, go_on: str) -> str:
-    """In place of the older messages of a conversation that was too long for the model."""
+def compacted(handle: str, messages: int, summary: str, go_on: str, tag: str) -> str:
+    """In place of the older messages of a conversation that was too long for the model.
+
+    A model wrote the summary, of messages with outputs in them: it is inside a fence, whose tag it does not hold.
+    """
     told = (
         f"[{messages:,} earlier messages of this conversation are no longer shown: the model's window is full. All of "
         f"them are kept under the handle {handle}.{f' {go_on}' if go_on else ''}]"
     )
-    return f"{told}\nWhat they were about:\n{summary}" if summary else told
+    fence = f"{handle}:{tag}"
+    return f"{told}\nWhat they were about:\n<{fence}>\n{summary}\n</{fence}>" if summary else told

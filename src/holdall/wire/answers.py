@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from holdall.text.escape import foreign, one_line
+from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
+from holdall.values import handles
 from holdall.values.answers import Found, Match, Nodes, Passage, Table
 from holdall.values.errors import (
     AnchorNotFound,
@@ -91,19 +94,25 @@ def _not_told(number: int) -> list[str]:
 
 
 def _s3_line(facts: Facts) -> str:
-    failed = "" if facts.state == "ready" else f", {facts.state}: {facts.error}" if facts.error else f", {facts.state}"
-    return f"{facts.origin.tool} (id: {facts.handle}, size: {_size(facts.measure.bytes)}{failed})"
+    size = _size(facts.measure.bytes)
+    return f"{foreign(facts.origin.tool)} (id: {facts.handle}, size: {size}{_not_ready(facts)})"
 
 
 def _line(facts: Facts) -> str:
     size = f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
-    state = "" if facts.state == "ready" else f", {facts.state}" + (f": {facts.error}" if facts.error else "")
-    return f"{facts.origin.tool or 'the tool'} (handle: {facts.handle}, {size}{state})"
+    tool = foreign(facts.origin.tool) or "the tool"
+    return f"{tool} (handle: {facts.handle}, {size}{_not_ready(facts)})"
+
+
+def _not_ready(facts: Facts) -> str:
+    if facts.state == "ready":
+        return ""
+    return f", {facts.state}" + (f": {foreign(facts.error)}" if facts.error else "")
 
 
 def _running(one: StillRunning) -> str:
     state = "queued" if one.queued else "running"
-    return f"- {one.tool or 'the tool'} (id: {one.handle}, {state} {one.seconds:.1f}s)"
+    return f"- {foreign(one.tool) or 'the tool'} (id: {one.handle}, {state} {one.seconds:.1f}s)"
 
 
 def _size(number: int) -> str:
@@ -114,6 +123,11 @@ def _size(number: int) -> str:
 # What a model reads where its call could not be carried out: what is wrong, and what to do instead.
 
 
+def shown_handle(given: str) -> str:
+    """What was given for a handle: whole where it has the form of one."""
+    return foreign(given) if isinstance(handles.parse(given, session=""), handles.Foreign) else given
+
+
 def plain_refusal(error: HoldallError, _ask: Ask) -> str:
     """Our own words, for any dialect: no tool is named, for it may not be there.
 
@@ -122,7 +136,7 @@ def plain_refusal(error: HoldallError, _ask: Ask) -> str:
     if isinstance(error, UnknownHandle):
         known = ", ".join(error.known[:8]) or "nothing yet"
         more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
-        return f'No output is kept under "{error.shown}". Kept: {known}{more}.'
+        return f'No output is kept under "{shown_handle(error.handle)}". Kept: {known}{more}.'
     return _sentence(str(error))
 
 
@@ -135,7 +149,7 @@ def own_refusal(error: HoldallError, ask: Ask) -> str:
 def s3_refusal(error: HoldallError, _ask: Ask) -> str:
     """S3's words, to the letter, where it has some."""
     if isinstance(error, UnknownHandle):
-        return f"Unknown tool ID: {error.shown}"
+        return f"Unknown tool ID: {shown_handle(error.handle)}"
     if isinstance(error, NotReady):
         return "Tool not ready. Use wait_for_tool_output."
     if isinstance(error, TooLargeForRaw):
@@ -152,25 +166,36 @@ def s3_refusal(error: HoldallError, _ask: Ask) -> str:
 def s0_refusal(error: HoldallError, ask: Ask) -> str:
     """S0's failure format, to the letter."""
     mode = str(ask.options.get("mode", "auto"))
-    tool = getattr(error, "tool", "") or "UNKNOWN"
+    tool = foreign(getattr(error, "tool", "")) or "UNKNOWN"
     message = _sentence(str(error))
     if isinstance(error, NoModel):  # one of the modes asks none
         message = f'{error} mode="truncate" works without one: it shows the beginning and the end.'
-    return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {ask.handle}, STRATEGY:{mode}:\n\n{message}"
+    return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {shown_handle(ask.handle)}, STRATEGY:{mode}:\n\n{message}"
 
 
 NOTHING_RUNS = "No async tools running."  # S3's words for a wait that has nothing to wait for
 
 
 def no_such_tool(name: str, known: Sequence[str]) -> str:
-    return f"There is no tool {name[:60]!r}. Tools are: {', '.join(known) or 'none'}."
+    return f"There is no tool '{foreign(name)}'. Tools are: {', '.join(known) or 'none'}."
 
 
 def not_json(problem: Exception) -> str:
-    return f"The arguments are not valid JSON: {problem}."
+    return f"The arguments are not valid JSON: {one_line(str(problem))}."
 
 
 NOT_AN_OBJECT = "The arguments must be a JSON object."
+
+
+_LONGEST = 1200  # characters of a sentence that says what is wrong, and of a note about an answer
+
+
+def fitting_refusal(why: str, fits: Callable[[str], bool]) -> str:
+    """A refusal is an answer, within the bounds of one."""
+    shown = why
+    while len(shown) > 32 and not fits(shown):
+        shown = first_bytes(why, len(shown.encode("utf-8", "replace")) // 2).text + "…"
+    return shown
 
 
 # Advice in errors names commands; a model has tools and arguments instead.
@@ -182,6 +207,8 @@ _FOR_A_MODEL = (
 
 
 def _sentence(text: str) -> str:
+    """What is wrong, on one line and short, whatever is in it: an error may quote a key, a cell, or a server."""
+    text = one_line(text, _LONGEST)
     for commands, arguments in _FOR_A_MODEL:
         text = text.replace(commands, arguments)
     return text[:1].upper() + text[1:]
@@ -194,6 +221,7 @@ def _sentence(text: str) -> str:
 
 
 _HEX_ROW = 32
+_LONGEST_ARGUMENT = 60  # characters that are repeated of what a model wrote
 
 # (verb, handle, the arguments that continue) as a call that can be copied; empty if the dialect has none for it.
 NextCall = Callable[[str, str, dict[str, Any]], str]
@@ -224,7 +252,7 @@ class Frame:
     go_on: NextCall
 
     def around(self, head: Sequence[str], body: str, foot: str) -> str:
-        top = " · ".join(part for part in (self.handle, *head) if part)
+        top = " · ".join(one_line(part, _LONGEST) for part in (self.handle, *head) if part)
         if not body:
             return "\n".join(part for part in (top, foot) if part)
         return f"{top}\n{self.fenced(body)}" + (f"\n{foot}" if foot else "")
@@ -234,8 +262,14 @@ class Frame:
         end = "" if body.endswith("\n") else "\n"
         return f"<{fence}>\n{body}{end}</{fence}>"
 
-    def next(self, verb: str, arguments: dict[str, Any], *, at_end: str = "") -> str:
-        call = self.go_on(verb, self.handle, arguments) if arguments else ""
+    def next(
+        self, verb: str, arguments: dict[str, Any], *, asked: Mapping[str, Any] | None = None, at_end: str = ""
+    ) -> str:
+        """The call that continues: `arguments` beside those of the call that was made."""
+        asked = asked or {}
+        call = self.go_on(verb, self.handle, {**asked, **arguments}) if arguments else ""
+        if call and any(len(str(value)) > _LONGEST_ARGUMENT for value in asked.values()):
+            call = f"the same call with {', '.join(f'{name}={value}' for name, value in arguments.items())}"
         return f"Next: {call}" if call else at_end
 
 
@@ -281,7 +315,7 @@ def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[s
         body = "\n".join(_match(match) for match in found.matches)
         if found.matches and found.next is not None:
             head.append(f"{len(found.matches):,} shown")
-            foot = frame.next("grep", asked | {"start": found.next})
+            foot = frame.next("grep", {"start": found.next}, asked=asked)
     return frame.around([*head, *found.notes, _seen(seen)], body, foot)
 
 
@@ -338,7 +372,7 @@ def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any
     foot = ""
     if nodes.next is not None:
         head.append(f"{len(nodes.nodes):,} shown")
-        foot = frame.next("query", asked | {"skip": nodes.next})
+        foot = frame.next("query", {"skip": nodes.next}, asked=asked)
     shown: list[str] = []
     for node in nodes.nodes:
         cut = f" … cut; all of it is bytes {node.bytes.start}:{node.bytes.end}" if node.cut else ""
@@ -363,8 +397,8 @@ def line_of(facts: Facts, handle: str) -> str:
     measure = facts.measure
     state = "" if facts.state == "ready" else f" · {facts.state}"
     size = f"{plural(measure.bytes, 'byte')} · {plural(measure.lines, 'line')} ({measure.kind})"
-    server = f"{facts.origin.prefix[:40]}/" if facts.origin.prefix else ""
-    tool = json.dumps(server + facts.origin.tool[:60], ensure_ascii=False) if facts.origin.tool else "a tool"
+    server = f"{foreign(facts.origin.prefix, 40)}/" if facts.origin.prefix else ""
+    tool = f'"{server}{foreign(facts.origin.tool)}"' if facts.origin.tool else "a tool"
     return f"{handle}  {tool} · {size}{state}"
 
 

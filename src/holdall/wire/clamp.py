@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import TypeVar, cast
 
 from holdall.policy.decide import Limits
+from holdall.text.escape import one_line
 from holdall.text.excerpt import byte_count, first_bytes, first_lines, line_count
 from holdall.text.numbers import plural
 from holdall.values.record import record
@@ -117,13 +118,8 @@ def suffix_for(
         ]
     )
     rest = f"\n[all of it is kept; handle: {handle}]" if handle else ""
-    lost = f"\n[the rest was not kept and is gone: {_one_line(gone)}]" if gone else ""
+    lost = f"\n[the rest was not kept and is gone: {one_line(gone, 300)}]" if gone else ""
     return f"{_LEAD}{MARK}exceeded {over or 'its limits'}{_ADVICE}{rest}{lost}"
-
-
-def _one_line(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 300 else flat[:299] + "…"
 
 
 def _size(number: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdall.formats import Outline
 from holdall.policy.decide import Limits
+from holdall.text.escape import foreign, quoted
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.values.errors import HoldallError
 from holdall.values.extraction import Extraction
@@ -78,13 +79,14 @@ def _value(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'
+    return quoted(str(value))
 
 
 def plain_running(view: View) -> str:
     """For a call that goes on in the background, in a dialect that has no words of its own for it."""
-    return f"{view.facts.origin.tool or 'The tool'} is still running; what it writes is kept under {view.handle}."
+    return (
+        f"{foreign(view.facts.origin.tool) or 'The tool'} is still running; what it writes is kept under {view.handle}."
+    )
 
 
 def no_call(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:

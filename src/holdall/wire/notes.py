@@ -8,6 +8,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.formats.registry import format_of
+from holdall.text.escape import foreign, one_line
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
 from holdall.values.outputs import Facts
@@ -25,16 +26,16 @@ _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,
 
 def blob_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """`[image/png, 2,345,678 bytes: too large to show, kept; handle: k3f9]`"""
-    what = f"{media_type[:80]}, {plural(size, 'byte')}"
+    what = f"{foreign(media_type)}, {plural(size, 'byte')}"
     if handle:
         return f"[{what}: too large to show, kept; handle: {handle}]"
-    return f"[{what}: too large to show, and not kept: {why}]"
+    return f"[{what}: too large to show, and not kept: {one_line(why)}]"
 
 
 def part_kept_note(media_type: str, size: int, *, handle: str = "", why: str = "") -> str:
     """For a part of a result that has a place of its own, because only the text of the result has one here."""
-    what = f"{media_type[:80]}, {plural(size, 'byte')}"
-    return f"[{what}: kept by itself; handle: {handle}]" if handle else f"[{what}: not kept: {why}]"
+    what = f"{foreign(media_type)}, {plural(size, 'byte')}"
+    return f"[{what}: kept by itself; handle: {handle}]" if handle else f"[{what}: not kept: {one_line(why)}]"
 
 
 def fields_named(blocks: int = 1) -> str:
@@ -121,7 +122,8 @@ CANCELLED_BY_CALLER = "its caller cancelled it"
 
 def unreadable(value: object, problem: Exception) -> str:
     """In place of a value that cannot be written."""
-    return f"[a value of type {type(value).__name__} that cannot be written: {type(problem).__name__}: {problem}]"
+    kind, why = foreign(type(value).__name__), foreign(f"{type(problem).__name__}: {problem}")
+    return f"[a value of type {kind} that cannot be written: {why}]"
 
 
 # What a client of MCP gets beside a notice: the handle as structured content, its schema, and links to kept outputs.

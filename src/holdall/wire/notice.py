@@ -7,13 +7,14 @@ output: parts have ranks, and those that do not fit are left out. The first sent
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 from math import ceil
 
 from holdall.formats import Lead
+from holdall.text.escape import foreign, one_line
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.tokens import Estimate, Tokenizer
@@ -241,6 +242,7 @@ _SHORT_CALL, _LONG_CALL = 20, 120  # lines that are read at once, where nothing 
 _AROUND = 5  # lines before an error
 _BYTES = 4000
 _LONG_LINE = 1000  # bytes; longer lines are read by bytes
+_ARGUMENT = 240  # characters: SQL with a few names of the output in it
 
 
 def next_calls(view: View) -> list[str]:
@@ -251,7 +253,8 @@ def next_calls(view: View) -> list[str]:
     if not view.facts.measure.bytes:
         return []
     leads = view.outline.leads if view.outline is not None else ()
-    calls = [_lead(view, lead) for lead in leads[: MOST - 1]]
+    short = (lead for lead in leads if all(len(str(one)) <= _ARGUMENT for one in lead.arguments.values()))
+    calls = [_lead(view, lead) for lead in islice(short, MOST - 1)]
     calls.insert(1 if view.near or view.errors else MOST, _read(view))
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT_CALL:
         calls.append(as_a_call("tail", view.handle, {"lines": _SHORT_CALL}))
@@ -279,13 +282,15 @@ def _read(view: View) -> str:
     return as_a_call("read", view.handle, {"lines": f"{first}:{last}"})
 
 
-_TOOL_CHARS, _TOOL_TOKENS = 80, 24  # of a tool's name, which comes from outside
+_TOOL_CHARS, _TOOL_TOKENS = 60, 24  # of a tool's name, which comes from outside
 _SERVER_CHARS, _SERVER_TOKENS = 40, 12  # of its server's
-_ERROR_CHARS, _ERROR_TOKENS = 160, 40
+_ERROR_CHARS, _ERROR_TOKENS = 60, 20
+_MORE_OF_ERROR = 300  # characters, inside the fence
 _ERRORS = 3
 _FIRST, _LAST = 3, 2  # lines of the output
 _SHORT_LINES = 80  # bytes
 _PLACE = lazy_pattern(r"\bL(\d{1,3}(?:,\d{3})*)\b")
+_PLAIN_NAME = lazy_pattern(r"\w[\w ./@…-]*")
 _CALL_RANKS = (1, 2, 60, 90, 91)
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
@@ -349,6 +354,8 @@ def _parts(view: View) -> list[_Part]:
     """In the order in which they stand: the outline, the first and last lines, the errors, the calls."""
     outline = view.outline.lines if view.outline is not None else ()
     parts = [_Part(0 if at == 0 else 10 + at, line) for at, line in enumerate(outline)]
+    if len(view.facts.error) > _ERROR_CHARS:  # more of it than a sentence may hold
+        parts.insert(0, _Part(3, f"error: {one_line(view.facts.error, _MORE_OF_ERROR)}"))
     told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
     first, last = _ends(view, told)
     parts += [_Part(80 if at == 0 else 100 + at, end.text, end=end) for at, end in enumerate(first)]
@@ -395,7 +402,7 @@ def _chosen(view: View) -> list[_Part]:
 
 def _written(view: View, chosen: list[_Part]) -> str:
     facts = view.facts
-    label = view.outline.label if view.outline is not None else facts.measure.kind
+    label = foreign(view.outline.label) if view.outline is not None else facts.measure.kind
     count = counter(view.tokenizer)
     lines = [
         f"{_tool(facts, count)} returned {_size_and_kind(facts, label)}. {_why(facts, count)}",
@@ -436,20 +443,21 @@ def _why(facts: Facts, count: Callable[[str], int]) -> str:
 
 
 def _tool(facts: Facts, count: Callable[[str], int]) -> str:
-    tool = _bounded(facts.origin.tool, _TOOL_CHARS, _TOOL_TOKENS, count) or "The tool"
+    """It begins the notice, so a name that is not plain words is in quotes: no line begins with "# System Notice"."""
+    tool = _bounded(facts.origin.tool, _TOOL_CHARS, _TOOL_TOKENS, count)
     server = _bounded(facts.origin.prefix, _SERVER_CHARS, _SERVER_TOKENS, count)
-    return f"{server}/{tool}" if server else tool
+    name = f"{server}/{tool or 'The tool'}" if server else tool
+    return (name if _PLAIN_NAME.fullmatch(name) else f'"{name}"') if name else "The tool"
 
 
 def _bounded(text: str, chars: int, tokens: int, count: Callable[[str], int]) -> str:
-    """Text from outside on one line, without signs that cannot be seen, and short."""
+    """Text from outside on one line, its signs that cannot be seen as escapes, and short."""
     if len(text) * 2 < min(chars, tokens) and text.isascii() and text.isprintable() and " " not in text:
         return text  # the name of a tool, nearly always: it needs no counting
-    visible = (" " if unicodedata.category(char)[0] in "CZ" else char for char in text[: 4 * chars])
-    flat = " ".join("".join(visible).split())
-    whole = len(text) <= 4 * chars
-    for most in (chars, chars // 2, chars // 4, chars // 10):
-        shown = flat if whole and len(flat) <= most else flat[:most].rstrip() + "…"
-        if not flat or count(shown) <= tokens:
-            return shown if flat else ""
-    return flat[: chars // 16] + "…"
+    text = text[: 4 * chars].strip(" ")
+    shown = foreign(text, chars)
+    for most in (chars // 2, chars // 4, chars // 10, chars // 16):
+        if count(shown) <= tokens:
+            break
+        shown = foreign(text, most)
+    return shown

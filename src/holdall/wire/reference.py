@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from holdall.text.escape import foreign
 from holdall.text.numbers import plural
 from holdall.values.errors import BadReference
 from holdall.values.outputs import Facts
@@ -18,10 +19,10 @@ from holdall.values.record import record
 
 def context_ref(facts: Facts) -> dict[str, Any]:
     """`hint` has what a reader needs to know before it fetches anything."""
-    hint: dict[str, Any] = {"tool": facts.origin.tool}
+    hint: dict[str, Any] = {"tool": foreign(facts.origin.tool)}
     if facts.origin.server:
-        hint["server"] = facts.origin.server
-    hint["toolCallId"] = facts.origin.call_id
+        hint["server"] = foreign(facts.origin.server)
+    hint["toolCallId"] = foreign(facts.origin.call_id)
     hint["size"] = {"bytes": facts.measure.bytes, "lines": facts.measure.lines, "tokens": facts.measure.tokens}
     return {"id": facts.handle, "kind": "artifact", "hint": hint}
 
@@ -44,8 +45,9 @@ def function_call_record(name: str, arguments: object, response: str) -> str:
 def summary(facts: Facts) -> str:
     """S1's summary: which tool, which call, how large, whether it is JSON."""
     origin, measure = facts.origin, facts.measure
-    tool = f"{origin.server}/{origin.tool}" if origin.server else origin.tool
-    call = f" (toolCallId: {origin.call_id})" if origin.call_id else ""
+    server = f"{foreign(origin.server)}/" if origin.server else ""
+    tool = f"{server}{foreign(origin.tool)}"
+    call = f" (toolCallId: {foreign(origin.call_id)})" if origin.call_id else ""
     size = f"{plural(measure.bytes, 'byte')}, {plural(measure.chars, 'char')}, {plural(measure.lines, 'line')}"
     return f"Tool: {tool or 'unknown'}{call}\nSize: {size}; JSON: {'yes' if measure.kind == 'json' else 'no'}"
 
@@ -69,23 +71,36 @@ class Named:
     pointer: str | None = None
     lines: tuple[int, int] | None = None
 
+    @property
+    def place(self) -> str:
+        """For a sentence about it."""
+        return _place(self.where)
+
+    @property
+    def shown(self) -> str:
+        return foreign(self.handle)
+
+
+def _place(where: str) -> str:
+    return f"the argument '{foreign(where)}'"
+
 
 def parse(text: str, where: str) -> Named:
     """What a string that starts with `holdall:` names. Raises BadReference."""
     handle, sign, fragment = text.removeprefix(PREFIX).partition("#")
     if not handle or len(text) > 2000 or any(char.isspace() for char in handle):
-        raise BadReference(f"the argument {where!r} is no reference. References are {_FORMS}; holdall:: escapes.")
+        raise BadReference(f"{_place(where)} is no reference. References are {_FORMS}; holdall:: escapes.")
     if not sign:
         return Named(where, handle)
     if not fragment or fragment.startswith("/"):
         return Named(where, handle, pointer=fragment)
     match = _LINES.fullmatch(fragment)
     if match is None:
-        raise BadReference(f"the argument {where!r} ends in #{fragment[:40]}, which names nothing. Write {_FORMS}.")
+        raise BadReference(f"{_place(where)} ends in #{foreign(fragment)}, which names nothing. Write {_FORMS}.")
     first = int(match["first"])
     last = int(match["last"] or first)
     if not 1 <= first <= last:
-        raise BadReference(f"the argument {where!r} names lines {first} to {last}. Lines count from 1.")
+        raise BadReference(f"{_place(where)} names lines {first} to {last}. Lines count from 1.")
     return Named(where, handle, lines=(first, last))
 
 

@@ -32,6 +32,7 @@ from holdall.mcp.gateway.messages import (
 )
 from holdall.mcp.gateway.relay import Caller, Relay
 from holdall.mcp.gateway.siblings import Siblings
+from holdall.text.escape import foreign
 from holdall.values.errors import UpstreamFault
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
@@ -329,7 +330,7 @@ class Front:
     def _meant(self, names: Names, shown: object, what: str) -> tuple[str, str]:
         found = names.meant(shown) if isinstance(shown, str) else None
         if found is None:
-            raise Refusal(INVALID_PARAMS, f"Unknown {what}: {str(shown)[:100]}")
+            raise Refusal(INVALID_PARAMS, f"Unknown {what}: {foreign(str(shown))}")
         return found
 
     async def _tried(self, relay: Relay, asked: ClientRequest, *, first: str = "") -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from json.scanner import make_scanner
 from typing import Any, Literal, NamedTuple
 
+from holdall.text.escape import foreign
 from holdall.text.json.path import (
     SHOWN_STEPS,
     Index,
@@ -640,20 +641,21 @@ _SCALARS = dict(zip(b'"tfn', ("a string", "true", "false", "null"), strict=True)
 def explain_no_match(read: Read, size: int, path: JsonPath, scan: Scan, *, layout: Layout) -> str:
     """One sentence or two for the path that `scan` has followed without a hit."""
     reached = scan.furthest
+    place = foreign(reached.path)
     wanted = path.segments[reached.segments]
     if wanted.descendants:
-        return f"Nothing below {reached.path} is {_selectors(wanted)}."
+        return f"Nothing below {place} is {_selectors(wanted)}."
     whole_sequence = reached.segments == 0 and layout != "one"
     names, total = _children(read, size, reached.start, layout if whole_sequence else "one")
     if whole_sequence:
         return _about_records(wanted, total)
     sign = Cursor(read, size, start=reached.start).peek()
     if sign == OPEN_OBJECT:
-        return f"{reached.path} has no member {_selectors(wanted)}; it has {_members(wanted, names, total)}"
+        return f"{place} has no member {_selectors(wanted)}; it has {_members(wanted, names, total)}"
     if sign == OPEN_ARRAY:
-        hint = "" if _wants_elements(wanted) else f" Go on with [*] or an index: {reached.path}[0]"
-        return f"{reached.path} is an array of {plural(total, 'element')}, without {_selectors(wanted)}.{hint}"
-    return f"{reached.path} is {_SCALARS.get(sign, 'a number')}; nothing is below it."
+        hint = "" if _wants_elements(wanted) else f" Go on with [*] or an index: {place}[0]"
+        return f"{place} is an array of {plural(total, 'element')}, without {_selectors(wanted)}.{hint}"
+    return f"{place} is {_SCALARS.get(sign, 'a number')}; nothing is below it."
 
 
 def _about_records(wanted: Segment, total: int) -> str:

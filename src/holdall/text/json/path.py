@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from holdall.text.escape import foreign
 from holdall.values.errors import BadQuery
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -312,7 +313,7 @@ class _Parser:
         self._at = match.end() if match else self._at
 
     def _wrong(self, why: str) -> BadQuery:
-        return BadQuery(f"in the path {self._text[:200]!r}, at character {self._at}: {why}.")
+        return BadQuery(f"in the path '{foreign(self._text)}', at character {self._at}: {why}.")
 
 
 _SQL_HINT = 'query with at=PATH OF THE ARRAY and sql="select … from t where …"'

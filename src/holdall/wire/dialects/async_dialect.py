@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.policy.decide import Limits
+from holdall.text.escape import foreign
 from holdall.values.extraction import Extraction
 from holdall.wire.answers import Frame, s3_refusal, s3_wait
 from holdall.wire.dialect import Dialect, View
@@ -17,7 +18,7 @@ def _notice(view: View) -> str:
     facts = view.facts
     return (
         f"Tool Output ID: {view.handle}\n"
-        f"Tool: {facts.origin.tool}\n"
+        f"Tool: {foreign(facts.origin.tool)}\n"
         f"Size: ~{facts.measure.tokens} tokens\n"
         "\n"
         f'Use get_tool_output("{view.handle}", mode) to retrieve this output:\n'
@@ -29,7 +30,7 @@ def _notice(view: View) -> str:
 def _running(view: View) -> str:
     return (
         f"Tool Output ID: {view.handle}\n"
-        f"Tool: {view.facts.origin.tool}\n"
+        f"Tool: {foreign(view.facts.origin.tool)}\n"
         "\n"
         f'When the System Notice shows this tool is ready, use get_tool_output("{view.handle}", mode) '
         "to retrieve its output."
