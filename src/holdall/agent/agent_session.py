@@ -300,7 +300,7 @@ class AgentSession:
 
     def begin(self, prompt: str, *, resume: bool = False) -> None:
         """The first messages; with `resume`, after the earlier conversation."""
-        before = messages_in(self.bag.records.transcript()) if resume else []
+        before = messages_in(self.bag.records.transcript_lines()) if resume else []
         self.resumed = bool(before)
         told = [part for part in (self.agent.prompt, self.bag.instructions(), report_form(self.nonce)) if part]
         system = System("\n\n".join(told))

@@ -5,7 +5,7 @@ messages are in kept outputs that the new ones name.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
@@ -34,10 +34,10 @@ class Transcript(list[Message]):
         self._saved = len(self)
 
 
-def messages_in(data: bytes) -> list[Message]:
+def messages_in(lines: Iterable[bytes]) -> list[Message]:
     """The saved messages. Lines that are not ours are skipped."""
     found: list[Message] = []
-    for line in data.split(b"\n"):
+    for line in lines:
         try:
             flat: object = json.loads(line) if line else None
         except (ValueError, RecursionError):

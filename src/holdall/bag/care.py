@@ -6,10 +6,11 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 
 from holdall.bag.core import open_existing_store
-from holdall.bag.journal import Journal, believed, events_in
+from holdall.bag.journal import Journal, logged_events
 from holdall.policy.folds import Counters
 from holdall.store.opening import empty_store
-from holdall.store.protocol import Log, LogLines, OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
+from holdall.store.protocol import OutputStore, Progress, Removal, SessionInfo, Stats, Sweep, Verdict
+from holdall.store.totals import bad_lines_of
 from holdall.values.errors import NothingFound, OutputInUse, StoreFault, UnknownHandle
 from holdall.values.settings import Settings
 
@@ -112,11 +113,7 @@ class Care:
         """The lines of the session's log and transcript that are damaged or were not written to their end, and why."""
         if self._session is None:
             return []
-        found: tuple[tuple[Log, LogLines], ...] = (
-            ("events", self._store.events_from(self._session, 0)),
-            ("transcript", self._store.transcript(self._session)),
-        )
-        return [bad.told(log) for log, lines in found for bad in lines.bad]
+        return [bad.told(log) for log, bad in bad_lines_of(self._store, self._session)]
 
     async def stats(self, *, only_this_session: bool = False) -> Stats:
         """How many outputs and bytes the sessions hold."""
@@ -130,7 +127,7 @@ class Care:
             total = Counters()
             chosen = self._chosen(only_this_session)
             for session in self._store.sessions() if chosen is None else chosen:
-                for event in events_in(believed(self._store.events_from(session, 0), "events")):
+                for event in logged_events(self._store, session):
                     total.add(event)
             return total
 

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from holdall.policy.folds import Counters, Coverage, Ledger
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Watcher = Callable[[Event], None]
 Idle = Callable[[], bool]
 _MAX_WAITING = 256
+_LOOK_BYTES = 64 * 1024
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _DEFERRABLE = ("inline", "turn", "called")
 _FLUSH_SECONDS = 1.0  # seconds after which waiting events are written
@@ -125,11 +126,12 @@ class Journal:
             self._catch_up()
             return tuple(self._elsewhere)
 
-    def history(self) -> list[Event]:
-        """All of the log, from the beginning."""
+    def events(self, newest_bytes: int | None = None) -> Iterator[Event]:
+        """All of the log from the beginning, or only the newest of it; a piece of it is in memory at a time."""
         with self._lock:
             self._write()
-        return events_in(believed(self._store.events_from(self._session, 0), "events"))
+        at = 0 if newest_bytes is None else _line_start(self._store, self._session, newest_bytes)
+        return logged_events(self._store, self._session, at)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -166,19 +168,18 @@ class Journal:
 
     def _catch_up(self) -> None:
         """Fold what others wrote. Our own events are folded already."""
-        try:
-            found = self._store.events_from(self._session, self._at)
-        except (StoreFault, OSError) as problem:
-            _LOG.warning("the log of the session cannot be read: %s", problem)
-            return
-        data, self._at = believed(found, "events"), found.end
         # In a JSON string the quotes would be escaped: a line that has this is one of ours, and need not be read.
         ours = f'"by":"{self._by}"'.encode("ascii")
-        for event in events_in(b"\n".join([line for line in data.split(b"\n") if ours not in line])):
-            if event.by != self._by:
-                self._fold(event)
-                if event.kind == "running":
-                    self._elsewhere.append(event.handle)
+        try:
+            for found in self._store.log_lines(self._session, "events", self._at):
+                data, self._at = believed(found, "events"), found.end
+                for event in events_in(b"\n".join([line for line in data.split(b"\n") if ours not in line])):
+                    if event.by != self._by:
+                        self._fold(event)
+                        if event.kind == "running":
+                            self._elsewhere.append(event.handle)
+        except (StoreFault, OSError) as problem:
+            _LOG.warning("the log of the session cannot be read: %s", problem)
 
     def _fold(self, event: Event) -> None:
         self._counters.add(event)
@@ -202,6 +203,22 @@ def believed(found: LogLines, log: Log) -> bytes:
     for bad in found.bad:
         _LOG.warning("%s", bad.told(log))
     return found.lines
+
+
+def logged_events(store: OutputStore, session: SessionInfo, at: int = 0) -> Iterator[Event]:
+    """The events of a session in their order, however many they are."""
+    for found in store.log_lines(session, "events", at):
+        yield from events_in(believed(found, "events"))
+
+
+def _line_start(store: OutputStore, session: SessionInfo, newest_bytes: int) -> int:
+    """Where the first line begins of the last `newest_bytes` of the log."""
+    at = store.log_length(session, "events") - newest_bytes
+    while at > 0 and (piece := store.read_log(session, "events", at - 1, at + _LOOK_BYTES)):
+        if newline := piece.find(b"\n") + 1:
+            return at - 1 + newline
+        at += len(piece) - 1
+    return max(0, at)
 
 
 def events_in(data: bytes) -> list[Event]:

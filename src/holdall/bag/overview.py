@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from holdall.bag.journal import believed, events_in
+from holdall.bag.journal import logged_events
 from holdall.policy.folds import Counters
 from holdall.store.opening import open_store
 from holdall.store.protocol import OutputStore, SavedSummary, SessionInfo, Stamp
 from holdall.values.errors import StoreFault, StoreGone
-from holdall.values.events import Event
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 
@@ -233,12 +232,17 @@ def _families(sessions: Mapping[str, Summary]) -> list[Summary]:
 
 def _summary(store: OutputStore, info: SessionInfo) -> Summary:
     outputs = [facts for facts in store.outputs(info) if facts.state != "expired"]
-    events = events_in(believed(store.events_from(info, 0), "events"))
     counters = Counters()
-    for event in events:
+    status, is_open, last = "", False, -math.inf
+    for event in logged_events(store, info):
         with contextlib.suppress(ValueError, OverflowError):  # a number in a damaged log that is none
             counters.add(event)
-    status, is_open = _end_of(events)
+        last = max(last, event.at) if math.isfinite(event.at) else last
+        # How the last run reported, and whether one has begun since and has not.
+        if event.kind == "turn":
+            status, is_open = "", True
+        elif event.kind == "reported":
+            status, is_open = str(event.data.get("status", "")), False
     running = sum(facts.state == "running" for facts in outputs)
     cost = counters.model_cost if math.isfinite(counters.model_cost) else 0.0
     return Summary(
@@ -246,20 +250,9 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
         tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens, cost=cost,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
-        last=max((event.at for event in events if math.isfinite(event.at)), default=info.created),
+        last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open,
     )  # fmt: skip
-
-
-def _end_of(events: Sequence[Event]) -> tuple[str, bool]:
-    """How the last run reported, and whether one has begun since and has not."""
-    status, is_open = "", False
-    for event in events:
-        if event.kind == "turn":
-            status, is_open = "", True
-        elif event.kind == "reported":
-            status, is_open = str(event.data.get("status", "")), False
-    return status, is_open
 
 
 def _tools(outputs: Sequence[Facts]) -> tuple[str, ...]:

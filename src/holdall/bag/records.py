@@ -6,6 +6,7 @@ It never reads or shows an output.
 import asyncio
 import contextlib
 import json
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any
@@ -71,9 +72,22 @@ class Records:
             return None
         return Noticed.in_line(self._core.store.recall(self._core.session, *noticed_key(facts)) or b"")
 
+    def transcript_lines(self) -> Iterator[bytes]:
+        """The same, however long it is: one line at a time."""
+        for found in self._core.store.log_lines(self._core.session, "transcript"):
+            yield from believed(found, "transcript").split(b"\n")
+
     def history(self) -> list[Event]:
         """Every event of the session so far, by any process."""
-        return self._core.journal.history()
+        return list(self.events())
+
+    def events(self, newest_bytes: int | None = None) -> Iterator[Event]:
+        """The same one after the other, however many they are; or those in the last bytes of the log."""
+        return self._core.journal.events(newest_bytes)
+
+    def log_bytes(self) -> int:
+        """How long the log of events is."""
+        return self._core.store.log_length(self._core.session, "events")
 
     def seen(self) -> dict[str, float]:
         """Of each output that can be fetched, the share that was shown to the model."""
@@ -92,7 +106,7 @@ class Records:
 
     def tree(self) -> Tree:
         """The operation tree as the events tell it now."""
-        return Tree.of(self._core.session.name, self.history())
+        return Tree.of(self._core.session.name, self.events())
 
     def save_tree(self) -> None:
         """Write a snapshot of the operation tree: one file, never half."""

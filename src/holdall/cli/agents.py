@@ -622,7 +622,7 @@ def _check_conversation(bag: Holdall, ask: RunOptions, prompt: str) -> None:
     from holdall.agent.transcript import messages_in
     from holdall.values.chat import Assistant
 
-    before, name = messages_in(bag.records.transcript()), one_line(bag.session.name, 100)
+    before, name = messages_in(bag.records.transcript_lines()), one_line(bag.session.name, 100)
     for bad in bag.care.bad_lines():
         screen.about(bad)
     if ask.resume is None and before:

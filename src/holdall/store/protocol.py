@@ -358,6 +358,10 @@ class OutputStore(Protocol):
         """The whole lines of the log from byte `at` on."""
         ...
 
+    def log_lines(self, session: SessionInfo, log: Log, at: int = 0) -> Iterator[LogLines]:
+        """The whole lines of a log from byte `at` on, where one begins, a megabyte or so at a time."""
+        ...
+
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         """Whole lines; they survive the process. Only the holder of the lease appends."""
         ...

@@ -41,6 +41,7 @@ VERSIONS = (1, 2)  # that are read, and written in sessions that are theirs
 READS = " and ".join(map(str, VERSIONS))  # as messages say it
 PROVEN_LOGS: tuple[Log, ...] = ("events", "transcript")
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
+_HANDLES_IN = lazy_pattern(rb'"handle":"([^"\\]{1,100})"')
 _MAGIC = b"holdall record "
 _VERSION_IN = lazy_pattern(rb"holdall record ([0-9]{1,9}) ")
 _PROOF = b',"proof":"%016x"}'
@@ -136,7 +137,7 @@ def lines_in(data: bytes, at: int, version: int, before: Callable[[], int]) -> L
         if body is not None:
             good.append(body)
         elif line:
-            bad.append(BadLine(number + (before() if at else 0), at + start, _what_is_wrong(line)))
+            bad.append(BadLine(number + before(), at + start, _what_is_wrong(line)))
         start += len(line) + 1
     return LogLines(b"}\n".join([*good, b""]), at + end, tuple(bad))
 
@@ -159,10 +160,10 @@ def erased(data: bytes, handles: Collection[str], version: int) -> Iterator[tupl
     Each new line is as long as the old one, so it can be written in its place. Of a line that names one of them and
     cannot be believed (half written, damaged) nothing stays.
     """
-    named = [f'"handle":"{handle}"'.encode("ascii") for handle in handles]
+    named = {handle.encode("ascii") for handle in handles}
     start = 0
     for line in data.split(b"\n")[:-1]:
-        if any(name in line for name in named):
+        if not named.isdisjoint(_HANDLES_IN.findall(line)):
             flat = _object_in(line, version)
             if flat is None or flat.get("handle") in handles:
                 told = _dumped(Event.without_content(flat)) if flat is not None else _ERASED

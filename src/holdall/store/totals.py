@@ -1,8 +1,9 @@
 """What every store can say of itself by its own listing: totals, and whether there is room for more."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
-from holdall.store.protocol import OutputStore, Quota, SessionInfo, Stats
+from holdall.store.protocol import BadLine, Log, LogLines, OutputStore, Quota, SessionInfo, Stats
 from holdall.text.numbers import size
 from holdall.values.errors import QuotaReached
 
@@ -27,6 +28,28 @@ def stats_of(store: OutputStore, sessions: Sequence[SessionInfo] | None = None) 
             files[facts.file] = facts.measure.bytes
         total.stored_bytes += sum(files.values())
     return total
+
+
+_MAX_BAD_LINES = 100  # told of one log
+
+
+class Logged(Protocol):
+    def log_lines(self, session: SessionInfo, log: Log, at: int = 0) -> Iterator[LogLines]: ...
+
+
+def bad_lines_of(store: Logged, session: SessionInfo) -> Iterator[tuple[Log, BadLine]]:
+    """Lines of the session's logs that are not as they were written: the first ones, and how many there are more."""
+    for log in ("events", "transcript"):
+        number = 0
+        last: BadLine | None = None
+        for piece in store.log_lines(session, log):
+            for last in piece.bad:
+                number += 1
+                if number <= _MAX_BAD_LINES:
+                    yield log, last
+        if last is not None and number > _MAX_BAD_LINES:
+            more = f"{last.why}; so it is with {number - _MAX_BAD_LINES - 1:,} lines before it that are not listed"
+            yield log, last._replace(why=more)
 
 
 def used_bytes_of(store: OutputStore, session: SessionInfo | None = None) -> int:

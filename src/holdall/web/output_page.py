@@ -66,7 +66,7 @@ def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
     """Every text that the model was given for this call, oldest first: recovery may have replaced the first one."""
     name = json.dumps(call_id).encode("ascii")
     told: list[str] = []
-    for line in bag.records.transcript().split(b"\n"):
+    for line in bag.records.transcript_lines():
         if name not in line:
             continue
         try:
@@ -119,7 +119,7 @@ class Question:
 
 async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
     """Newest first."""
-    events = [one for one in await asyncio.to_thread(bag.records.history) if one.handle == facts.handle]
+    events = await asyncio.to_thread(lambda: [one for one in bag.records.events() if one.handle == facts.handle])
     asked = [(event, _shown_after(events[at + 1 :])) for at, event in enumerate(events) if event.kind == "extracted"]
     found: list[Question] = []
     for event, shown in reversed(asked[-_MAX_QUESTIONS:]):

@@ -17,6 +17,7 @@ from holdall.agent.transcript import messages_in
 from holdall.bag import Holdall
 from holdall.bag.overview import Listed, Summary
 from holdall.policy.folds import Ledger, Tree
+from holdall.text.numbers import size
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.outputs import Facts
 from holdall.values.record import record
@@ -96,6 +97,7 @@ sessions_routes = [
 TIMELINE_PAGE = 200  # rows of each list that are shown at once
 _LONGEST_QUOTE = 600  # bytes
 _MAX_QUOTES = 200
+_DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
 _LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 
 
@@ -145,15 +147,17 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
 
 def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_output: int) -> dict[str, Any]:
     """Everything that the log, the transcript and the records say."""
-    events = bag.records.history()
-    messages = messages_in(bag.records.transcript())
+    left_out = max(0, bag.records.log_bytes() - _DRAWN_BYTES)
+    events = list(bag.records.events(_DRAWN_BYTES))
+    messages = messages_in(bag.records.transcript_lines())
     root = Tree.of(bag.session.name, events).root
     known = timeline_rows.Known.of(bag.session.id, events, messages)
     rows = timeline_rows.rows_of(root, known, now=time.time())
     outputs = list(bag.store.outputs(bag.session))[::-1]
     ledger = Ledger()
-    for event in events:
+    for event in bag.records.events() if left_out else events:
         ledger.add(event)
+    told = [f"The log is long: its first {size(left_out)} are not drawn."] if left_out else []
     shown = [
         Seen(one, figures.coverage_bar(ledger.of(one.handle), one.measure.bytes))
         for one in outputs[first_output : first_output + TIMELINE_PAGE]
@@ -164,7 +168,8 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
         "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
         "task": task_of(messages)[:_LONGEST_TEXT], "report_text": report_text(messages)[:_LONGEST_TEXT],
-        "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows), "bad_lines": bag.care.bad_lines(),
+        "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
+        "bad_lines": [*told, *bag.care.bad_lines()],
     }  # fmt: skip
 
 

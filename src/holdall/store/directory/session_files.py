@@ -9,14 +9,16 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
 
 from holdall.store import files
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.files import write_all
 from holdall.store.ids import new_tag
-from holdall.store.protocol import Log, LogLines, Note, SessionInfo
+from holdall.store.protocol import BadLine, Log, LogLines, Note, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, PREFIX, TREE, erased, lines_in, note_name, sealed, tree_without
 from holdall.values.errors import SessionLocked, StoreFault, StoreUnsafe
 from holdall.values.patterns import lazy_pattern
@@ -30,6 +32,7 @@ from holdall.values.patterns import lazy_pattern
 
 NAME = LOGS["events"]
 _READ = 1 << 20
+_LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
 _BACK = 64 * 1024
 
 
@@ -60,25 +63,62 @@ def append(lines: bytes, *, inside: int, name: str = NAME) -> None:
         files.close(descriptor)
 
 
-def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> LogLines:
-    """The whole lines from byte `at` on, each proven."""
+def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> Iterator[LogLines]:
+    """The whole lines from byte `at` on, each proven, about a megabyte of them at a time."""
     try:
         descriptor = disk.open_file(name, inside=inside)
     except FileNotFoundError:
-        return LogLines(b"", at)
+        return
     try:
-        parts: list[bytes] = []
-        end = at
-        while part := files.pread(descriptor, _READ, end):
-            parts.append(part)
-            end += len(part)
+        first = cache(lambda: _lines_before(descriptor, at))  # only asked for a line that is bad
+        passed = 0
+        for piece in _whole_lines(descriptor, at):
+            if piece.data is None:
+                why = f"it is longer than {_LONGEST_LINE:,} bytes, which no line is"
+                yield LogLines(b"", piece.end, (BadLine(first() + passed + 1, piece.start, why),))
+                passed += 1
+            else:
+                yield lines_in(piece.data, piece.start, version, lambda: first() + passed)  # noqa: B023 - called at once
+                passed += piece.data.count(b"\n")
     finally:
         files.close(descriptor)
 
-    def before() -> int:
-        return read_between(0, at, inside=inside, name=name).count(b"\n")
 
-    return lines_in(b"".join(parts), at, version, before)
+class _Piece(NamedTuple):
+    """Whole lines of a log; or, without data, one line that is too long to be read."""
+
+    start: int
+    end: int
+    data: bytes | None
+
+
+def _whole_lines(descriptor: int, at: int) -> Iterator[_Piece]:
+    held: list[bytes] = []  # the beginning of a line
+    start = end = at
+    while part := files.pread(descriptor, _READ, end):
+        end += len(part)
+        cut = part.find(b"\n") + 1
+        line_end = end - len(part) + (cut or len(part))  # at least
+        if line_end - start > _LONGEST_LINE:
+            held.clear()
+            if not cut:
+                continue
+            yield _Piece(start, line_end, None)
+            start, part = line_end, part[cut:]
+        if cut := part.rfind(b"\n") + 1:
+            data = b"".join((*held, part[:cut]))
+            yield _Piece(start, start + len(data), data)
+            held.clear()
+            start += len(data)
+        if cut < len(part):
+            held.append(part[cut:])
+
+
+def _lines_before(descriptor: int, at: int) -> int:
+    number = 0
+    for start in range(0, at, _READ):
+        number += files.pread(descriptor, min(_READ, at - start), start).count(b"\n")
+    return number
 
 
 def whole_lines(name: str, *, inside: int) -> int:
@@ -121,10 +161,16 @@ def erase(handles: Collection[str], *, inside: int, version: int) -> None:
         descriptor = files.open(NAME, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=inside)
         try:
             files.flock(descriptor, fcntl.LOCK_EX)
-            data = read_between(0, files.fstat(descriptor).st_size, inside=inside, name=NAME)
-            for start, line in erased(data, handles, version):
-                files.lseek(descriptor, start)
-                write_all(descriptor, line)
+            end = 0
+            for piece in _whole_lines(descriptor, 0):
+                end = piece.end
+                if piece.data is None:  # nobody can read it, so nobody needs it
+                    _blank(descriptor, piece.start, piece.end - 1)
+                    continue
+                for start, line in erased(piece.data, handles, version):
+                    files.lseek(descriptor, piece.start + start)
+                    write_all(descriptor, line)
+            files.ftruncate(descriptor, end)  # a line that was not written to its end may hold anything
             files.fsync(descriptor)
         finally:
             files.close(descriptor)
@@ -133,6 +179,12 @@ def erase(handles: Collection[str], *, inside: int, version: int) -> None:
         after = tree_without(before, handles)
         if json.loads(after) != json.loads(before):
             disk.write_new(TREE, after, inside=inside, token=new_tag(), replace=True)
+
+
+def _blank(descriptor: int, start: int, end: int) -> None:
+    files.lseek(descriptor, start)
+    for at in range(start, end, _READ):
+        write_all(descriptor, b" " * min(_READ, end - at))
 
 
 def remove_all(inside: int) -> None:
@@ -229,16 +281,18 @@ class SessionFiles:
             self._append(session, lines, NAME)
 
     def events_from(self, session: SessionInfo, at: int) -> LogLines:
-        with self._using("reading the events"):
-            return read_from(at, inside=self._inside(session), version=session.format)
+        return _joined(self.log_lines(session, "events", at), at)
 
     def append_transcript(self, session: SessionInfo, lines: bytes) -> None:
         with self._using("writing the transcript", make=True):
             self._append(session, lines, TRANSCRIPT)
 
     def transcript(self, session: SessionInfo) -> LogLines:
-        with self._using("reading the transcript"):
-            return read_from(0, inside=self._inside(session), version=session.format, name=TRANSCRIPT)
+        return _joined(self.log_lines(session, "transcript"), 0)
+
+    def log_lines(self, session: SessionInfo, log: Log, at: int = 0) -> Iterator[LogLines]:
+        with self._using(f"reading the {log}"):
+            yield from read_from(at, inside=self._inside(session), version=session.format, name=LOGS[log])
 
     def save_tree(self, session: SessionInfo, data: bytes) -> None:
         with self._using("writing the operation tree", make=True):
@@ -325,6 +379,12 @@ class SessionFiles:
         with disk.explained(doing, self.home):
             self._root.check(make=make)
             yield
+
+
+def _joined(pieces: Iterable[LogLines], at: int) -> LogLines:
+    found = list(pieces)
+    bad = tuple(one for piece in found for one in piece.bad)
+    return LogLines(b"".join([piece.lines for piece in found]), found[-1].end if found else at, bad)
 
 
 def _take(inside: int, holder: str) -> int:

@@ -14,8 +14,9 @@ from holdall.store import files, records
 from holdall.store.directory import disk, publish
 from holdall.store.directory.folder import SessionFolder
 from holdall.store.directory.sessions import NAMES
-from holdall.store.protocol import Log, LogLines, Progress, SessionInfo, Sweep, Verdict
+from holdall.store.protocol import Progress, SessionInfo, Sweep, Verdict
 from holdall.store.records import PREFIX
+from holdall.store.totals import Logged, bad_lines_of
 from holdall.values.errors import HoldallError, OutputDamaged, StoreFault
 from holdall.values.outputs import Facts
 from holdall.values.spans import BLOCK
@@ -23,12 +24,6 @@ from holdall.values.spans import BLOCK
 MARK = ".last-gc"
 _EVERY_SECONDS = 86_400.0
 _ABANDONED_SECONDS = 3600.0  # a file without a record may still be on its way for this long
-
-
-class Logged(Protocol):
-    def events_from(self, session: SessionInfo, at: int) -> LogLines: ...
-
-    def transcript(self, session: SessionInfo) -> LogLines: ...
 
 
 class MaintainedStore(Logged, Protocol):
@@ -125,14 +120,9 @@ def verify(
 
 def bad_lines(store: Logged, session: SessionInfo) -> Iterator[Verdict]:
     """Lines of the session's logs that do not prove themselves."""
-    found: tuple[tuple[Log, LogLines], ...] = (
-        ("events", store.events_from(session, 0)),
-        ("transcript", store.transcript(session)),
-    )
-    for log, lines in found:
-        for bad in lines.bad:
-            problem = f"line {bad.number:,} (at byte {bad.start:,}): {bad.why}"
-            yield Verdict(session.name, records.LOGS[log], 0, problem)
+    for log, bad in bad_lines_of(store, session):
+        problem = f"line {bad.number:,} (at byte {bad.start:,}): {bad.why}"
+        yield Verdict(session.name, records.LOGS[log], 0, problem)
 
 
 def is_over(session: SessionInfo, facts: Facts, now: float) -> bool:
