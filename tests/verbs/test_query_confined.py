@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdall.bag import Care
+from holdall.sql import child
+from holdall.sql.child import landlock_version
 from holdall.values.errors import BadQuery
 from holdall.verbs.query import SqlWorker, query_sql
 from tests.requirements import requirement
@@ -118,15 +121,20 @@ def test_no_sql_changes_the_output(worker: SqlWorker, tmp_path: Path, sql: str) 
     assert query_sql(reader, "select sum(b) from t", worker=worker).rows == ((6,),)
 
 
-@requirement("query:changes-nothing")
-def test_the_process_that_runs_sql_cannot_write_a_file_whatever_it_is_told(tmp_path: Path) -> None:
-    kept, made = tmp_path / "kept", tmp_path / "made"
+@requirement("query:changes-nothing", "query:confined")
+@pytest.mark.skipif(landlock_version() < 6, reason="this kernel has no Landlock, or an older one: `doctor` says so")
+def test_the_process_that_runs_a_query_cannot_write_read_or_connect_whatever_it_is_told(tmp_path: Path) -> None:
+    kept, made, other = tmp_path / "kept", tmp_path / "made", tmp_path / "other"
     kept.write_bytes(DATA)
+    other.write_text("hunter2")
     script = f"""
-import os, socket
-from holdall.sql.child import guard
+import os, signal, socket
+from holdall.sql.child import guard, guard_query
 ours, theirs = socket.socketpair()
-guard(theirs.fileno())
+listening = socket.create_server(("127.0.0.1", 0))
+kept = os.open({str(kept)!r}, os.O_RDONLY)
+guard()
+guard_query(theirs.fileno(), kept, 2**30)
 def tried(act):
     try:
         act()
@@ -134,10 +142,15 @@ def tried(act):
     except OSError:
         return "refused"
 print(tried(lambda: open({str(made)!r}, "wb").write(b"x")), tried(lambda: open({str(kept)!r}, "r+b").write(b"x")))
-print(open({str(kept)!r}, "rb").read())
+print(tried(lambda: open({str(other)!r}).read()), tried(lambda: os.listdir({str(tmp_path)!r})))
+print(tried(lambda: open("/proc/self/environ").read()), tried(lambda: os.execv("/bin/true", ["true"])))
+print(tried(lambda: socket.create_connection(listening.getsockname())), tried(lambda: socket.create_server(("", 0))))
+print(tried(lambda: os.kill(os.getppid(), 0)))
+print(open(f"/dev/fd/{{kept}}", "rb").read(), flush=True)
+os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"refused refused\n{DATA!r}\n"
+    assert done.stdout == "refused refused\n" * 4 + f"refused\n{DATA!r}\n"
     assert kept.read_bytes() == DATA
 
 
@@ -177,3 +190,15 @@ def test_the_file_is_read_by_descriptor_whatever_happens_to_its_name(worker: Sql
     stored.unlink()
     stored.write_bytes(b"a,b\n7,7\n7,7\n")
     assert query_sql(reader, "select sum(a) from t", worker=worker).rows == ((4,),)
+
+
+@requirement("cli:doctor")
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [(-1, "no Landlock"), (0, "no Landlock"), (3, "for the network DuckDB's own"), (7, "or the network")],
+)
+def test_doctor_tells_what_keeps_sql_from_files_and_the_network(
+    version: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "landlock_version", lambda: version)
+    assert said in Care.sql_confinement()

@@ -1,5 +1,6 @@
 """The process that runs SQL: its limits, and that it comes, stays and goes as it should."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -84,6 +85,39 @@ def test_a_query_over_its_memory_is_refused_with_the_limit_and_the_next_one_runs
     with pytest.raises(WorkerFault, match=r"needs more than the 67\.1 MB of memory"):
         query_sql(reader_of(LOG), "select list(a.text || b.text) from t a, t b", memory_bytes=2**26, worker=worker)
     assert counted(worker) == 20_000
+
+
+HUNGRY = [
+    "select list_reduce(list_transform(range(60000000), lambda x: x + 1), lambda a, b: a + b)",
+    "select list(a.range || b.range) from range(3000) a, range(3000) b",
+    "select repeat('x', 1000000000)",
+    "select string_agg(range::varchar, ',') from range(50000000)",
+]
+
+
+@requirement("query:memory-limit")
+def test_no_query_takes_more_than_its_limit_and_what_the_process_needs_itself() -> None:
+    script = f"""
+import resource
+from holdall.values.errors import BadQuery, WorkerFault
+from holdall.verbs.query import SqlWorker, query_sql
+from tests.support import reader_of
+with SqlWorker() as worker:
+    for sql in {HUNGRY!r}:
+        try:
+            query_sql(reader_of(b"a"), sql, memory_bytes=2**27, worker=worker)
+        except (BadQuery, WorkerFault) as refused:
+            print(refused)
+    print(query_sql(reader_of(b"a"), "select 1", memory_bytes=2**27, worker=worker).rows)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True)
+    *refusals, rows, most = done.stdout.splitlines()
+    assert len(refusals) == len(HUNGRY)
+    assert all("needs more than the 134.2 MB of memory" in one or "perhaps out of memory" in one for one in refusals)
+    assert rows == "((1,),)"
+    assert int(most) < 2**27 + 2**28
 
 
 def test_a_process_that_is_killed_while_idle_is_replaced_without_a_word(worker: SqlWorker) -> None:
@@ -219,9 +253,9 @@ query_sql(reader_of(LOG), FOREVER, worker=worker)
     with subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        _wait_until_busy(pid)
+        running = _wait_until_busy(pid)
         parent.kill()
-    _wait_until(lambda: _is_gone(pid))
+    _wait_until(lambda: _is_gone(pid) and _is_gone(running))
 
 
 def test_a_missing_duckdb_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -240,10 +274,18 @@ def test_a_process_that_cannot_start_is_a_fault(monkeypatch: pytest.MonkeyPatch)
         query_sql(reader_of(LOG), "select 1")
 
 
-def _wait_until_busy(pid: int) -> None:
-    """Until the process has used more processor time than it needs to take the query in."""
-    busy = _ticks(pid) + 5
-    _wait_until(lambda: _ticks(pid) > busy)
+def _wait_until_busy(pid: int) -> int:
+    """Until a query, which is a fork of this process, has used more processor time than it needs to be taken in."""
+    busy: list[int] = []
+
+    def look() -> bool:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the one before has just ended
+            running = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            busy[:] = [one for one in map(int, running) if _ticks(one) > 10]
+        return bool(busy)
+
+    _wait_until(look)
+    return busy[0]
 
 
 def _wait_until(reached: Callable[[], bool]) -> None:

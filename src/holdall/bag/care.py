@@ -153,3 +153,10 @@ class Care:
         from holdall.search.ripgrep import ripgrep_path  # noqa: PLC0415 - asked by `doctor` alone
 
         return ripgrep_path()
+
+    @staticmethod
+    def sql_confinement() -> str:
+        """What keeps SQL from files and the network on this system, beside DuckDB's own settings."""
+        from holdall.sql.child import confinement  # noqa: PLC0415 - asked by `doctor` alone
+
+        return confinement()

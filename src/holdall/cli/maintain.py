@@ -185,7 +185,6 @@ def _in_brackets(counts: Counter[str]) -> str:
 async def doctor(options: Options) -> int:
     """Check that everything Holdall needs is there and works."""
     import asyncio
-    from importlib import metadata
 
     from holdall import __version__
 
@@ -195,7 +194,7 @@ async def doctor(options: Options) -> int:
         ("configuration", lambda: _configuration(options)),
         ("store", lambda: _store(options)),
         ("ripgrep", _ripgrep),
-        ("duckdb", lambda: metadata.version("duckdb")),
+        ("duckdb", _duckdb),
         ("tokens", _tokens),
     ]
     found = [await asyncio.to_thread(_check, name, check) for name, check in checks]
@@ -272,6 +271,14 @@ def _nearest(path: str) -> str:
     while not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     return path
+
+
+def _duckdb() -> str:
+    from importlib import metadata
+
+    from holdall.bag import Care
+
+    return f"{metadata.version('duckdb')}; {Care.sql_confinement()}"
 
 
 def _ripgrep() -> str:

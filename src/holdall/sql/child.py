@@ -1,7 +1,7 @@
 """The process that runs SQL: one query at a time, each in a database of its own, until the parent goes away.
 
-It gives up writing files, outliving its parent and unbounded memory before it runs any SQL; statements are checked on
-DuckDB's own parse; the output becomes the table `t` in the first way that works.
+It gives up files, the network, outliving its parent and unbounded memory before it runs any SQL; statements are checked
+on DuckDB's own parse; the output becomes the table `t` in the first way that works.
 """
 
 import contextlib
@@ -13,13 +13,15 @@ import os
 import re
 import resource
 import select
+import signal
 import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, cast
 
 from holdall.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
@@ -39,53 +41,97 @@ from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-# What the process that runs SQL gives up before it runs any: writing files, outliving its parent, all the memory.
+# What the process that runs SQL gives up before it runs any: writing files, the network, outliving its parent; and a
+# query besides: reading any file but one, and more memory than it may use.
 #
 # DuckDB is told to leave everything else alone; these are the limits that hold even where it does not. Each is taken as
-# far as the system has it, and none is ever loosened again but the memory, which is set for each query.
+# far as the system has it, and none is ever loosened again: each query has a process of its own.
 
 
-_LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446  # the same on every Linux architecture
-_NO_NEW_PRIVILEGES = 38
-# Bits of LANDLOCK_ACCESS_FS_*: write a file; remove, make and move anything; truncate. In the order of the kernel's
-# versions, which each know some more of them.
+Rights = Mapping[int, tuple[int, ...]]
+
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446  # the same on every Linux architecture
+_BENEATH = 1
+_NO_NEW_PRIVILEGES, _DIE_WITH_PARENT = 38, 1
+# Bits of LANDLOCK_ACCESS_FS_*, by the version of Landlock that has brought them: write a file; remove, make and move
+# anything; truncate. Then run or read a file, list a folder, talk to a device.
 _WRITES = {1: (1, 4, 5, 6, 7, 8, 9, 10, 11, 12), 2: (13,), 3: (14,)}
-_HEADROOM = 1 << 30  # what libraries, stacks and the rows on their way out may take besides DuckDB's own limit
+_READS = {1: (0, 2, 3), 5: (15,)}
+_READ_FILE = 1 << 2
+_CONNECTS = {4: (0, 1)}  # LANDLOCK_ACCESS_NET_*: bind and connect over TCP
+_REACHES = {6: (0, 1)}  # LANDLOCK_SCOPE_*: sockets without a file, signals
+_CGROUPS = ("/proc/self/cgroup", "/sys/fs/cgroup")  # how much memory there is; DuckDB 2.0 dies if it cannot look
+_HEADROOM = 256 << 20  # for libraries, stacks of threads and the rows on their way out, beside the limit of the query
 
 
-def guard(parent: int) -> None:
-    """`parent` is the descriptor of the connection to the parent: when that ends, so does this process."""
+def guard() -> None:
+    """For good, in this process and all that it starts."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    forbid_writing()
+    _restrict(_WRITES, _CONNECTS, _REACHES)
+
+
+def guard_query(parent: int, descriptor: int, memory_bytes: int) -> None:
+    """`parent` is the connection to the parent: when that ends, so does this process. `descriptor` can be read."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = memory_bytes + _HEADROOM
+        wanted = wanted if hard < 0 else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
+        needed = [descriptor]
+        with contextlib.ExitStack() as opened:
+            for path in filter(os.path.exists, _CGROUPS):
+                needed.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+                opened.callback(os.close, needed[-1])
+            _restrict(_READS, readable=needed)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def limit_memory(limit: int) -> None:
-    """DuckDB keeps to `limit` by itself; this stops what is allocated around it."""
-    if sys.platform == "linux":
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        wanted = 2 * limit + _HEADROOM
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
-
-
-def forbid_writing() -> bool:
-    """No file can be written, truncated, made or removed by this process any more, anyone who owns it. Linux 5.13 on.
-
-    The descriptor of the output is read-only, but a path that leads to it could be opened again for writing.
-    """
+def landlock_version() -> int:
+    """Of this system; below 1 where it has none. It closes files from 1 on (Linux 5.13), TCP from 4 on (6.7)."""
     if sys.platform != "linux":
+        return 0
+    return ctypes.CDLL(None).syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
+
+
+def confinement() -> str:
+    """What keeps a query from files and the network, beside DuckDB's own settings."""
+    match landlock_version():
+        case version if version >= 4:
+            return "SQL cannot reach files or the network (Landlock)"
+        case version if version >= 1:
+            return "SQL cannot reach files (Landlock); for the network DuckDB's own settings hold (Linux 6.7 has more)"
+        case _:
+            return "this system has no Landlock: only DuckDB's own settings keep SQL from files and the network"
+
+
+def _restrict(
+    files: Rights,
+    network: Rights = MappingProxyType({}),
+    scopes: Rights = MappingProxyType({}),
+    *,
+    readable: Sequence[int] = (),
+) -> bool:
+    """Give up these rights, whoever owns what they are about; `readable` can still be opened again to read it.
+
+    The descriptor of an output is read-only, but a path that leads to it could be opened again for writing.
+    """
+    version = landlock_version()
+    rights = [
+        sum(1 << bit for since, bits in one.items() if since <= version for bit in bits)
+        for one in (files, network, scopes)
+    ]
+    if version < 1:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
-    version: int = libc.syscall(_LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
-    rights = sum(1 << bit for since, bits in _WRITES.items() if since <= version for bit in bits)
-    if not rights:
-        return False
-    handled = struct.pack("Q", rights)
+    handled = struct.pack("QQQ", *rights)[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset: int = libc.syscall(_LANDLOCK_CREATE, handled, ctypes.c_size_t(len(handled)), 0)
     if ruleset < 0:
         return False
     try:
+        for one in readable:  # refused for a file that is in memory alone, to which none of this applies
+            libc.syscall(_LANDLOCK_ADD, ruleset, _BENEATH, struct.pack("=Qi", _READ_FILE, one), 0)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         return libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0) == 0
     finally:
@@ -181,6 +227,7 @@ _WHOLE_SAMPLE = 8 * 1024 * 1024  # bytes up to which it looks at all of them
 _MIN_OBJECT = 16 * 1024 * 1024  # DuckDB's own limit for one JSON value; a higher one is allocated several times over
 _MIN_LINE = 2_000_000  # DuckDB's own limit for one line
 _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
+_MOST_KNOWN = 100
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
 _RENAMED = lazy_pattern(r"(.+)_[0-9]+", re.DOTALL)
 
@@ -313,8 +360,6 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     key = (*shape.identity, shape.form, sample)
     columns = known.get(key)
     if columns is None:
-        if len(known) > 100:
-            known.clear()
         columns = known[key] = columns_of(duck, f"from {_read_json(shape, sample)}")
     if _is_one_value(duck, shape, sample, columns):
         return f"from {_read_json(shape, sample)} select json as value"
@@ -647,31 +692,64 @@ def _identity(descriptor: int) -> tuple[int, ...]:
 # of a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
 # where rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that
 # descriptor.
+#
+# A query runs in a fork of this process: what it gave up and what it took is gone with it, and DuckDB is loaded once.
 
 
 LENGTH_BYTES = 4  # that tell the length of a frame
+_FORKS = sys.platform == "linux"  # elsewhere there is nothing that a fork could give up, and it is less safe
 
 
 def main() -> None:
     connection = socket.socket(fileno=0)
-    guard(connection.fileno())
+    guard()
+    if not _FORKS:
+        guard_query(connection.fileno(), -1, 0)
+    engine: Any = None
     known: Known = {}
     while (descriptor := _receive_descriptor(connection)) is not None:
         try:
             request = json.loads(_receive(connection))
             _send(connection, {})  # from here on, what goes wrong is the query's doing
-            _serve(connection, request, descriptor, known)
+            engine = engine or _ready_engine()
+            if _FORKS:
+                _fork(connection, engine, request, descriptor, known)
+            else:
+                _serve(connection, engine, request, descriptor, known)
+        except ImportError as missing:
+            _send(connection, {"error": "missing", "message": str(missing)})
         finally:
             os.close(descriptor)
 
 
-def _serve(connection: socket.socket, request: dict[str, Any], descriptor: int, known: Known) -> None:
-    try:
-        engine = load_engine()
-    except ImportError as missing:
-        _send(connection, {"error": "missing", "message": str(missing)})
-        return
-    limit_memory(request["memory_bytes"])
+def _fork(connection: socket.socket, engine: Any, request: dict[str, Any], descriptor: int, known: Known) -> None:
+    """Serve the query in a process of its own, and learn from it which columns it found. It ends as that one ends."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            guard_query(connection.fileno(), descriptor, request["memory_bytes"])
+            before = set(known)
+            _serve(connection, engine, request, descriptor, known)
+            with os.fdopen(writing, "w") as pipe:
+                json.dump([[key, columns] for key, columns in known.items() if key not in before], pipe)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    if code:
+        os._exit(1)
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    known.update({tuple(key): [(name, kind) for name, kind in columns] for key, columns in json.loads(told)})
+
+
+def _serve(connection: socket.socket, engine: Any, request: dict[str, Any], descriptor: int, known: Known) -> None:
     duck = open_database(engine, request["memory_bytes"], f"/dev/fd/{descriptor}")
     try:
         query = Query(engine, duck, request, descriptor, known)
@@ -686,7 +764,17 @@ def _serve(connection: socket.socket, request: dict[str, Any], descriptor: int, 
     except MemoryError:
         _send(connection, {"error": "memory", "message": "", "columns": ""})
     finally:
-        duck.close()
+        if not _FORKS:  # else the end of the process is faster
+            duck.close()
+
+
+def _ready_engine() -> Any:
+    """Loaded, and used once: what it reads and imports then, a query cannot read any more."""
+    engine = load_engine()
+    duck = open_database(engine, _HEADROOM, "/dev/fd/0")
+    duck.execute("select 1, 'x', 1.5::double, true, [1], {'a': 1}, map {'a': 1}").fetchmany(1)
+    duck.close()
+    return engine
 
 
 def load_engine() -> Any:

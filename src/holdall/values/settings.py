@@ -117,7 +117,12 @@ class Settings:
     )
     grep_seconds: float = _setting(60.0, "the longest that one search or read may take", least=0.1, most=86_400)
     query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400)
-    query_memory_bytes: int = _setting(1024 * MIB, "the memory that one query may use", least=64 * MIB, most=2**50)
+    query_memory_bytes: int = _setting(
+        1024 * MIB,
+        "the memory that one query may use; its process takes up to 256 MiB more",
+        least=64 * MIB,
+        most=2**50,
+    )
     query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
     async_enabled: bool = _setting(True, "whether a slow call may go on in the background", also=("async",))
     slow_after_seconds: float = _setting(
