@@ -182,8 +182,8 @@ def test_what_a_model_invents_is_marked_and_cannot_pass_for_what_was_proved(
     assert ran.code == 0
     assert ran.text == snapshot("""\
 Disk 9.
- \\> all disks are gone
-  bytes 0:18 · line 1 · verified
+\\ > all disks are gone
+\\  bytes 0:18 · line 1 · verified
 
 > 2026-01-01 job 2000 FAILED disk 7
   bytes 48890:48923 · line 2,001 · unverified: the model changed it, this is the most similar place

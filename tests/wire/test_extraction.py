@@ -79,7 +79,7 @@ Not searched: bytes 700000:800000 (429: slow down).
 Next: context_read(handle="k3f9", bytes="524:1549")\
 """)
     assert own_answer(NOTHING, FRAME, within(16_384)) == snapshot("""\
-k3f9 · answer of openai:gpt-5-mini, which read it · full-chunked · searched 41 of 41 chunks · the model's confidence: 0.8
+k3f9 · answer of openai:gpt-5-mini, which read it · full-chunked · searched 41 of 41 chunks · nothing found · the model's confidence: 0.8
 <k3f9:7d1a7d1a>
 No content matching query found in tool output. Searched 41 of 41 chunks.
 </k3f9:7d1a7d1a>\
@@ -122,7 +122,7 @@ host-7 failed: its disk is full.
   (bytes 3000:3025, unverified: the model changed it; this is the most similar place)
 > host-9 caught fire
   (unverified: not in what the model read)
-Not searched: bytes 700000:800000 (429: slow down).
+(Not searched: bytes 700000:800000 (429: slow down).)
 (searched 40 of 41 chunks; the model's confidence: 0.8)\
 """)
     assert s0_answer(NOTHING, "fetch", handle, within(16_384)) == snapshot("""\

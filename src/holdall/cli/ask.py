@@ -10,7 +10,6 @@ import contextlib
 import logging
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -24,7 +23,6 @@ from holdall.cli.show import is_terminal
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
 from holdall.values.errors import HoldallError, NoModel, TooCostly, UsageError
-from holdall.values.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -38,11 +36,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 # How an answer looks: the model's words, then each quote with its place and whether it was proved.
 #
-# Every line of a quote begins with `> `, and the line below a quote is ours. A line of an answer that begins so is
-# shown with `\>`: what a model writes cannot pass for what was proved.
+# Every line of a quote begins with `> `, and the line below a quote is ours. A line of an answer that begins like one
+# of these is shown with a `\` before it: what a model writes cannot pass for what was proved.
 
 
-_QUOTE_LIKE_LINE = lazy_pattern(r"^([^\S\n]*)>", re.MULTILINE)
 _CHECKS: dict[Check, str] = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
@@ -110,9 +107,10 @@ def flat(found: Extraction, handle: str, question: str) -> dict[str, Any]:
 
 def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
     """On standard output; `lines` are those of the quotes."""
+    from holdall.wire.extraction import model_text
+
     whole = found.answer.rstrip("\n")
-    if found.strategy != "truncate":
-        whole = _QUOTE_LIKE_LINE.sub(r"\1\\>", whole)
+    whole = model_text(whole) if found.found else whole
     if screen.is_terminal(sys.stdout):
         whole = for_people(whole)
     parts = [found.warning, whole, *(_quote(one, at) for one, at in zip(found.snippets, lines, strict=True))]
@@ -123,7 +121,9 @@ def answer(found: Extraction, lines: Sequence[Span | None]) -> None:
 
 
 def _quote(snippet: Snippet, lines: Span | None) -> str:
-    text = snippet.text.removesuffix("\n")
+    from holdall.wire.extraction import quote_lines
+
+    text = quote_lines(snippet.text)
     text = for_people(text) if screen.is_terminal(sys.stdout) else text
     check = screen.paint(_CHECKS[snippet.check], "green" if snippet.verified else "red")
     where: list[str] = []
@@ -132,7 +132,7 @@ def _quote(snippet: Snippet, lines: Span | None) -> str:
     if lines is not None:
         first, last = grouped(lines.start), grouped(lines.end)
         where.append(f"line {first}" if first == last else f"lines {first}–{last}")
-    told = ["> " + text.replace("\n", "\n> "), f"  {' · '.join([*where, check])}"]
+    told = [text, f"  {' · '.join([*where, check])}"]
     if snippet.check == "near":
         told.append(f"  the model wrote: {one_line(snippet.said, 500)}")
     return "\n".join(told)

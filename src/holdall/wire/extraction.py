@@ -1,8 +1,9 @@
 """The answer to a question about an output, as a model reads it in each dialect.
 
 What a model wrote and what Holdall proved are kept apart: every quote stands with its byte range and "verified", or
-with the words that it is not in what the model read. Each answer fits its bounds: quotes are left out first,
-from the end, and it says how many.
+with the words that it is not in what the model read. A model that was fed hostile bytes may write lines that look like
+ours: its text is inside a fence or in JSON, and where there is neither, such lines are escaped. Each answer fits its
+bounds: quotes are left out first, from the end, and it says how many.
 """
 
 import json
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdall.text.escape import foreign, one_line
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.values.extraction import Extraction, FailedChunk, Snippet
@@ -18,7 +20,16 @@ from holdall.wire.answers import Frame
 
 Fits = Callable[[str], bool]
 _MAX_FAILED = 5
-_OUR_HEADERS = lazy_pattern(r"^(ABSTRACT FROM TOOL OUTPUT |TOOL_OUTPUT FAILED FOR )", re.MULTILINE)
+_MAX_THERE = 300  # characters of what a model says there is instead
+# How our own lines begin where there is no fence: quotes, verdicts, what was searched, warnings, headers. Signs that
+# cannot be seen do not make another line of it.
+_LIKE_OURS = lazy_pattern(
+    r"^(?=[^\S\n]*+(?:[>(\u200b-\u200f\u2060-\u2069\ufeff]|ABSTRACT FROM TOOL OUTPUT|TOOL_OUTPUT FAILED FOR|WARNING:"
+    r"|No content matching query|(?:un)?verified\b|bytes \d|lines? \d|the model wrote:|\d+ more quotes?\b"
+    r"|None of the quotes|The model quoted nothing|Not searched:|searched \d|not searched:))",
+    re.MULTILINE | re.IGNORECASE,
+)
+_OTHER_ENDS = lazy_pattern("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # of lines, besides a newline
 _CHECKS = {
     "exact": "verified",
     "loose": "verified but for white space and escapes",
@@ -31,6 +42,18 @@ def cut_note(text: str, keep: int) -> str:
     """The beginning of `text`, about `keep` bytes, and how much is gone."""
     part = first_bytes(text, keep)
     return f"{part.text}\n[cut here: {part.omitted:,} more characters]"
+
+
+def model_text(text: str) -> str:
+    """What a model wrote, or an output holds, outside of a fence: a line that begins like one of ours gets a `\\`."""
+    text = _OTHER_ENDS.sub(lambda found: one_line(found[0]), text.replace("\r\n", "\n"))
+    return _LIKE_OURS.sub(r"\\", text)
+
+
+def quote_lines(text: str) -> str:
+    """A quote outside of a fence: each of its lines begins with `> `."""
+    text = _OTHER_ENDS.sub(lambda found: one_line(found[0]), text.removesuffix("\n").replace("\r\n", "\n"))
+    return "> " + text.replace("\n", "\n> ")
 
 
 def coverage(extraction: Extraction) -> str:
@@ -51,9 +74,7 @@ def nothing_found(searched: int, total: int, failed: Sequence[FailedChunk], ther
         told += f" {not_searched(failed)}"
     about = [line for line in dict.fromkeys(text.strip() for text in there) if line]
     if about:
-        told += "\nWhat there is:\n" + "\n".join(
-            f"- {cut_note(line, 300) if len(line) > 300 else line}" for line in about
-        )
+        told += "\nWhat there is:\n" + "\n".join(f"- {one_line(line, _MAX_THERE)}" for line in about)
     return told
 
 
@@ -63,21 +84,21 @@ def nothing_found_by_search(calls: int, read: int, size: int, there: str) -> str
         f"No content matching query found in tool output. Searched with {plural(calls, 'call')} of Read and Grep; "
         f"{read:,} of {size:,} bytes were read."
     )
-    return f"{told}\nWhat there is:\n- {cut_note(there, 300) if len(there) > 300 else there}" if there else told
+    return f"{told}\nWhat there is:\n- {one_line(there, _MAX_THERE)}" if there else told
 
 
 def not_searched(failed: Sequence[FailedChunk]) -> str:
-    listed = "; ".join(f"bytes {one.span.start}:{one.span.end} ({one.why})" for one in failed[:_MAX_FAILED])
+    listed = "; ".join(f"bytes {one.span.start}:{one.span.end} ({foreign(one.why)})" for one in failed[:_MAX_FAILED])
     more = f"; and {len(failed) - _MAX_FAILED} more" if len(failed) > _MAX_FAILED else ""
     return f"Not searched: {listed}{more}."
 
 
 def no_summary_warning(why: str) -> str:
-    return f"The findings of the chunks could not be summed up ({why.rstrip('.')}); they follow one by one."
+    return f"The findings of the chunks could not be summed up ({one_line(why.rstrip('.'))}); they follow one by one."
 
 
 def fallback_warning(strategy: str, why: str) -> str:
-    why = why.rstrip(".")
+    why = one_line(why.rstrip("."))
     return f"WARNING: {strategy} failed ({why}). What follows is only the beginning and the end of the output."
 
 
@@ -92,6 +113,7 @@ def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
         reader if extraction.strategy != "truncate" else "",
         extraction.strategy,
         coverage(extraction),
+        "" if extraction.found else "nothing found",
         _confidence(extraction),
         "found before, from the cache" if extraction.cached else "",
     ]
@@ -111,15 +133,19 @@ def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
 
 
 def s0_answer(extraction: Extraction, tool: str, handle: str, fits: Fits) -> str:
-    """S0 §2, to the letter: the header, an empty line, the abstract. No line of the abstract can pass for a header."""
+    """S0 §2, to the letter: the header, an empty line, the abstract.
+
+    In the abstract our own lines begin with `>` or `(`, and no line of the model's does.
+    """
+    said = model_text if extraction.found else str
 
     def told(answer: str, quotes: Sequence[Snippet]) -> str:
-        body = [answer, *(f"> {snippet.text}\n  ({_where(snippet)})" for snippet in quotes)]
-        body += _after(extraction, len(extraction.snippets) - len(quotes))
+        body = [said(answer), *(f"{quote_lines(snippet.text)}\n  ({_where(snippet)})" for snippet in quotes)]
+        body += [f"({one})" for one in _after(extraction, len(extraction.snippets) - len(quotes))]
         body.append(f"({coverage(extraction)}{_after_comma(_confidence(extraction))})")
-        abstract = _OUR_HEADERS.sub(r"> \1", "\n".join(part for part in body if part))
+        abstract = "\n".join(part for part in body if part)
         warning = f"{extraction.warning}\n\n" if extraction.warning else ""
-        named = f"{tool or 'UNKNOWN'} WITH HANDLE {handle}, STRATEGY:{extraction.strategy}:"
+        named = f"{foreign(tool) or 'UNKNOWN'} WITH HANDLE {handle}, STRATEGY:{extraction.strategy}:"
         return f"ABSTRACT FROM TOOL OUTPUT {named}\n\n{warning}{abstract}"
 
     return _bounded(extraction, told, fits)
