@@ -144,3 +144,28 @@ async def test_whoever_approves_sees_handle_size_and_hash_first(tmp_path: Path) 
         assert one.sha256 == kept.measure.sha256
         assert (two.where, two.bytes, two.span.as_list()) == ("b[0]", 31, [0, 31])
         assert (await bag.coverage(kept.handle)).ranges["passed"].bytes() == 0, "looking is not passing"
+
+
+@requirement("trust:crossing-servers")
+async def test_an_output_of_one_server_that_goes_to_another_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def send(text: str) -> int:
+        return len(text)
+
+    async with opened(tmp_path, by_reference=True) as bag:
+        kept = await bag.keep("a letter\n" * 99, tool="read_mail", server="mail")
+        arguments = {"text": f"holdall:{kept.handle}"}
+        (seen,) = await bag.passed_by_reference(arguments, tool="post")
+        assert seen.server == "mail", "an approval can show where it comes from"
+        for tool, server in (("post", "web"), ("forward", "mail"), ("count", "")):
+            await bag.run(send, tool=tool, server=server, arguments=arguments)
+        events = [event.data for event in bag.records.history() if event.kind == "passed"]
+    assert [(one.get("from_server"), one.get("server")) for one in events] == [
+        ("mail", "web"),
+        (None, None),
+        (None, None),
+    ]
+    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == [
+        f"891 bytes of {kept.handle}, an output of the server mail, go to the server web, in the argument text of post"
+    ]

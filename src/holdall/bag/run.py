@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -239,7 +240,11 @@ def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
 # References among the arguments of other tools, replaced at dispatch: the model passes a handle, the tool gets data.
 #
 # Off unless the settings or the tool's policy turn it on. What is passed is in the ledger; an approval step can see
-# handle, size and hash first.
+# handle, size, hash and server first. What goes from one server to another is logged too: who approves the call sees a
+# handle only.
+
+
+_LOG = logging.getLogger("holdall")
 
 
 @record
@@ -253,6 +258,7 @@ class PassedOutput:
     span: Span
     sha256: str  # of the whole output
     value: Any = None
+    server: str = ""  # that made the output, and that of the call may be another one
 
 
 def is_on(core: Core, tool: str) -> bool:
@@ -267,7 +273,7 @@ async def passed_outputs(core: Core, arguments: object, tool: str) -> tuple[Pass
     return tuple([await _look(core, named) for named in references_in(arguments)])
 
 
-async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, Any] | None) -> Any:
+async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, Any] | None, server: str = "") -> Any:
     """The arguments as the tool should get them. Raises BadReference, or whatever is wrong with a handle."""
     if not is_on(core, tool):
         return arguments
@@ -278,9 +284,18 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
             f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}"
         )
     for one in found.values():
+        crossing = {"server": server, "from_server": one.server} if server and server != one.server else {}
         core.journal.record(
-            "passed", handle=one.handle, tool=tool, where=one.where, bytes=one.bytes, passed=[one.span.as_list()]
-        )
+            "passed", handle=one.handle, tool=tool, where=one.where, bytes=one.bytes, passed=[one.span.as_list()],
+            **crossing,
+        )  # fmt: skip
+        if crossing:
+            made_by = f"the server {foreign(one.server)}" if one.server else "this machine"
+            _LOG.warning(
+                "%s bytes of %s, an output of %s, go to the server %s, in the argument %s of %s",
+                f"{one.bytes:,}", one.handle, made_by, foreign(server), foreign(one.where),
+                foreign(tool),
+            )  # fmt: skip
     return new
 
 
@@ -291,8 +306,9 @@ async def _look(core: Core, named: Named) -> PassedOutput:
         facts = reader.facts
         value, span = _value(reader, named, most)
         return PassedOutput(
-            named.where, facts.handle, facts.origin.tool, span.end - span.start, span, facts.measure.sha256, value
-        )
+            named.where, facts.handle, facts.origin.tool, span.end - span.start, span, facts.measure.sha256, value,
+            facts.origin.server,
+        )  # fmt: skip
 
     with within(core.settings.query_seconds):
         return await core.on(named.handle, work)
@@ -617,7 +633,7 @@ class Dispatch:
         sink = Sink(self._core, origin, self._core.limits_for(origin.tool).bytes or _MAX_HELD, stores=stores)
 
         async def resolved() -> object:
-            arguments = await resolve(self._core, origin.arguments, origin.tool, schema)
+            arguments = await resolve(self._core, origin.arguments, origin.tool, schema, origin.server)
             return await called(call, arguments, sink)
 
         def plain() -> Coroutine[Any, Any, object]:
