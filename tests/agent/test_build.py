@@ -19,6 +19,7 @@ from holdall.values.errors import NoSuchModel, UpstreamFault, UsageError
 from holdall.values.settings import Settings
 from tests.agent.shapes import returned
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import GOOD, http_server
 
 pytestmark = pytest.mark.anyio
@@ -98,9 +99,14 @@ async def test_functions_are_tools_with_their_schema(write: Any, tmp_path: Path)
         assert answers_of(agent) == ["x 0\nx 1"]
 
 
+def good_server() -> dict[str, Any]:
+    command, *words = sdk_server(GOOD)
+    return {"command": command, "args": words}
+
+
 @requirement("runtime:tools-mcp-stdio")
 async def test_the_tools_of_a_server_over_stdio(write: Any, tmp_path: Path) -> None:
-    table = json.dumps({"good": {"command": sys.executable, "args": [GOOD]}})
+    table = json.dumps({"good": good_server()})
     file = write(
         f"servers: {table}", calling(("echo", {"text": "over stdio"})), calling(("big", {"bytes": 300_000})), REPORT
     )
@@ -127,7 +133,7 @@ async def test_the_tools_of_a_server_over_http(write: Any, tmp_path: Path) -> No
 
 
 async def test_tools_of_several_servers_cannot_be_mixed_up(write: Any, tmp_path: Path) -> None:
-    server = {"command": sys.executable, "args": [GOOD]}
+    server = good_server()
     file = write(f"servers: {json.dumps({'one': server, 'two': server})}", REPORT)
     async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         assert {"one__echo", "two__echo"} <= {spec.name for spec in agent.tools.specs}
@@ -136,7 +142,7 @@ async def test_tools_of_several_servers_cannot_be_mixed_up(write: Any, tmp_path:
 async def test_a_server_that_does_not_start_stops_the_building_and_what_else_was_started_ends(
     write: Any, tmp_path: Path
 ) -> None:
-    servers = {"good": {"command": sys.executable, "args": [GOOD]}, "gone": {"command": "/nowhere/at/all"}}
+    servers = {"good": good_server(), "gone": {"command": "/nowhere/at/all"}}
     file = write(f"servers: {json.dumps(servers)}", REPORT)
     with pytest.raises(UpstreamFault, match='MCP server "gone" cannot be started'):
         async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()):
@@ -144,7 +150,7 @@ async def test_a_server_that_does_not_start_stops_the_building_and_what_else_was
 
 
 async def test_what_is_not_known_of_a_server_is_warned_of(write: Any, tmp_path: Path) -> None:
-    table = json.dumps({"good": {"command": sys.executable, "args": [GOOD], "iconPath": "x.png"}})
+    table = json.dumps({"good": {**good_server(), "iconPath": "x.png"}})
     warnings: list[str] = []
     file = write(f"servers: {table}", REPORT)
     async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of(), warn=warnings.append):

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.gateway.outside import NODE, NPM, REFERENCE, SCRIPTS, needs_npm
 from tests.gateway.support import gateway
 from tests.gateway.web import TOKEN, served
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import http_server
 
 pytestmark = [pytest.mark.anyio, needs_npm]
@@ -98,6 +98,6 @@ async def test_a_server_passes_the_conformance_suite_through_the_gateway(
         assert direct == through
         if revision != "2026-07-28":  # each session of that era has a process of its own: that would take long
             return
-        words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[sys.executable, REFERENCE])
+        words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[*sdk_server(REFERENCE)])
         async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _):
             assert await run(url, revision, tmp_path / "a program") == through

@@ -21,6 +21,7 @@ from holdall.mcp.gateway.known import Copy, KnownServer, Member
 from tests.gateway.support import GOOD, SOON, gateway, plain
 from tests.gateway.web import served
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import lines_of, until
 
 pytestmark = [pytest.mark.anyio, requirement("gateway:copies")]
@@ -128,7 +129,8 @@ def program(name: str, *more: str, **keys: Any) -> dict[str, Any]:
 
 
 def good(*arguments: str, **keys: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [GOOD, *arguments], **keys}
+    command, *words = sdk_server(GOOD)
+    return {"command": command, "args": [*words, *arguments], **keys}
 
 
 async def test_sessions_that_only_list_share_one_process_of_each_server(tmp_path: Path) -> None:
@@ -159,7 +161,8 @@ async def test_a_session_that_calls_one_server_gets_a_copy_of_that_one(tmp_path:
 
 
 async def test_a_server_of_the_newer_era_is_one_process_for_all(tmp_path: Path) -> None:
-    async with running(tmp_path, new=good(revision="2026-07-28")) as it:
+    itself = {"command": sys.executable, "args": [GOOD], "revision": "2026-07-28"}
+    async with running(tmp_path, new=itself) as it:
         sessions = await asyncio.gather(*(it.session() for _ in range(MANY)))
         pids = set(await asyncio.gather(*(session.call("pid") for session in sessions)))
         assert [str(pid) for pid in it.processes()] == list(pids)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from mcp import types
 from mcp.client.subscriptions import ToolsListChanged
 
 from tests.gateway.support import GOOD, configured, gateway, official, plain
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ def text_of(result: Any) -> str:
 
 
 def words(folder: Path, revision: str, *arguments: str) -> list[str]:
-    config = configured(folder, {"good": [sys.executable, GOOD, *arguments]}, revision=revision)
+    config = configured(folder, {"good": [*sdk_server(GOOD), *arguments]}, revision=revision)
     return gateway(folder, "--config", config)
 
 

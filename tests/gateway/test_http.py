@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.gateway.support import GOOD, SOON, gateway, plain
 from tests.gateway.test_keeping import handle_in
 from tests.gateway.web import TOKEN, client_at, served
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import lines_of, until
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ def text_of(result: Any) -> str:
 @requirement("gateway:any-client", "cli:gateway-http")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_official_client_gets_all_over_http(tmp_path: Path, mode: str) -> None:
-    words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[sys.executable, GOOD])
+    words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[*sdk_server(GOOD)])
     seen: list[float] = []
     logged: list[Any] = []
 
@@ -86,7 +86,7 @@ async def test_a_handle_of_another_principal_is_as_unknown_as_any(tmp_path: Path
     tokens.write_text(f"# who\nalice {ALICE}\n\nbob {BOB}\n")
     tokens.chmod(0o600)
     # In the older era each connection starts a server of its own: one that starts fast.
-    server = plain() if mode == "legacy" else [sys.executable, GOOD]
+    server = plain() if mode == "legacy" else [*sdk_server(GOOD)]
     words = gateway(tmp_path, "--http", "127.0.0.1:0", "--tokens", str(tokens), server=server)
     async with served(words, HOLDALL_GATEWAY_TOKEN="") as (url, _, _):
         async with client_at(url, ALICE, mode) as alice, client_at(url, BOB, mode) as bob:
@@ -189,7 +189,7 @@ async def test_what_is_too_large_or_no_message_is_refused_aloud(tmp_path: Path) 
 
 async def test_a_client_of_the_newer_era_that_hangs_up_cancels_its_call(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[sys.executable, GOOD, "--journal", str(journal)])
+    words = gateway(tmp_path, "--http", "127.0.0.1:0", server=[*sdk_server(GOOD), "--journal", str(journal)])
     async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _), client_at(url, TOKEN, "auto") as client:
         call = asyncio.ensure_future(client.call_tool("hang", {"text": "a"}))
         await until(lambda: "begun a" in lines_of(journal))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.gateway.support import GOOD, SOON, configured, gateway, official, pla
 from tests.gateway.test_keeping import handle_in
 from tests.gateway.web import TOKEN, client_at, served
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import http_server, lines_of, until
 
 pytestmark = pytest.mark.anyio
@@ -128,7 +128,7 @@ async def in_front_of(
 ) -> AsyncGenerator[Client]:
     """The official client of one era before the gateway before the official server of one era."""
     with http_server(folder) if over_http else _nothing() as web:
-        config = configured(folder, {"good": [sys.executable, GOOD]}, revision=server)
+        config = configured(folder, {"good": [*sdk_server(GOOD)]}, revision=server)
         if web is not None:
             write_text(config, json.dumps({"mcpServers": {"good": {"type": "http", "url": web[0].url}}}))
         if way == "stdio":

@@ -3,7 +3,6 @@ behind a handle.
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,16 @@ from typing import Any
 import pytest
 from mcp import Client, types
 
+from tests.gateway import structured_server
 from tests.gateway.structured_server import NEEDLE, table, text
 from tests.gateway.support import Wire, gateway, official, text_of, wire
 from tests.gateway.test_as_it_came import raw
 from tests.gateway.test_keeping import handle_in
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 
 pytestmark = pytest.mark.anyio
 
-SERVER = [sys.executable, "-m", "tests.gateway.structured_server"]
 WAITS = ["--set", "slow_after_seconds=600"]  # however busy the machine is
 HUGE, LARGE, SMALL = 40_000, 4_000, 2  # rows; from a megabyte on a text is taken out of its message
 LINES = ("a_text", "wrapped_alone", "wrapped_without_schema", "another_wrapped")
@@ -32,6 +32,10 @@ PLAIN = ("both_without_schema", "little_beside_without_schema", "summary_without
          "structure_alone_without_schema", "wrapped_without_schema", "another_wrapped")  # fmt: skip
 """No schema demands their structured content."""
 FORMS = sorted({*LINES, *JSON, *TWO, *PLAIN})
+
+
+def server_words() -> list[str]:
+    return sdk_server(structured_server.__file__)
 
 
 def texts(result: types.CallToolResult) -> str:
@@ -50,7 +54,9 @@ async def said(client: Client, tool: str, **arguments: Any) -> str:
 
 @requirement("gateway:structured-notice", "gateway:structured-wrapped-text", "gateway:structured-two-handles")
 async def test_each_large_form_is_a_notice_that_leads_to_the_data_whatever_of_it_a_model_sees(tmp_path: Path) -> None:
-    async with official(gateway(tmp_path, before=WAITS, server=SERVER)) as client:  # it checks results by the schema
+    async with official(
+        gateway(tmp_path, before=WAITS, server=server_words())
+    ) as client:  # it checks results by the schema
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         for form in FORMS:
             result = await client.call_tool(form, {"count": LARGE})
@@ -84,7 +90,7 @@ async def test_each_large_form_is_a_notice_that_leads_to_the_data_whatever_of_it
 )
 async def test_what_is_kept_of_each_form_is_what_came(tmp_path: Path, count: int, forms: Sequence[str]) -> None:
     lines, rows = text(count), table(count)
-    async with official(gateway(tmp_path, before=WAITS, server=SERVER)) as client:
+    async with official(gateway(tmp_path, before=WAITS, server=server_words())) as client:
         for form in forms:
             result = await client.call_tool(form, {"count": count})
             first, *more = await stored(client, result)
@@ -111,9 +117,11 @@ async def test_what_is_kept_of_each_form_is_what_came(tmp_path: Path, count: int
 async def test_what_is_small_or_an_error_or_cannot_be_kept_in_each_form(tmp_path: Path) -> None:
     """Small: as it came. An error: no structure. Not kept: what is missing is said in both."""
     async with (
-        official(gateway(tmp_path / "1", before=WAITS, server=SERVER)) as client,
-        official(SERVER) as server,
-        official(gateway(tmp_path / "2", before=[*WAITS, "--set", "session_quota_bytes=1000"], server=SERVER)) as full,
+        official(gateway(tmp_path / "1", before=WAITS, server=server_words())) as client,
+        official(server_words()) as server,
+        official(
+            gateway(tmp_path / "2", before=[*WAITS, "--set", "session_quota_bytes=1000"], server=server_words())
+        ) as full,
     ):
         for form in FORMS:
             same = [await one.call_tool(form, {"count": SMALL}) for one in (client, server, full)]
@@ -141,7 +149,7 @@ async def test_what_is_small_or_an_error_or_cannot_be_kept_in_each_form(tmp_path
 
 @requirement("gateway:structured-notice", "gateway:structured-wrapped-text")
 async def test_a_call_in_the_background_says_so_in_both_and_its_handle_has_the_plain_text(tmp_path: Path) -> None:
-    words = gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=SERVER)
+    words = gateway(tmp_path, before=["--set", "slow_after_seconds=0"], server=server_words())
     async with official(words) as client:
         await client.list_tools()
         for form in FORMS:
@@ -162,7 +170,7 @@ async def test_a_call_in_the_background_says_so_in_both_and_its_handle_has_the_p
 
 
 async def test_a_tool_that_was_not_listed_may_have_a_schema(tmp_path: Path) -> None:
-    async with wire(gateway(tmp_path, before=WAITS, server=SERVER)) as client:
+    async with wire(gateway(tmp_path, before=WAITS, server=server_words())) as client:
         await client.greet()
         result = await client.call("a_text", count=LARGE)
         assert result["structuredContent"]["notice"] == text_of(result)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.gateway.support import SOON, gateway
 from tests.gateway.test_keeping import handle_in
 from tests.gateway.web import TOKEN, served
 from tests.requirements import requirement
+from tests.upstream.launch import sdk_server
 from tests.upstream.support import http_server
 
 pytestmark = [pytest.mark.anyio, needs_npm]
@@ -104,7 +104,7 @@ async def test_a_typescript_client_of_the_newer_era_gets_the_same(tmp_path: Path
             newer = {"pin": "2026-07-28"}
             direct = await told(2, calls, mode=newer, url=spec.url)  # type: ignore[arg-type] - a table of the SDK's
             over_http = await told(2, calls, mode=newer, url=url, token=TOKEN)  # type: ignore[arg-type]
-            through = gateway(tmp_path, server=[sys.executable, REFERENCE])
+            through = gateway(tmp_path, server=[*sdk_server(REFERENCE)])
             on_stdio = await told(2, calls, mode=newer, command=through)  # type: ignore[arg-type]
     assert "file:///srv/bags" in exact(direct["answers"][3])
     same(over_http, direct, calls)

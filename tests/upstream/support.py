@@ -15,6 +15,7 @@ from holdall.mcp.client.connection import Connection, Reply
 from holdall.mcp.client.keeper import ConnectionOptions
 from holdall.mcp.client.server_process import Bounds, StopTimeouts
 from holdall.mcp.client.spec import HttpServer, Revision, StdioServer
+from tests.upstream.launch import sdk_server
 
 HERE = Path(__file__).parent
 GOOD, BAD = str(HERE / "good_server.py"), str(HERE / "bad_server.py")
@@ -22,7 +23,8 @@ SOON = 20.0  # seconds: a start of Python with the SDK on a busy machine
 
 
 def good(name: str = "good", *arguments: str, revision: Revision = "auto", **fields: Any) -> StdioServer:
-    return StdioServer(name, sys.executable, (GOOD, *arguments), revision=revision, **fields)
+    command, *words = sdk_server(GOOD)
+    return StdioServer(name, command, (*words, *arguments), revision=revision, **fields)
 
 
 def bad(manner: str = "", *arguments: str, name: str = "bad", **fields: Any) -> StdioServer:
@@ -65,10 +67,14 @@ async def pid_of(connection: Connection) -> int:
 
 
 @contextmanager
-def http_server(folder: Path, *arguments: str, program: str = GOOD) -> Generator[tuple[HttpServer, int]]:
-    """The good server, or another such program, on a free port, and its process id."""
+def http_server(
+    folder: Path, *arguments: str, program: str = GOOD, forked: bool = True
+) -> Generator[tuple[HttpServer, int]]:
+    """The good server, or another such program, on a free port, and its process id where it is not `forked`."""
     port_file = folder / f"port-{time.monotonic_ns()}"
-    process = subprocess.Popen([sys.executable, program, "--http", str(port_file), *arguments])
+    process = subprocess.Popen(
+        [*(sdk_server(program) if forked else (sys.executable, program)), "--http", str(port_file), *arguments]
+    )
     try:
         deadline = time.monotonic() + SOON
         while not port_file.exists():

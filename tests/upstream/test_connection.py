@@ -16,9 +16,9 @@ from holdall.mcp.client.connection import Connection, Servers
 from holdall.mcp.client.handshake import Identity
 from holdall.mcp.client.routes import Callbacks, Declined
 from holdall.mcp.client.sdk import types
-from holdall.mcp.client.spec import HttpServer, Revision, ServerSpec
+from holdall.mcp.client.spec import HttpServer, Revision, ServerSpec, StdioServer
 from holdall.values.errors import UpstreamRefused, UpstreamTimeout, UsageError
-from tests.upstream.support import bad, good, lines_of, lives, means, pid_of, text_of, until
+from tests.upstream.support import GOOD, bad, good, lines_of, lives, means, pid_of, text_of, until
 
 pytestmark = pytest.mark.anyio
 
@@ -275,7 +275,7 @@ async def test_headers_and_environment_reach_the_server_and_nothing_else_does(
 
 
 async def test_a_server_is_started_once_by_its_first_use_and_kept(tmp_path: Path) -> None:
-    one = Connection(good(), means=means())
+    one = Connection(StdioServer("good", sys.executable, (GOOD,)), means=means())
     assert (one.greeting, one.pid) == (None, None)
     try:
         pids = await asyncio.gather(*(pid_of(one) for _ in range(5)))

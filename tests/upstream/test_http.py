@@ -208,7 +208,7 @@ async def test_a_session_that_the_server_has_forgotten_is_opened_again_and_the_c
 
 
 async def test_a_server_that_dies_in_the_middle_of_a_call_and_comes_back_serves_the_next_one(tmp_path: Path) -> None:
-    with http_server(tmp_path) as (spec, pid):
+    with http_server(tmp_path, forked=False) as (spec, pid):
         one = Connection(replace(spec, revision="handshake"), means=means())
         try:
             await one.start()
@@ -232,7 +232,7 @@ async def test_a_server_that_answers_with_json_instead_of_streams_works_in_both_
 
 
 async def test_a_server_that_is_down_when_it_is_first_used_works_once_it_is_up(tmp_path: Path) -> None:
-    with http_server(tmp_path) as (spec, pid):
+    with http_server(tmp_path, forked=False) as (spec, pid):
         os.kill(pid, signal.SIGSTOP)
         one = Connection(replace(spec, start_seconds=0.5), means=means())
         try:

@@ -1,0 +1,170 @@
+"""Servers on the SDK without the second that importing it takes: a process that has imported it forks for each.
+
+python -I -S launch.py SOCKET PROGRAM WORD…   is that program: with the streams, folder and variables of this process.
+                                              Its end is the program's end, and the other way round.
+
+`sdk_server` gives the words of such a command. The forked server is a process of its own: nothing is shared with others.
+"""
+
+import os
+import signal
+import socket
+import sys
+
+_ENDED = b"ended "
+
+
+def _become(place: str, words: list[str]) -> int:
+    """Only what is built in: this runs in a Python without its site."""
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(place)
+    variables = [f"{name}={value}" for name, value in os.environ.items()]
+    told = "\0".join([os.getcwd(), str(len(words)), *words, *variables]).encode("utf-8", "surrogateescape")
+    socket.send_fds(link, [len(told).to_bytes(4, "big")], [0, 1, 2])
+    link.sendall(told)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: link.sendall(bytes((number,))))
+    for stream in (0, 1, 2):  # the server has them now; who waits for their end waits for its end
+        os.close(stream)
+    said = b""
+    while not said.endswith(b"\n") and (more := link.recv(100)):
+        said += more
+    status = int(said.removeprefix(_ENDED) or 1)
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(_become(sys.argv[1], sys.argv[2:]))
+
+# All below is the process that forks, and whoever starts it.
+
+import atexit  # noqa: E402
+import contextlib  # noqa: E402
+import functools  # noqa: E402
+import importlib  # noqa: E402
+import runpy  # noqa: E402
+import select  # noqa: E402
+import subprocess  # noqa: E402
+import tempfile  # noqa: E402
+import traceback  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+
+def sdk_server(program: str) -> list[str]:
+    """The words to start `program` with, and arguments may follow them."""
+    return [sys.executable, "-I", "-S", __file__, _forking(), program]
+
+
+@functools.cache
+def _forking() -> str:
+    """One for each process that runs tests; it ends with it."""
+    folder = tempfile.mkdtemp(prefix="holdall-sdk-")
+    place = os.path.join(folder, "s")
+    script = "from tests.upstream.launch import serve; import sys; serve(sys.argv[1])"
+    root = str(Path(__file__).parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, place], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
+    def end() -> None:
+        process.kill()
+        process.wait()
+        Path(place).unlink(missing_ok=True)
+        Path(folder).rmdir()
+
+    atexit.register(end)
+    return place
+
+
+def serve(place: str) -> None:
+    """Fork for whoever connects."""
+    for module in ("mcp.server.mcpserver", "uvicorn.protocols.http.auto"):
+        importlib.import_module(module)  # what servers import, also once they run
+
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(place)
+    listener.listen(64)
+    woken, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    print("ready", flush=True)
+    links: dict[socket.socket, int] = {}
+    while True:
+        ready, _, _ = select.select([listener, 0, woken, *links], [], [])
+        if 0 in ready:  # whoever started this has ended
+            for pid in links.values():
+                os.kill(pid, signal.SIGKILL)
+            os._exit(0)
+        if woken in ready:
+            os.read(woken, 1000)
+            _bury(links)
+        for link in [one for one in links if one in ready]:
+            numbers = link.recv(100)
+            for number in numbers or bytes((signal.SIGKILL,)):
+                os.kill(links[link], number)
+            if not numbers:
+                del links[link]
+        if listener in ready:
+            link, _ = listener.accept()
+            given = _received(link)
+            pid = os.fork()
+            if pid == 0:
+                listener.close()
+                for other in (link, *links):
+                    other.close()
+                _run(*given)
+            for stream in given[0]:
+                os.close(stream)
+            links[link] = pid
+
+
+def _received(link: socket.socket) -> tuple[list[int], list[str]]:
+    size, streams, _, _ = socket.recv_fds(link, 4, 3)
+    left = int.from_bytes(size, "big")
+    told = b""
+    while len(told) < left:
+        told += link.recv(left - len(told))
+    return streams, told.decode("utf-8", "surrogateescape").split("\0")
+
+
+def _run(streams: list[int], told: list[str]) -> None:
+    """The program, in this process. Never returns."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    folder, count, *rest = told
+    words, variables = rest[: int(count)], rest[int(count) :]
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(dict(one.split("=", 1) for one in variables))
+    sys.argv = words
+    code: object = 0
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _bury(links: dict[socket.socket, int]) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            for link in [one for one, pid in links.items() if pid == ended[0]]:
+                del links[link]
+                with contextlib.suppress(OSError):
+                    link.sendall(_ENDED + str(os.waitstatus_to_exitcode(ended[1])).encode() + b"\n")
+                link.close()
