@@ -263,7 +263,7 @@ async def _started(words: Sequence[str], before: str) -> AsyncGenerator[tuple[in
 
 
 def _through(home: Path, server: Sequence[str] = (), *, config: Path | None = None) -> list[str]:
-    stood_before = ["--", *server] if config is None else ["--config", str(config)]
+    stood_before = ["--", *server] if config is None else ["--config", str(config), "--trust"]
     return [*holdall_command(), "gateway", "--home", str(home / "home"), *stood_before]
 
 

@@ -1,5 +1,9 @@
 """Where settings come from: defaults < file < environment < front matter < flags, checked, as one Settings.
 
+The front matter of an agent's file is not the user's own word: it tightens what the user has set and loosens none of
+it, moves no store and names no place for keys. Each setting says in `values.settings` what is stricter; what a file
+asked for and did not get is in `notes`.
+
 The file is TOML, `config.toml` in the user's own configuration folder or what HOLDALL_CONFIG names. No file of the
 current folder is ever read: a project that was only checked out must not change anything. A file that others can write
 to is refused for the same reason.
@@ -13,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, cast
 
-from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, unknown, value_of
+from holdall.policy.setting_values import IN_SECONDS, OF_A_TOOL, SETTINGS, TABLES, is_looser, unknown, value_of
 from holdall.store.opening import VARIABLE as HOME_VARIABLE
 from holdall.store.opening import checked, default_home
-from holdall.values.errors import BadSetting, UsageError
+from holdall.values.errors import BadSetting, UsageError, short
 from holdall.values.record import record
-from holdall.values.settings import Settings, ToolPolicy, kind_of, rule_of
+from holdall.values.settings import CEILING, USER_ONLY, Settings, ToolPolicy, kind_of, rule_of
 
 FILE_VARIABLE = "HOLDALL_CONFIG"
 SESSION_VARIABLE = "HOLDALL_SESSION"
@@ -33,7 +37,7 @@ _NEAR_VARIABLE = 0.8  # a variable of another program's may begin like ours: the
 class Configuration:
     """All that a command needs to open its session, and where each value came from (`tools.fetch.store` for a tool's).
 
-    Values that are not in `sources` are defaults.
+    Values that are not in `sources` are defaults. `notes` has a line for each value of a file that was refused.
     """
 
     settings: Settings
@@ -41,6 +45,7 @@ class Configuration:
     session: str
     sources: Mapping[str, str]
     file: str
+    notes: tuple[str, ...] = ()
 
 
 def load(
@@ -58,24 +63,15 @@ def load(
     """
     env = os.environ if environment is None else environment
     path = file_path(env)
-    values: dict[str, Any] = {}
-    tables: dict[str, dict[str, Any]] = {}
-    sources: dict[str, str] = {}
+    merge = _Merge(places or {})
     for where, found in (
         (path, _from_file(path, named=FILE_VARIABLE in env)),
         (ENVIRONMENT, _from_environment(env)),
         (FRONT_MATTER, front_matter or {}),
         (FLAG, _from_flags(flags)),
     ):
-        for key, value in found.items():
-            if key == TABLES:
-                for tool, name, checked_value in _policies(value, where):
-                    tables.setdefault(tool, {})[name] = checked_value
-                    sources[f"{TABLES}.{tool}.{name}"] = where
-            else:
-                name, checked_value = _checked(str(key), value, where)
-                values[name], sources[name] = checked_value, where
-    settings = Settings(**values, tools={tool: ToolPolicy(**table) for tool, table in tables.items()})
+        merge.add(found, where)
+    settings, sources = merge.settings(), merge.sources
     folder, sources["home"] = _home(home, settings, sources.get("store_dir", ""), env)
     name, sources["session"] = next(
         (named, where)
@@ -86,7 +82,53 @@ def load(
         )
         if named
     )
-    return Configuration(settings, folder, name, _placed(sources, places or {}), path)
+    return Configuration(settings, folder, name, _placed(sources, places or {}), path, tuple(merge.notes))
+
+
+class _Merge:
+    """Values from each place, those that go before others last."""
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self.sources: dict[str, str] = {}
+        self.notes: list[str] = []
+        self._places = places
+        self._values: dict[str, Any] = {}
+        self._tables: dict[str, dict[str, Any]] = {}
+        self._own: dict[str, Any] = {}  # what the user has set for all tools
+
+    def add(self, found: Mapping[str, Any], where: str) -> None:
+        if where == FRONT_MATTER:
+            self._own = dict(self._values)
+        for key, value in found.items():
+            if key == TABLES:
+                for tool, name, checked_value in _policies(value, where):
+                    table = self._tables.setdefault(tool, {})
+                    self._put(table, OF_A_TOOL[name], checked_value, where, f"{TABLES}.{tool}.{name}")
+            else:
+                name, checked_value = _checked(str(key), value, where)
+                self._put(self._values, SETTINGS[name], checked_value, where, name)
+
+    def _put(self, into: dict[str, Any], one: "Field[Any]", value: Any, where: str, full: str) -> None:
+        if where != FRONT_MATTER or self._may(into, one, value, full):
+            into[one.name], self.sources[full] = value, where
+
+    def _may(self, into: Mapping[str, Any], one: "Field[Any]", value: Any, full: str) -> bool:
+        """Whether an agent's file may set it."""
+        rule, place = one.metadata["stricter"], self._places.get(full, FRONT_MATTER)
+        if rule == USER_ONLY:
+            raise BadSetting(full, value, f"a file may not set it; it is yours, in {file_path()}", where=place)
+        if one.name not in into and one.name not in self._own and rule != CEILING:
+            return True
+        own = into.get(one.name, self._own.get(one.name, one.default))
+        if looser := is_looser(one, value, own):
+            self.notes.append(
+                f"{place}: {full} stays {short(own)}: a file may only tighten it, and {short(value)} is looser."
+            )
+        return not looser
+
+    def settings(self) -> Settings:
+        tools = {tool: ToolPolicy(**table) for tool, table in self._tables.items() if table}
+        return Settings(**self._values, tools=tools)
 
 
 def file_path(environment: Mapping[str, str] | None = None) -> str:
@@ -102,10 +144,21 @@ def file_path(environment: Mapping[str, str] | None = None) -> str:
     return os.path.join(platformdirs.user_config_dir("holdall", appauthor=False), "config.toml")
 
 
+def own_folder() -> str:
+    """The user's own configuration folder: what is in it is the user's word. No variable of ours moves it."""
+    return os.path.dirname(file_path({}))
+
+
+def key_urls(settings: Settings) -> list[str]:
+    """Where keys may go: `settings` are the user's own, without those of any file from outside."""
+    from holdall.llm.model_names import url_of  # noqa: PLC0415 - for agents and gateways only
+
+    return [*settings.key_urls.split(), *(url_of(one) for one in (settings.model, settings.extraction_model))]
+
+
 def _placed(sources: Mapping[str, str], places: Mapping[str, str]) -> Mapping[str, str]:
     """The same, with the line in place of "the front matter" if it is known."""
-    by_name = {"home": places.get("store_dir", FRONT_MATTER), **places}
-    return {name: by_name.get(name, where) if where == FRONT_MATTER else where for name, where in sources.items()}
+    return {name: places.get(name, where) if where == FRONT_MATTER else where for name, where in sources.items()}
 
 
 def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, str]) -> tuple[str, str]:
@@ -114,7 +167,7 @@ def _home(flag: str | None, settings: Settings, source: str, env: Mapping[str, s
         if "://" in flag:  # as a path it would make folders of that name here
             raise BadSetting("--home", flag, "must be a folder; other stores are not supported")
         return checked(os.path.abspath(flag), key="--home"), "--home"
-    if settings.store_dir and (source in (FLAG, FRONT_MATTER) or HOME_VARIABLE not in env):
+    if settings.store_dir and (source == FLAG or HOME_VARIABLE not in env):
         return settings.store_dir, source
     return default_home(), ENVIRONMENT if env.get(HOME_VARIABLE) else "default"
 

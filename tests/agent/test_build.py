@@ -1,5 +1,6 @@
 """From an agent's file to an agent: functions, servers over stdio and HTTP, other agents, models, and whose settings."""
 
+import functools
 import json
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdall import config
-from holdall.agent.build import build_agent
+from holdall.agent.build import build_agent as really_build_agent
 from holdall.agent.files import AgentFile, load_agent
 from holdall.agent.loop import run_agent
 from holdall.agent.toolbox import Agent, Report
@@ -23,6 +24,7 @@ from tests.upstream.launch import sdk_server
 from tests.upstream.support import GOOD, http_server
 
 pytestmark = pytest.mark.anyio
+build_agent = functools.partial(really_build_agent, agree=lambda _: None)  # these files are the tests' own
 
 TOOLS = '''
 def search(query: str, limit: int = 3) -> str:

@@ -1,6 +1,5 @@
 """Agents as Markdown files: what the front matter says, what the body is, and which place of settings wins."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from inline_snapshot import snapshot
 from holdall import config
 from holdall.agent.files import OWN, TABLES_KEY, AgentFile, load_agent, parse_agent, servers_of
 from holdall.mcp.client.spec import StdioServer
-from holdall.values.errors import BadServer
+from holdall.values.errors import BadServer, BadSetting
 from holdall.values.settings import Settings, ToolPolicy, by_name
 from tests.requirements import requirement
 
@@ -193,7 +192,7 @@ def test_no_key_of_an_agent_hides_a_setting_but_tools() -> None:
 
 
 @requirement("settings:document-names-front-matter")
-@pytest.mark.parametrize("name", sorted(set(by_name()) - {"tools", "storeDir", "store_dir"}))
+@pytest.mark.parametrize("name", sorted(set(by_name()) - {"tools", "storeDir", "store_dir", "key_urls"}))
 def test_every_setting_is_accepted_under_all_of_its_names(name: str) -> None:
     one = by_name()[name]
     known = {"dialect": "refs", "tokenizer": "estimate", "tools_listed": "always", "extraction_cache": "off"}
@@ -212,17 +211,19 @@ def test_every_setting_is_accepted_under_all_of_its_names(name: str) -> None:
 @requirement("settings:front-matter-over-environment", "settings:flag-over-front-matter")
 def test_front_matter_goes_before_the_environment_and_after_the_flags(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    file.write_text("query_max_rows = 5\ngrep_seconds = 5\nanswer_max_tokens = 500\n[tools.fetch]\nstore = 'always'")
+    file.write_text(
+        "query_max_rows = 5\nslow_after_seconds = 5\nanswer_max_tokens = 500\n[tools.fetch]\nstore = 'always'"
+    )
     file.chmod(0o600)
     agent = parse_agent(
-        "---\nquery_max_rows: 7\ngrep_seconds: 7\ntools_policy: {fetch: {store: never, max_inline_lines: 7}}\n---",
+        "---\nquery_max_rows: 7\nslow_after_seconds: 7\ntools_policy: {fetch: {store: never, max_inline_lines: 7}}\n---",
         path="agents/a.md",
     )
     found = config.load(
         environment={
             "HOLDALL_CONFIG": str(file),
             "HOLDALL_QUERY_MAX_ROWS": "6",
-            "HOLDALL_GREP_SECONDS": "6",
+            "HOLDALL_SLOW_AFTER_SECONDS": "6",
             "HOLDALL_ANSWER_MAX_TOKENS": "600",
         },
         front_matter=agent.settings,
@@ -232,13 +233,13 @@ def test_front_matter_goes_before_the_environment_and_after_the_flags(tmp_path: 
     )
     assert found.settings == Settings(
         query_max_rows=8,
-        grep_seconds=7,
+        slow_after_seconds=7,
         answer_max_tokens=600,
         tools={"fetch": ToolPolicy(store="never", max_inline_lines=8)},
     )
     assert found.sources == {
         "query_max_rows": "--set",
-        "grep_seconds": "agents/a.md, line 3",
+        "slow_after_seconds": "agents/a.md, line 3",
         "answer_max_tokens": "the environment",
         "tools.fetch.store": "agents/a.md, line 4",
         "tools.fetch.max_inline_lines": "--set",
@@ -247,14 +248,14 @@ def test_front_matter_goes_before_the_environment_and_after_the_flags(tmp_path: 
     }
 
 
-def test_a_data_folder_in_the_front_matter_is_nearer_than_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOLDALL_HOME", str(tmp_path / "home"))
-    agent = parse_agent(f"---\nstore_dir: {tmp_path}/own\n---", path="a.md")
-    found = config.load(front_matter=agent.settings, places=agent.sources, environment=dict(os.environ))
-    assert (found.home, found.sources["home"]) == (f"{tmp_path}/own", "a.md, line 2")
-    assert found.sources["store_dir"] == "a.md, line 2"
+@requirement("trust:no-file-moves-the-store")
+@pytest.mark.parametrize("front", ["store_dir: /tmp", "storeDir: /tmp", "key_urls: https://evil.example"])
+def test_no_file_moves_the_store_or_says_where_keys_go(tmp_path: Path, front: str) -> None:
+    agent = parse_agent(f"---\n{front}\n---", path="a.md")
+    with pytest.raises(
+        BadSetting, match=r"in a\.md, line 2 is .*; a file may not set it; it is yours, in /.*config\.toml"
+    ):
+        config.load(front_matter=agent.settings, places=agent.sources, home=str(tmp_path))
 
 
 # What it names

@@ -92,7 +92,7 @@ def test_no_front_matter_takes_long_to_refuse(text: str) -> None:
         ("toolResponseMaxByte: 3", snapshot("setting 'toolResponseMaxByte' in a.md, line 2 is 3; an agent has no such key; did you mean toolResponseMaxBytes?")),
         ("api_key: sk-very-secret", snapshot("setting 'api_key' in a.md, line 2 is text; an agent has no such key. The keys are name, description, tools, servers, agents, tools_policy and every setting.")),
         ("tools_policy: {f: {stor: never}}", snapshot("setting 'tools_policy.f.stor' in a.md, line 2 is text; there is no such setting of a tool; did you mean store?")),
-        ("tools_policy: {mcp: {fetch: {store: never}}}", snapshot("setting 'tools_policy.mcp.fetch' in a.md, line 2 is a table; there is no such setting of a tool; there are max_inline_bytes, toolResponseMaxBytes, maxInlineBytes, max_inline_chars, maxInlineChars, max_inline_lines, max_inline_tokens, asyncTokenThreshold, store, never_async, by_reference")),
+        ("tools_policy: {mcp: {fetch: {store: never}}}", snapshot("setting 'tools_policy.mcp.fetch' in a.md, line 2 is a table; there is no such setting of a tool; there are max_inline_bytes, toolResponseMaxBytes, maxInlineBytes, max_inline_chars, maxInlineChars, max_inline_lines, max_inline_tokens, asyncTokenThreshold, store, redact, never_async, by_reference")),
     ],
 )  # fmt: skip
 @requirement("settings:nearest-key", "settings:unknown-key")
@@ -193,10 +193,8 @@ def test_a_file_that_anybody_can_change_or_that_is_none_is_not_read(tmp_path: Pa
     with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(path), "FILE") == snapshot(
-        "anybody can write to the agent's file FILE, or it belongs to somebody else, and it names code to run; so it is not read. Close it with: chmod o-w FILE"
+        "anybody can write to the agent's file FILE, and it names code to run; so it is not read. Close it with: chmod go-w FILE"
     )
-    path.chmod(0o664)
-    assert load_agent(path).prompt == "Hi", "the others of a group are trusted"
     os.mkfifo(tmp_path / "pipe.md", 0o600)
     for one in (tmp_path, tmp_path / "pipe.md"):
         with pytest.raises(UsageError, match="is not a regular file"):

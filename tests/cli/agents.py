@@ -70,6 +70,13 @@ def report_when(seen: str, text: str) -> dict[str, Any]:
 class Agents:
     folder: Path
 
+    @staticmethod
+    def own(home: Path) -> "Agents":
+        """In the configuration folder of the user with this home: nobody is asked about them."""
+        folder = home / ".config" / "holdall" / "agents"
+        folder.mkdir(parents=True)
+        return Agents(folder)
+
     def __post_init__(self) -> None:
         (self.folder / "day_tools.py").write_text(TOOLS)
 

@@ -27,7 +27,7 @@ FETCH = calls(("fetch_log", {}, "log"))
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Agents:
-    return Agents(tmp_path)
+    return Agents.own(tmp_path)
 
 
 def plain(ran: Ran) -> str:

@@ -32,14 +32,15 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults(load: Load) 
 
 def test_front_matter_stands_between_the_environment_and_the_flags(load: Load) -> None:
     found = load(
-        "query_max_rows = 5\ngrep_seconds = 5",
+        "query_max_rows = 5\nslow_after_seconds = 5",
         HOLDALL_QUERY_MAX_ROWS="6",
-        HOLDALL_GREP_SECONDS="6",
-        front_matter={"query_max_rows": 7, "grep_seconds": 7, "asyncTokenThreshold": 70},
+        HOLDALL_SLOW_AFTER_SECONDS="6",
+        front_matter={"query_max_rows": 7, "slow_after_seconds": 7, "asyncTokenThreshold": 70},
         flags=("query_max_rows=8",),
     )
-    assert (found.settings.query_max_rows, found.settings.grep_seconds, found.settings.max_inline_tokens) == (8, 7, 70)
-    assert [found.sources[name] for name in ("query_max_rows", "grep_seconds", "max_inline_tokens")] == [
+    settings = found.settings
+    assert (settings.query_max_rows, settings.slow_after_seconds, settings.max_inline_tokens) == (8, 7, 70)
+    assert [found.sources[name] for name in ("query_max_rows", "slow_after_seconds", "max_inline_tokens")] == [
         "--set", "the front matter", "the front matter",
     ]  # fmt: skip
 

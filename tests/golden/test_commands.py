@@ -272,7 +272,7 @@ def test_what_installing_prints_and_writes(story: Story, tmp_path: Path) -> None
     for more in ((), ("--json",)):
         file.write_text(before)
         story("install", "--file", str(file), "--dry-run", "--no-ask", *more)
-        story("install", "--file", str(file), "--no-ask", *more)
+        story("install", "--file", str(file), "--no-ask", "--trust", *more)
         story.lines += ["the file:", *story.clean(file.read_text()).split("\n")]
         story("install", "--file", str(file), "--no-ask", *more)
         story("uninstall", "--file", str(file), *more)
@@ -318,8 +318,9 @@ def test_what_models_and_agents_print(story: Story, tmp_path: Path) -> None:
         story("extract", log, "who won?", *model, *more, **told)
         story("extract", log, "what is it?", "--mode", "truncate", *more, **told)
         story("extract", log, "which disk?", *model, "--max-calls", "1", "--mode", "read-grep", *more, **told)
-        story(*ROOMY, "run", "finder.md", "Which line?", "--session", f"run{len(more)}", *more, **told)
+        story(*ROOMY, "run", "finder.md", "Which line?", "--trust", "--session", f"run{len(more)}", *more, **told)
         story("show", "--tree", f"run{len(more)}", *more, **told)
         story("ls", "--session", f"run{len(more)}", *more, **told)
-    story("run", "finder.md", "Which line?", "--max-turns", "1", "--session", "short", **told)
+    story("run", "finder.md", "Which line?", "--trust", "--max-turns", "1", "--session", "short", **told)
+    story("run", "finder.md", "Which line?")
     story.end("models")

@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_trusted_or_read_is_not_read(tmp_path: Path) -> No
     path.chmod(0o666)
     with pytest.raises(UsageError, match="anybody can write to"):
         load(str(path))
-    path.chmod(0o664)
+    path.chmod(0o644)
     assert load(str(path)) == Configured(())
 
 

@@ -6,15 +6,19 @@ caller passes them in.
 
 import contextlib
 import importlib
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import field, replace
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from holdall.agent.files import AgentFile, servers_of
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
-from holdall.llm.model_names import model_named
+from holdall.llm.model_names import MODEL_KEY, model_named, url_of
 from holdall.llm.protocol import Model
+from holdall.mcp.client.spec import Configured
+from holdall.trust import Claims, file_hash, module_files, origin_of
 from holdall.values.errors import UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -39,6 +43,7 @@ class _Build:
     settings_of: SettingsOf
     warn: Callable[[str], None]
     stack: contextlib.AsyncExitStack
+    servers: Mapping[str, Configured]
     models: dict[str, Model] = field(default_factory=dict[str, Model])
 
     async def agent(self, file: AgentFile, inherited: str = "") -> Agent:
@@ -49,8 +54,6 @@ class _Build:
                 f"{file.path}: no model. Name one with --model, `model:` in the front matter, HOLDALL_MODEL, or the "
                 "setting `model` (provider:name, openai:NAME@URL, gguf:PATH or scripted:FILE)."
             )
-        if "by_reference" not in file.settings:  # an agent may pass an output on to another tool without copying it
-            settings = replace(settings, by_reference=True)
         tools = _function_tools(file) + await self._server_tools(file)
         _check_tool_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
@@ -73,7 +76,7 @@ class _Build:
         return self.models[key]
 
     async def _server_tools(self, file: AgentFile) -> list[AgentTool]:
-        configured = servers_of(file)
+        configured = self.servers[file.path]
         for warning in configured.warnings:
             self.warn(warning)
         if not configured.servers:
@@ -93,11 +96,70 @@ class _Build:
 
 @contextlib.asynccontextmanager
 async def build_agent(
-    file: AgentFile, *, home: str, settings_of: SettingsOf, warn: Callable[[str], None] = lambda _: None
+    file: AgentFile,
+    *,
+    home: str,
+    settings_of: SettingsOf,
+    agree: Callable[[Claims], None],
+    warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Agent]:
-    """Raises UsageError or UpstreamFault, which say what to mend."""
+    """Raises UsageError or UpstreamFault, which say what to mend.
+
+    Before anything is imported, started or sent, `agree` gets all that the file and its agents name, and raises
+    NotTrusted where that may not be. A program that wrote the file itself passes a function that does nothing.
+    """
+    servers = {one.path: servers_of(one) for one in _tree(file)}
+    agree(_claims(file, servers, settings_of))
     async with contextlib.AsyncExitStack() as stack:
-        yield await _Build(home, settings_of, warn, stack).agent(file)
+        yield await _Build(home, settings_of, warn, stack, servers).agent(file)
+
+
+# What the user has to agree to. Nothing is imported for it, and no variable's value is in it.
+
+
+def _tree(agent: AgentFile) -> Iterator[AgentFile]:
+    yield agent
+    for child in agent.agents:
+        yield from _tree(child)
+
+
+def _claims(file: AgentFile, servers: Mapping[str, Configured], settings_of: SettingsOf) -> Claims:
+    """An agent that has a prompt, a provider's model and nothing else claims nothing: its words go where the user's key
+    is for.
+    """
+    claims, agents = Claims(file.path), Claims(file.path)
+    for one in _tree(file):
+        agents += Claims(file.path, () if one is file else (("agent", one.path),))
+        claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims + _modules(one)
+        claims += _models(one, settings_of(one))
+    return agents + claims if claims.shown else claims
+
+
+def _modules(agent: AgentFile) -> Claims:
+    claims, here = Claims(agent.path), os.getcwd()
+    folders = [agent.folder, *([here] if {"", here} & {*sys.path} else [])]
+    for named in agent.tools:
+        files = module_files(named.partition(":")[0], folders)
+        where = f"   ({os.path.relpath(files[0], agent.folder)})" if files else "   (where Python looks)"
+        claims += Claims(agent.path, (("module", named + where),), tuple(map(file_hash, files)))
+    return claims
+
+
+def _models(agent: AgentFile, settings: Settings) -> Claims:
+    """Those that the file itself has chosen, where nothing that goes before it says otherwise."""
+    claims = Claims(agent.path)
+    for name in ("model", "extraction_model"):
+        chosen = str(agent.settings.get(name) or "")
+        if chosen != getattr(settings, name):
+            continue
+        if url := url_of(chosen):
+            sends = ((MODEL_KEY, origin_of(url)),) if os.environ.get(MODEL_KEY) else ()
+            claims += Claims(agent.path, (("url", f"{chosen}   (model)"),), sends=sends)
+        elif chosen.startswith("gguf:"):  # native code reads it
+            claims += Claims(agent.path, (("model", chosen),))
+        elif chosen.startswith("scripted:") and os.path.isfile(script := chosen.removeprefix("scripted:")):
+            claims += Claims(agent.path, files=(file_hash(script),))  # it says what the tools are called with
+    return claims
 
 
 def _function_tools(file: AgentFile) -> list[AgentTool]:

@@ -31,6 +31,7 @@ from holdall.mcp.client import spec
 from holdall.mcp.client.spec import Configured
 from holdall.policy.setting_values import OF_A_TOOL, SETTINGS, TABLES, HiddenValue, nearest, shown, value_of
 from holdall.text.escape import one_line
+from holdall.trust import check_writers, text_hash
 from holdall.values.errors import BadSetting, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -88,11 +89,7 @@ def read(path: str) -> str:
 def _check_permissions(path: str, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
         raise UsageError(f"the agent's file {one_line(path)} is not a regular file.")
-    if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
-        raise UsageError(
-            f"anybody can write to the agent's file {one_line(path)}, or it belongs to somebody else, and it names "
-            f"code to run; so it is not read. Close it with: chmod o-w {one_line(path)}"
-        )
+    check_writers(path, about, "the agent's file")
 
 
 def similar(path: str) -> str:
@@ -302,6 +299,7 @@ class AgentFile:
     agents: "tuple[AgentFile, ...]" = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     sources: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    hashed: tuple[str, str] = field(default=("", ""), compare=False)  # its real path, and the hash of its text
 
     @property
     def folder(self) -> str:
@@ -346,6 +344,7 @@ class _Tree:
             agents=self._agents(found, path, way),
             settings=MappingProxyType(found.settings),
             sources=MappingProxyType(found.sources),
+            hashed=text_hash(path, text),
         )
 
     def _agents(self, found: Checked, path: str, way: tuple[str, ...]) -> tuple[AgentFile, ...]:

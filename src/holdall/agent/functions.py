@@ -28,6 +28,13 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from types import ModuleType
 from typing import Any, ClassVar, cast
 
@@ -452,9 +459,8 @@ def load_function(spec: str, *, folder: str = "") -> Any:
 
 
 def _module(name: str, spec: str, folder: str) -> ModuleType:
-    if folder and folder not in sys.path:
-        sys.path.append(folder)
-        importlib.invalidate_caches()
+    if folder:
+        _import_from_source(folder)
     try:
         found = importlib.import_module(name)
     except ModuleNotFoundError as problem:
@@ -467,6 +473,39 @@ def _module(name: str, spec: str, folder: str) -> ModuleType:
     if folder:
         _check_name_clash(name.partition(".")[0], spec, folder)
     return found
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles the source each time: `__pycache__` of a checkout may hold anything; the user agreed to the source."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+_from_source: set[str] = set()
+
+
+def _import_from_source(folder: str) -> None:
+    """For modules in the folder and below it. A compiled module without its source is not found there."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+    if folder in _from_source:
+        return
+    if not _from_source:
+        sys.path_hooks.insert(0, _finder)
+    _from_source.add(folder)
+    for known in [one for one in sys.path_importer_cache if one == folder or one.startswith(folder + os.sep)]:
+        del sys.path_importer_cache[known]
+    importlib.invalidate_caches()
+
+
+def _finder(path: str) -> FileFinder:
+    """Not for packages that are installed below the folder, as in a virtual environment."""
+    above = [one for one in sys.path if path == one or path.startswith(one.rstrip(os.sep) + os.sep)]
+    if max(above, key=len, default="") not in _from_source:
+        raise ImportError(path)
+    return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceLoader, SOURCE_SUFFIXES))
 
 
 def _check_name_clash(top: str, spec: str, folder: str) -> None:

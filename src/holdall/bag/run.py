@@ -284,12 +284,13 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
             f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}"
         )
     for one in found.values():
-        crossing = {"server": server, "from_server": one.server} if server and server != one.server else {}
+        crosses = bool(server) and server != one.server
+        crossing: dict[str, Any] = {"server": server, "from_server": one.server} if crosses else {}
         core.journal.record(
             "passed", handle=one.handle, tool=tool, where=one.where, bytes=one.bytes, passed=[one.span.as_list()],
             **crossing,
         )  # fmt: skip
-        if crossing:
+        if crosses:
             made_by = f"the server {foreign(one.server)}" if one.server else "this machine"
             _LOG.warning(
                 "%s bytes of %s, an output of %s, go to the server %s, in the argument %s of %s",

@@ -22,6 +22,7 @@ from holdall.cli import show as screen
 from holdall.cli.ask import money
 from holdall.cli.options import FAULT, FOUND_NOTHING, Known, Options, command, print_error, session_named, sessions_at
 from holdall.cli.streams import StdoutError, stdout_error
+from holdall.cli.trust import Trust, agreement
 from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural, size
 from holdall.values.errors import NothingFound, StoreFault, UsageError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.config import Configuration
     from holdall.values.events import Event
+    from holdall.values.settings import Settings
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -404,6 +406,7 @@ class RunOptions(NamedTuple):
     background: bool | None
     max_turns: int | None
     resume: str | None
+    trust: bool = False
 
     def flags(self) -> list[str]:
         """Its options that are settings."""
@@ -416,6 +419,7 @@ class RunOptions(NamedTuple):
         words = ["holdall", "run", self.file, "--resume", session]
         for option, value in (("--home", options.home), ("--model", self.model)):
             words += [option, value] if value else []
+        words += ["--trust"] if self.trust else []
         return shlex.join(words)
 
 
@@ -446,11 +450,15 @@ async def run(
     resume: Annotated[
         str | None, typer.Option("--resume", metavar="SESSION", help="Go on where that session stopped.")
     ] = None,
+    trust: Trust = False,
 ) -> int:
     """Run an agent, a Markdown file with YAML front matter, until it reports.
 
     The report goes to standard output, everything about it to standard error. Tool outputs that are too large are kept
     whole and the agent's model gets handles; slow tools go on in the background; nothing is lost when it is killed.
+
+    Before anything that the file names is imported, started or sent to, you are asked, once, in a terminal; a changed
+    file asks again. Without a terminal --trust is needed. Files in your own configuration folder are not asked about.
 
     What the command line says holds for every agent of the run, and goes before their files, the environment and the
     configuration file. Ctrl-C once: it is told to report now. Twice: it ends at once.
@@ -468,17 +476,28 @@ async def run(
     from holdall.agent.loop import run_session
     from holdall.agent.toolbox import AgentQuota
 
-    ask = RunOptions(agent, prompt, model, background, max_turns, resume)
+    ask = RunOptions(agent, prompt, model, background, max_turns, resume, trust)
     if resume is not None and options.session is not None:
         raise UsageError("--resume names the session that goes on: leave --session out.")
     file = load_agent(ask.file)
     found = _configuration(options, file, ask.flags())
     prompt = _prompt(ask)
     name = _session(ask, file, found)
+    noted = set[str]()
+
+    def settings_of(one: AgentFile) -> Settings:
+        own = _configuration(options, one, ask.flags())
+        for note in own.notes:
+            if note not in noted:
+                screen.about(note)
+                noted.add(note)
+        return own.settings
+
     with reserved() as out, _logged():
         building = build_agent(
             file, home=found.home, warn=screen.about,
-            settings_of=lambda one: _configuration(options, one, ask.flags()).settings,
+            agree=agreement(options, trust=trust, command=f'holdall run {shlex.quote(ask.file)} "…"'),
+            settings_of=settings_of,
         )  # fmt: skip
         async with building as built_agent, built_agent.open_bag(name, "", built_agent.model) as bag:
             _check_conversation(bag, ask, prompt)

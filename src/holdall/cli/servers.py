@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Options, command
+from holdall.cli.trust import CLIENTS_FOLDER, Trust, agreement, agreements
 from holdall.text.escape import for_people, one_line
-from holdall.values.errors import UsageError, short
+from holdall.values.errors import NotTrusted, UsageError, short
 
 if TYPE_CHECKING:
     from holdall.bag import Holdall
@@ -29,8 +31,6 @@ app = typer.Typer(rich_markup_mode=None)
 
 # `install` and `uninstall`: a client's servers behind the gateway, and out of it again, told in a line each.
 
-
-_FOLDER = "clients"
 
 Client = Annotated[
     str | None,
@@ -54,6 +54,7 @@ async def install(
     shared: Shared = False,
     add_tools: AddTools = False,
     no_ask: NoAsk = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Take the URLs of a project's file without asking.")] = False,
 ) -> int:
     """Put every MCP server of a client behind the gateway.
 
@@ -61,22 +62,36 @@ async def install(
     touched, and a copy of it is made first. Restart the client afterwards. `holdall uninstall` takes it back.
 
     Left as they are, each with the reason: what the client signs in for (URLs are asked), SSE, and servers with a list
-    of tools that would hide ours. A file that git shares is changed only with --shared.
+    of tools that would hide ours. A file that git shares is changed only with --shared. URLs in a project's file need
+    your agreement, or --trust.
 
     \b
     Example:  holdall install cursor --dry-run
               holdall install --file ~/.config/client/mcp.json
     """
-    from holdall.mcp.install.installer import Choices, ask, install
+    from holdall.mcp.install.config_text import claims_of
+    from holdall.mcp.install.installer import Choices, ask, install, is_of_user
 
     program, *leading = _program()
     choices = Choices(tools=_tools(options), add_tools=add_tools)
-    choices = choices if no_ask else replace(choices, asked=ask)
+    agree = agreement(options, trust=trust, asks=not dry_run)
 
     def work(one: str, folder: str) -> Done:
-        return install(
-            one, program, leading=leading, config_folder=folder, choices=choices, shared=shared, dry_run=dry_run
-        )
+        def asked(entry: Mapping[str, Any]) -> str:
+            try:
+                if not is_of_user(one):
+                    agree(claims_of(os.path.basename(one), entry, one))
+            except NotTrusted as refused:
+                return refused.reason
+            return "" if no_ask else ask(entry)
+
+        done = install(
+            one, program, leading=leading, config_folder=folder, choices=replace(choices, asked=asked), shared=shared,
+            dry_run=dry_run,
+        )  # fmt: skip
+        if not dry_run:
+            _remember(done)
+        return done
 
     return _edit(options, client, file, work, dry_run=dry_run)
 
@@ -95,6 +110,17 @@ async def uninstall(options: Options, client: Client = None, file: File = None, 
         return uninstall(one, config_folder=folder, tools=_tools(options), dry_run=dry_run)
 
     return _edit(options, client, file, work, dry_run=dry_run, back=True)
+
+
+def _remember(done: Done) -> None:
+    """A client starts the gateway without a terminal, and perhaps without the variable that says where our home is."""
+    from holdall.mcp.install.config_text import claims_of
+    from holdall.text.json.jsonc import parse_jsonc
+
+    for path in done.edited.originals:
+        with open(path, encoding="utf-8") as file:
+            ((name, entry),) = parse_jsonc(file.read())["mcpServers"].items()
+        agreements().add(claims_of(name, entry, path), keys=True)
 
 
 def _tools(options: Options) -> tuple[str, ...]:
@@ -118,7 +144,7 @@ def _edit(
     if (client is None) == (file is None):
         raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
-    folder = os.path.join(options.configuration().home, _FOLDER)
+    folder = os.path.join(options.configuration().home, CLIENTS_FOLDER)
     done = [work(one, folder) for one in files]
     if options.as_json:
         screen.as_json({"files": [_flat(one) for one in done], "dry_run": dry_run})
@@ -189,6 +215,7 @@ class GatewayOptions(NamedTuple):
     tools: str | None
     name: str | None = None
     client: str | None = None
+    trust: bool = False
 
     def flags(self) -> list[str]:
         """Its options that are settings. Raises UsageError."""
@@ -249,12 +276,16 @@ async def gateway(
     allow_origin: Annotated[
         list[str] | None, typer.Option("--allow-origin", metavar="URL", help="With --http: an Origin header.")
     ] = None,
+    trust: Trust = False,
 ) -> int:
     """Stand in front of MCP servers: a result that is too large or too slow is kept, and the client gets a handle.
 
     In the configuration of an MCP client put `holdall gateway --` before the command of a server. Everything passes as
     it is; a result that is too large becomes a notice with a handle, and the client's model gets tools to read, search
     and query it. A call that takes long goes on in the background.
+
+    What a --config names is started once you have agreed to it: run it in a terminal, and you are asked; a changed file
+    asks again. --trust agrees for one start. A command after -- is your own word.
 
     It speaks MCP on standard input and output, and ends when its client closes them. Warnings go to standard error.
 
@@ -268,7 +299,7 @@ async def gateway(
     Example:  holdall gateway -- npx -y @modelcontextprotocol/server-everything
               holdall gateway --config mcp.json --session work
     """
-    ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools, name, client)
+    ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools, name, client, trust)
     if http is not None:
         return await _over_http(options, ask, HttpOptions(http, tokens, allow_host or [], allow_origin or []))
     if tokens or allow_host or allow_origin:
@@ -310,6 +341,9 @@ def _ready(
     from holdall.mcp.gateway.stdio_server import settings_for
 
     servers = _servers(ask)
+    if ask.config is not None:  # a command on the command line is the user's own word
+        command = f"holdall gateway --config {shlex.quote(ask.config)}"
+        agreement(options, trust=ask.trust, command=command)(servers.claims)
     _log()
     for warning in servers.warnings:
         logging.getLogger("holdall.gateway").warning("%s", warning)

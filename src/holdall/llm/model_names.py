@@ -23,6 +23,7 @@ FORMS = (
     "A model is named provider:model (as openai:gpt-5), openai:NAME@URL (a server that speaks OpenAI's chat API), "
     "gguf:PATH (a file on this machine) or scripted:FILE (replies from a file)."
 )
+MODEL_KEY = "HOLDALL_MODEL_KEY"  # the variable with the key for openai:NAME@URL
 _OURS = ("gguf", "scripted")
 _OPTIONS = lazy_pattern(r"\?(\w+=[^&?=]*(?:&\w+=[^&?=]*)*)\Z")
 _YES_NO = {"yes": True, "no": False}
@@ -54,6 +55,12 @@ def model_named(
             return importlib.import_module("holdall.llm.gguf").GgufModel(Path(rest).expanduser(), **read)
         case _:
             return _of_provider(name, form, rest, _read(name, options, given, {"tools": _yes_no, "schema": _yes_no}))
+
+
+def url_of(name: str) -> str:
+    """Of openai:NAME@URL; empty if the name has none. Some names have an @ of their own."""
+    at = max(name.find("@http://"), name.find("@https://"))
+    return _split(name[at + 1 :])[0] if at >= 0 else ""
 
 
 def _of_provider(name: str, form: str, rest: str, options: dict[str, Any]) -> Model:

@@ -8,9 +8,9 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+from holdall.llm.model_names import MODEL_KEY
 from holdall.values.errors import NoSuchModel
 
-KEY_VARIABLE = "HOLDALL_MODEL_KEY"
 # The limit of a reply under the name that every such server knows; OpenAI's newer one is ignored by some.
 _MAX_TOKENS_PROFILE = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
 
@@ -22,6 +22,6 @@ def model_at(known_as: str, url: str) -> Model[Any]:
         raise NoSuchModel(
             f"{known_as}@{url}: a server of your own is named openai:NAME@URL; it speaks OpenAI's chat API."
         )
-    key = os.environ.get(KEY_VARIABLE)
+    key = os.environ.get(MODEL_KEY)
     server = OpenAICompatibleProvider("own-server", base_url=url, api_key=key, profile=_MAX_TOKENS_PROFILE)
     return OpenAIChatModel(model, provider=server)

@@ -6,12 +6,13 @@ and of `agent.files`; nothing here looks at a disk.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import Field
+from math import inf
 from typing import Any, cast
 
 from holdall.policy import retention
 from holdall.text.numbers import parse_size
 from holdall.values.errors import BadRange, BadSetting
-from holdall.values.settings import ToolPolicy, by_name, check
+from holdall.values.settings import CEILING, LESS, ToolPolicy, by_name, check
 
 SETTINGS, OF_A_TOOL = by_name(), by_name(ToolPolicy)
 TABLES = "tools"  # the one setting that is a table of tables
@@ -48,6 +49,30 @@ def _retention(key: str, value: object, where: str) -> str:
     except (BadSetting, OverflowError) as problem:
         rule = f"it must be a number of seconds from 0 to {36_500 * retention.DAY:,.0f}"
         raise BadSetting(key, value, rule, where=where) from problem
+
+
+# What a file from outside may not loosen
+
+
+def is_looser(one: "Field[Any]", value: Any, than: Any) -> bool:
+    """Whether `value` allows more than what the user has set."""
+    rule = one.metadata["stricter"]
+    if rule is None:
+        return False
+    if one.name == "retention":
+        return _days(value) > _days(than)
+    if rule in (LESS, CEILING):
+        return than is not None and (value is None or value > than)
+    return _rank(value, rule) > _rank(than, rule)
+
+
+def _days(value: Any) -> float:
+    rule = retention.parse(value) if value is not None else retention.Retention()
+    return -1.0 if rule.session else inf if rule.days is None else rule.days
+
+
+def _rank(value: Any, strictest_first: tuple[Any, ...]) -> int:
+    return strictest_first.index(value) if value in strictest_first else len(strictest_first)
 
 
 # A name that there is not

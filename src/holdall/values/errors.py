@@ -20,6 +20,7 @@
     │   ├── ModelCallsDisabled        a real model was to be called where that is switched off
     │   ├── BadReference        an argument that names a kept output which cannot be put in its place
     │   ├── BadServer           the configuration of an MCP server that cannot be one
+    │   ├── NotTrusted          a file names what would run or be sent, and the user has not agreed to it
     │   ├── OutputInUse         an output that is to be removed is still being written
     │   ├── SessionExists       a bundle would be restored under a name that is taken
     │   └── MissingExtra        an optional package is not installed
@@ -146,6 +147,14 @@ class BadSetting(UsageError):
         self.rule = rule
         place = f" in {where}" if where else ""
         super().__init__(f"setting {key!r}{place} is {short(value)}; {rule}")
+
+
+class NotTrusted(UsageError):
+    """Nothing of the file was run or sent; the message says what it names and how to agree. `reason` is short."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        self.reason = reason or message
+        super().__init__(message)
 
 
 class MissingExtra(UsageError):

@@ -31,6 +31,13 @@ _ALSO_CHARS = ("maxInlineChars",)
 _ALSO_TOKENS = ("asyncTokenThreshold",)
 NOTICE_TOKENS = 500  # the default budget of a notice
 
+# An agent's file, which may be part of a checkout, may tighten what the user has set and loosen none of it. Which way
+# is stricter stands with each setting; `policy.setting_values.is_looser` compares. The others are free.
+LESS = "less"  # less is stricter than what the user has set; no limit is the loosest
+CEILING = "ceiling"  # the same, and the default counts as set: it is what a question may cost
+USER_ONLY = "user only"  # no file may set it
+NO_YES, YES_NO = (False, None, True), (True, False)  # strictest first; what is not listed comes last
+
 
 def _setting(
     default: Any,
@@ -40,9 +47,13 @@ def _setting(
     most: float | None = None,
     also: tuple[str, ...] = (),
     choices: Iterable[str] = (),
+    stricter: Any = None,
 ) -> Any:
-    """A number has a range. What else a value may be follows from the annotation, or from `choices`."""
-    told = {"about": about, "least": least, "most": most, "also": also, "choices": choices}
+    """A number has a range. What else a value may be follows from the annotation, or from `choices`.
+
+    `stricter` says what an agent's file may make of it.
+    """
+    told = {"about": about, "least": least, "most": most, "also": also, "choices": choices, "stricter": stricter}
     if default is dict:
         return field(default_factory=dict[str, Any], hash=False, metadata=told)
     return field(default=default, metadata=told)
@@ -61,13 +72,18 @@ class ToolPolicy:
     max_inline_lines: int | None = _limit("as the setting of that name")
     max_inline_tokens: int | None = _limit("as the setting of that name", *_ALSO_TOKENS)
     store: Literal["oversized", "always", "never"] = _setting(
-        "oversized", "what is stored of its outputs: those that do not fit, all of them, or none (secrets)"
+        "oversized",
+        "what is stored of its outputs: those that do not fit, all of them, or none (secrets)",
+        stricter=("never", "oversized", "always"),
     )
     redact: bool = _setting(
-        False, "mask what looks like a secret in what it gives, before it is shown or stored (the extra `redact`)"
+        False, "mask what looks like a secret in what it gives, before it is shown or stored (the extra `redact`)",
+        stricter=YES_NO,
+    )  # fmt: skip
+    never_async: bool = _setting(
+        False, "its calls never go to the background (approvals, writes in order)", stricter=YES_NO
     )
-    never_async: bool = _setting(False, "its calls never go to the background (approvals, writes in order)")
-    by_reference: bool | None = _setting(None, "whether its arguments may name kept outputs")
+    by_reference: bool | None = _setting(None, "whether its arguments may name kept outputs", stricter=NO_YES)
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -78,7 +94,9 @@ class ToolPolicy:
 class Settings:
     """Every setting with its default and its rule. docs/settings.md says where values come from."""
 
-    dialect: str = _setting("holdall", "whose limits, texts and tools the model gets", choices=DIALECTS)
+    dialect: str = _setting(
+        "holdall", "whose limits, texts and tools the model gets", choices=DIALECTS, stricter=("legacy",)
+    )
     max_inline_bytes: int | None = _limit(
         "an output over this many bytes is kept, not shown; the dialect's own by default", *_ALSO_BYTES
     )
@@ -100,53 +118,79 @@ class Settings:
         "when-needed", "when the tools for kept outputs are offered: once something is kept, or always"
     )
     by_reference: bool = _setting(
-        False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output"
+        False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output", stricter=NO_YES
     )
-    reference_max_bytes: int = _setting(MIB, "the most that one such argument may bring in", least=1, most=2**40)
+    reference_max_bytes: int = _setting(
+        MIB, "the most that one such argument may bring in", least=1, most=2**40, stricter=LESS
+    )
     tools: Mapping[str, ToolPolicy] = _setting(dict, "a table for each tool that is treated differently")
     retention: str | None = _setting(
         None,
         "how long outputs are kept: a number of days, 'session' or 'keep'; 30 days by default, in the dialects extract "
         "and async for the session",
         also=("asyncToolTTL",),
+        stricter=LESS,
     )
-    store_dir: str = _setting("", "the data folder; a folder of the user's own by default", also=("storeDir",))
-    quota_bytes: int | None = _setting(None, "refuse to keep more than this in the whole store", least=0, most=2**60)
+    store_dir: str = _setting(
+        "", "the data folder; a folder of the user's own by default", also=("storeDir",), stricter=USER_ONLY
+    )
+    quota_bytes: int | None = _setting(
+        None, "refuse to keep more than this in the whole store", least=0, most=2**60, stricter=LESS
+    )
     session_quota_bytes: int | None = _setting(
-        None, "refuse to keep more than this in one session", least=0, most=2**60
+        None, "refuse to keep more than this in one session", least=0, most=2**60, stricter=LESS
     )
-    grep_seconds: float = _setting(60.0, "the longest that one search or read may take", least=0.1, most=86_400)
-    query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400)
+    grep_seconds: float = _setting(
+        60.0, "the longest that one search or read may take", least=0.1, most=86_400, stricter=LESS
+    )
+    query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400, stricter=LESS)
     query_memory_bytes: int = _setting(
-        1024 * MIB,
-        "the memory that one query may use; its process takes up to 256 MiB more",
-        least=64 * MIB,
-        most=2**50,
-    )
+        1024 * MIB, "the memory that one query may use; its process takes up to 256 MiB more", least=64 * MIB,
+        most=2**50, stricter=LESS,
+    )  # fmt: skip
     query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
-    async_enabled: bool = _setting(True, "whether a slow call may go on in the background", also=("async",))
+    async_enabled: bool = _setting(
+        True, "whether a slow call may go on in the background", also=("async",), stricter=NO_YES
+    )
     slow_after_seconds: float = _setting(
         5.0, "a call that takes longer goes on in the background", least=0, most=86_400, also=("asyncTimeoutSecs",)
     )
     tool_timeout_seconds: float = _setting(
         600.0, "the longest that a call may take, in the background too", least=0.001, most=31_536_000,
-        also=("toolTimeout",),
+        also=("toolTimeout",), stricter=LESS
     )  # fmt: skip
-    max_background_calls: int = _setting(8, "calls that run at once; the others wait in a queue", least=1, most=10**6)
-    wait_max_seconds: float = _setting(60.0, "the longest that one wait for calls may take", least=0, most=86_400)
+    max_background_calls: int = _setting(
+        8, "calls that run at once; the others wait in a queue", least=1, most=10**6, stricter=LESS
+    )
+    wait_max_seconds: float = _setting(
+        60.0, "the longest that one wait for calls may take", least=0, most=86_400, stricter=LESS
+    )
     grace_seconds: float = _setting(
-        5.0, "how long calls may go on when their session ends, before they are cancelled", least=0, most=86_400
+        5.0,
+        "how long calls may go on when their session ends, before they are cancelled",
+        least=0,
+        most=86_400,
+        stricter=LESS,
     )
 
     model: str = _setting("", "the model of an agent (provider:name, openai:NAME@URL, gguf:PATH, scripted:FILE)")
+    key_urls: str = _setting(
+        "", "URLs, with spaces between them, that keys and variables may be sent to where a file names these URLs",
+        stricter=USER_ONLY,
+    )  # fmt: skip
     max_turns: int = _setting(
-        30, "the turns that an agent may take; in the last one it must report", least=1, most=10**6, also=("maxTurns",)
+        30,
+        "the turns that an agent may take; in the last one it must report",
+        least=1,
+        most=10**6,
+        also=("maxTurns",),
+        stricter=LESS,
     )
     max_calls_per_turn: int = _setting(
-        32, "the tool calls of one turn of an agent; more are refused one by one", least=1, most=10_000
+        32, "the tool calls of one turn of an agent; more are refused one by one", least=1, most=10_000, stricter=LESS
     )
-    max_agents: int = _setting(16, "the agents that one run may start in all", least=0, most=10_000)
-    max_agent_depth: int = _setting(3, "how deep agents may start agents", least=0, most=100)
+    max_agents: int = _setting(16, "the agents that one run may start in all", least=0, most=10_000, stricter=LESS)
+    max_agent_depth: int = _setting(3, "how deep agents may start agents", least=0, most=100, stricter=LESS)
     window: int | None = _setting(
         None, "the context window of the agent's model in tokens, where it is not known", least=1000, most=10**9,
         also=("contextWindow",),
@@ -170,20 +214,30 @@ class Settings:
         1000, "an output whose lines are longer than this on average is read whole, not searched", least=1, most=2**40,
         also=("avgLineBytesThreshold",),
     )  # fmt: skip
-    extraction_calls: int = _setting(8, "calls of a model that one question makes at once", least=1, most=1000)
+    extraction_calls: int = _setting(
+        8, "calls of a model that one question makes at once", least=1, most=1000, stricter=LESS
+    )
     extraction_seconds: float | None = _setting(
         None, "the longest that one such call may take; 120 by default, 1800 for a model on this machine", least=0.01,
-        most=86_400,
+        most=86_400, stricter=LESS
     )  # fmt: skip
-    extraction_max_calls: int = _setting(1000, "the calls that one question may make in all", least=1, most=10**6)
+    extraction_max_calls: int = _setting(
+        1000, "the calls that one question may make in all", least=1, most=10**6, stricter=CEILING
+    )
     extraction_max_tokens: int = _setting(
-        20_000_000, "the tokens that one question may take in all", least=1000, most=2**40
+        20_000_000, "the tokens that one question may take in all", least=1000, most=2**40, stricter=CEILING
     )
     extraction_max_cost: float = _setting(
-        5.0, "what one question may cost, in US dollars, where the price is known", least=0, most=10**6
+        5.0,
+        "what one question may cost, in US dollars, where the price is known",
+        least=0,
+        most=10**6,
+        stricter=CEILING,
     )
     extraction_cache: Literal["session", "store", "off"] = _setting(
-        "session", "where answers are looked up before a model is asked: in the session, in the whole store, nowhere"
+        "session",
+        "where answers are looked up before a model is asked: in the session, in the whole store, nowhere",
+        stricter=("off", "session", "store"),
     )
 
     def __post_init__(self) -> None:

@@ -5,15 +5,17 @@ a plain command. Frozen data; its text forms never show a secret. Nothing is sta
 import difflib
 import os
 import re
+import shlex
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from json import JSONDecodeError
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from holdall.text.escape import one_line
 from holdall.text.json.jsonc import DuplicateKey, parse_jsonc
+from holdall.trust import Claims, check_writers, file_hash, origin_of, script_files, text_hash, variables
 from holdall.values.errors import BadServer, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -40,6 +42,12 @@ class UnknownVariable(ValueError):
 def expand(text: str, environment: Mapping[str, str]) -> str:
     """Every place is replaced once: what a variable holds is not looked at again."""
     return _PLACE.sub(lambda match: _value(match[1], environment), text)
+
+
+def variables_in(text: object) -> list[str]:
+    """The names of the variables that a text would be given."""
+    found = (_NAME.fullmatch(match[1]) for match in _PLACE.finditer(text)) if isinstance(text, str) else ()
+    return [match[1] for match in found if match is not None]
 
 
 def _value(inside: str, environment: Mapping[str, str]) -> str:
@@ -270,10 +278,14 @@ _REVISIONS: tuple[Revision, ...] = ("auto", "handshake", "2026-07-28")
 
 @record
 class Configured:
-    """Those that are switched on, in the order of the file, and warnings for its author."""
+    """Those that are switched on, in the order of the file, and warnings for its author.
+
+    `claims` is what the user has to agree to before one of them is started or talked to.
+    """
 
     servers: tuple[ServerSpec, ...]
     warnings: tuple[str, ...] = ()
+    claims: Claims = field(default=Claims(""), compare=False)
 
 
 def load(path: str, *, environment: Mapping[str, str] | None = None, inherits: bool = False) -> Configured:
@@ -294,7 +306,8 @@ def parse_servers(
         raise BadServer(source, where, f"is not JSON: {problem.msg}") from problem
     except (RecursionError, ValueError) as problem:  # also a number of more digits than Python reads
         raise BadServer(source, "the file", "is nested too deeply, or has a number that is too long") from problem
-    return _Reading(source, env, inherits).document(document)
+    found = _Reading(source, env, inherits).document(document)
+    return replace(found, claims=found.claims + Claims(source, files=(text_hash(source, text),)))
 
 
 def from_command(words: Sequence[str], *, name: str = "", inherits: bool = True) -> StdioServer:
@@ -319,11 +332,7 @@ def _read(path: str) -> str:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
             raise UsageError(f"{path} is not a regular file.")
-        if about.st_mode & 0o002 or about.st_uid not in (os.geteuid(), 0):
-            raise UsageError(
-                f"anybody can write to {path}, or it belongs to somebody else, and it names commands to start; so it "
-                f"is not read. Close it with: chmod o-w {path}"
-            )
+        check_writers(path, about)
         if about.st_size > _LARGEST_FILE:
             raise UsageError(f"{path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read.")
         return os.read(descriptor, _LARGEST_FILE).decode("utf-8-sig")
@@ -341,6 +350,7 @@ class _Reading:
         self._environment = environment
         self._inherits = inherits
         self._warnings: list[str] = []
+        self._claims = Claims(source)
 
     def document(self, document: object) -> Configured:
         if not isinstance(document, dict):
@@ -352,7 +362,7 @@ class _Reading:
         servers = Place(self._source, table).table(top[table])
         read = (self._server(name, about, Place(self._source, f"{table}.{name}")) for name, about in servers.items())
         found = tuple(server for server in read if server is not None)
-        return Configured(found, tuple(sorted(self._warnings)))
+        return Configured(found, tuple(sorted(self._warnings)), self._claims)
 
     def _table(self, top: Mapping[str, Any]) -> str:
         there = [table for table in TABLES if table in top]
@@ -395,13 +405,47 @@ class _Reading:
         )
         cwd = self._text(about["cwd"], place.at("cwd")) if about.get("cwd") is not None else None
         environment = self._pairs(about, place.at("env"), check_variable)
+        self._claim_command(name, about, (command, *arguments), cwd)
         return StdioServer(name, command, arguments, environment, cwd, self._inherits, **common)
 
     def _http(self, name: str, about: Mapping[str, Any], place: Place, common: Mapping[str, Any]) -> HttpServer:
         (key,) = (key for key in URLS if key in about)
         url = self._text(about[key], place.at(key))
         check_url(url, place.at(key))
-        return HttpServer(name, url, self._pairs(about, place.at("headers"), check_header), **common)
+        headers = self._pairs(about, place.at("headers"), check_header)
+        self._claim_url(name, about, str(about[key]), url)
+        return HttpServer(name, url, headers, **common)
+
+    # What the user is asked about: the words of the file, before variables were put in.
+
+    def _claim_command(self, name: str, about: Mapping[str, Any], words: tuple[str, ...], cwd: str | None) -> None:
+        written = [str(about["command"]), *map(str, about.get("args", []))]
+        where = f"   in {about['cwd']}" if cwd is not None else ""
+        given: Mapping[str, Any] = about.get("env") or {}
+        shown = [("command", f"{shlex.join(written)}{where}   (server {name})")]
+        shown += [("sets", f"{', '.join(given)}   (server {name})")] if given else []
+        used = [one for text in (*written, about.get("cwd"), *given.values()) for one in variables_in(text)]
+        folder = os.path.dirname(os.path.abspath(self._source))
+        files = tuple(file_hash(path) for path in script_files(words, cwd, folder))
+        self._claims += Claims(self._source, (*shown, *variables({f"server {name}": used})), files)
+
+    def _claim_url(self, name: str, about: Mapping[str, Any], written: str, url: str) -> None:
+        given: Mapping[str, Any] = about.get("headers") or {}
+        headers = f"   with {', '.join(given)}" if given else ""
+        used = [one for text in (written, *given.values()) for one in variables_in(text)]
+        shown = (("url", f"{written}{headers}   (server {name})"), *variables({f"server {name}": used}))
+        named_by_user = self._is_of_environment(written, url)
+        self._claims += Claims(
+            self._source, shown, sends=() if named_by_user else tuple((one, origin_of(url)) for one in used)
+        )
+
+    def _is_of_environment(self, written: str, url: str) -> bool:
+        """Whether the user's environment says which server it is, and the file at most which path there."""
+        first = _PLACE.match(written)
+        match = _NAME.fullmatch(first[1]) if first is not None else None
+        if match is None or match[1] not in self._environment:
+            return False
+        return origin_of(self._environment[match[1]]) == origin_of(url)
 
     def _kind(self, about: Mapping[str, Any], place: Place) -> str:
         given = [key for key in ("command", *URLS) if key in about]

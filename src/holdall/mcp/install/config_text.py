@@ -2,6 +2,7 @@
 some of them put behind it or taken out again. Everything else stays as it is. Nothing here touches a file.
 """
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, cast
 from holdall.mcp.client import spec
 from holdall.mcp.client.spec import TABLES, URLS, parse_servers
 from holdall.text.json.jsonc import Edit, Member, Place, Places, applied, parse_jsonc
+from holdall.trust import Claims
 from holdall.values.errors import BadServer
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -238,6 +240,15 @@ def _complaint(entry: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     except BadServer as problem:
         return f"{problem.key.removeprefix('mcpServers.server.')} {problem.rule}"
     return ""
+
+
+def claims_of(name: str, entry: Mapping[str, Any], source: str) -> Claims:
+    """What the gateway would send where, of an entry with a URL."""
+    text = json.dumps({"mcpServers": {name: moved(entry)}}, indent=2)
+    for value in _PLACEHOLDERS:
+        with contextlib.suppress(BadServer):
+            return parse_servers(text, source=source, environment=_Every(value)).claims
+    return Claims(source)
 
 
 # A client's configuration as text: its servers put behind the gateway in place, and taken out of it again.

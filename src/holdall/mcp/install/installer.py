@@ -187,6 +187,11 @@ def files_of(client: str) -> list[str]:
     return found
 
 
+def is_of_user(file: str) -> bool:
+    """Whether it is a client's file of the user's own, not of a project."""
+    return file in {os.path.expanduser(one) for files in CLIENTS.values() for one in files if one.startswith("~")}
+
+
 def client_id(file: str) -> str:
     """Of the client that reads this file: the same for all files of a client that is known here."""
     for client, files in CLIENTS.items():

@@ -1,0 +1,71 @@
+"""Asking the user about a file that names what would run or be sent, for every command that reads one."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdall.cli import show as screen
+from holdall.text.escape import one_line
+
+if TYPE_CHECKING:
+    from holdall.cli.options import Options
+    from holdall.trust import Agreements, Claims
+
+CLIENTS_FOLDER = "clients"  # in the data folder: what `install` keeps
+
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run what the file names without asking, this time. Look at it first.")
+]
+
+
+def agreements() -> Agreements:
+    from holdall.config import own_folder
+    from holdall.trust import Agreements
+
+    return Agreements(own_folder())
+
+
+def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = True) -> Callable[[Claims], None]:
+    """A function that raises NotTrusted unless the user agrees, now or before, to what a file claims.
+
+    `command` is what to run in a terminal to be asked. The flag `--trust` is for one run and is not remembered; what a
+    person answers in a terminal is, until the file or what it names changes.
+    """
+    from holdall.config import key_urls, own_folder
+    from holdall.trust import check_agreed, check_keys, is_own
+
+    def check(claims: Claims) -> None:
+        known = agreements()
+        # A home from the command line may be part of the checkout.
+        usual = replace(options, home=None).configuration().home
+        if is_own(claims.path, (own_folder(), os.path.join(usual, CLIENTS_FOLDER))) or known.holds(claims, keys=True):
+            return
+        found = options.configuration()
+        check_keys(claims, key_urls(found.settings), file=found.file)
+        # A client that was started in a terminal has one, too: only where we read from it is somebody asked.
+        terminal = asks and screen.is_terminal(sys.stderr) and sys.stdin.isatty()
+        ask = functools.partial(_asked, claims.path) if terminal else None
+        check_agreed(claims, known, trust=trust, ask=ask, command=command)
+
+    return check
+
+
+def _asked(path: str, lines: Sequence[str]) -> bool:
+    screen.about(f"{one_line(path, 500)} names what will run as you, or be sent:")
+    for line in lines:
+        screen.about(line)
+    sys.stderr.write("Agree to exactly this, until one of these files changes? [y/N] ")
+    sys.stderr.flush()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the loop would hold Ctrl-C back
+    try:
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    finally:
+        signal.signal(signal.SIGINT, before)

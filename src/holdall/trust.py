@@ -1,0 +1,343 @@
+"""Files that came from somewhere: who can write to them, what they name, and whether the user agreed to exactly that.
+
+An agent's file or an `mcp.json` names modules to import, commands to start, URLs to talk to and variables to send. It
+may be part of a checkout that nobody has looked at. So before anything of it runs or is sent:
+
+1. nobody but the user and root can have written it, or what it names (`check_writers`);
+2. each variable that goes to a URL goes to one that the user's own configuration names (`check_keys`);
+3. the user has agreed to this content (`check_agreed`): the file, the files it names, and what it says of them. An
+   agreement is remembered by its hash, so a changed file is a new question.
+
+What stands in a folder of the user's own is the user's word, and is not asked about. The rules for settings that a file
+may only tighten are in `config`. This module imports, starts and sends nothing.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.machinery import all_suffixes
+from urllib.parse import urlsplit
+
+from holdall.text.escape import for_people, one_line
+from holdall.values.errors import NotTrusted, UsageError
+from holdall.values.record import record
+
+KEYS_SETTING = "key_urls"
+
+# Who can write to a file
+
+
+_NOBODY = 65534  # how root looks like in a user namespace that does not have it
+
+
+def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
+    """Raises UsageError where others could change the file, or put another one in its place.
+
+    All folders above it count, those of a link and of its target. In one with the sticky bit, like /tmp, others can add
+    files but not replace ours.
+    """
+    _check(path, about, what, owners=(os.geteuid(), 0))
+    for one in {os.path.abspath(path), os.path.realpath(path)}:
+        folder = os.path.dirname(one)
+        while True:
+            above = os.stat(folder)
+            if not above.st_mode & stat.S_ISVTX:
+                _check(folder, above, f"a folder of {what}", owners=(os.geteuid(), 0, _NOBODY), file=path)
+            if folder == os.path.dirname(folder):
+                break
+            folder = os.path.dirname(folder)
+
+
+def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ...], file: str = "") -> None:
+    named = f"{what} {one_line(path)}" + (f" ({one_line(file)})" if file else "")
+    if about.st_uid not in owners:
+        raise UsageError(
+            f"{named} belongs to another user (id {about.st_uid}), and names code to run; so it is not read. If it is "
+            f"to be trusted, make it yours: chown {os.geteuid()} {one_line(path)}"
+        )
+    bits = about.st_mode & 0o002
+    if about.st_mode & 0o020 and not _is_private_group(about.st_gid):
+        bits |= 0o020
+    if bits:
+        who = {0o002: "anybody", 0o020: f"the group {about.st_gid}"}.get(bits, "anybody")
+        raise UsageError(
+            f"{who} can write to {named}, and it names code to run; so it is not read. Close it with: "
+            f"chmod go-w {one_line(path)}"
+        )
+
+
+def _is_private_group(group: int) -> bool:
+    """Where the umask is 002, each user has a group of the same name that nobody else is in. Its members are the user,
+    so that it may write; and root's group is root. A group like `users` or `staff` is everybody.
+    """
+    if group == 0:
+        return True
+    import grp  # noqa: PLC0415 - only where a group can write
+    import pwd  # noqa: PLC0415
+
+    try:
+        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_gid == user.pw_gid and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+
+
+# What a file names
+
+
+_MAX_FILES = 2000
+_SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1")
+
+
+@record
+class Claims:
+    """What a file, with all that it names, would run and send.
+
+    `shown` is for the user: kinds, and what the file says, never the value of a variable. `files` are the hashes of
+    everything that is read or run. `sends` are variables with the origin that each would go to.
+    """
+
+    path: str
+    shown: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    sends: tuple[tuple[str, str], ...] = ()
+
+    def __add__(self, other: "Claims") -> "Claims":
+        return Claims(
+            self.path,
+            tuple(dict.fromkeys(self.shown + other.shown)),
+            tuple(sorted({*self.files, *other.files})),
+            tuple(dict.fromkeys(self.sends + other.sends)),
+        )
+
+    @property
+    def digest(self) -> str:
+        """The place counts too: in another folder the same command may start something else."""
+        told = json.dumps([os.path.realpath(self.path), self.shown, sorted(set(self.files))])
+        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_hash(path: str) -> tuple[str, str]:
+    """Its real path and the hash of its content. Raises UsageError if others can write to it."""
+    real = os.path.realpath(path)
+    try:
+        with open(real, "rb") as source:
+            check_writers(real, os.fstat(source.fileno()))
+            return real, hashlib.file_digest(source, "sha256").hexdigest()
+    except OSError as problem:
+        raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
+
+
+def text_hash(path: str, text: str) -> tuple[str, str]:
+    return os.path.realpath(path), hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def script_files(words: Sequence[str], cwd: str | None, folder: str) -> list[str]:
+    """Files of code that a command names, below where it starts or below `folder`; data changes with each run."""
+    start = os.path.abspath(cwd or ".")
+    found: list[str] = []
+    for at, word in enumerate(words):
+        if not word or "\0" in word or (os.path.isabs(word) and not is_own(word, (start, folder))):
+            continue
+        path = os.path.join(start, word)
+        if at and words[at - 1] == "-m":
+            path = os.path.join(start, *word.split("."))
+            places = [f"{path}.py", os.path.join(path, "__main__.py"), os.path.join(path, "__init__.py")]
+        elif at == 0 and os.sep not in word:  # found on the PATH
+            continue
+        else:
+            places = [path, os.path.join(path, "__main__.py"), os.path.join(path, "index.js")]
+        found += [one for one in places if os.path.isfile(one) and (at == 0 or _is_code(one))]
+    return found
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith(_SCRIPTS) or os.access(path, os.X_OK)
+
+
+def module_files(name: str, folders: Sequence[str]) -> list[str]:
+    """The files of a module in these folders, and of what it imports from them, without running any of it.
+
+    Of a package all files. What a module imports by a name that it makes up is not found.
+    """
+    found: dict[str, None] = {}
+    waiting, seen = [name], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for folder in folders:
+            for path in _files_of(one, folder):
+                if path in found:
+                    continue
+                found[path] = None
+                if len(found) > _MAX_FILES:
+                    raise UsageError(f"the module {one_line(name)} is made of more than {_MAX_FILES:,} files.")
+                waiting += _imports(path, folder)
+    return list(found)
+
+
+def _files_of(module: str, folder: str) -> Iterator[str]:
+    base = os.path.join(folder, *module.split("."))
+    yield from (base + suffix for suffix in all_suffixes() if os.path.isfile(base + suffix))
+    if os.path.isdir(base) and any(os.path.isfile(os.path.join(base, f"__init__{end}")) for end in all_suffixes()):
+        for inner, folders, files in os.walk(base):
+            folders[:] = sorted(one for one in folders if one != "__pycache__")
+            yield from (os.path.join(inner, one) for one in sorted(files) if one.endswith(tuple(all_suffixes())))
+
+
+def _imports(path: str, folder: str) -> list[str]:
+    if not path.endswith(".py"):
+        return []
+    try:
+        with open(path, "rb") as source:
+            tree = ast.parse(source.read())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []  # importing it will tell
+    package = os.path.relpath(os.path.dirname(path), folder).split(os.sep)
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*(one for one in above if one != "."), *([node.module] if node.module else [])])
+            names += [base] if base else []
+            names += [f"{base}.{one.name}" if base else one.name for one in node.names]
+    return [".".join(parts[: at + 1]) for parts in (one.split(".") for one in names) for at in range(len(parts))]
+
+
+# Whose word a file is, and where keys may go
+
+
+def is_own(path: str, folders: Iterable[str]) -> bool:
+    """Whether it is in one of the user's own folders, links followed."""
+    real = os.path.realpath(path)
+    return any(real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep) for folder in folders)
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port; empty if it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else ""
+
+
+def check_keys(claims: Claims, urls: Iterable[str], *, file: str) -> None:
+    """`urls` are those that the user's own configuration, in `file`, names. Raises NotTrusted."""
+    allowed = {origin_of(url) for url in urls} - {""}
+    for variable, origin in claims.sends:
+        if origin not in allowed:
+            raise NotTrusted(
+                f"{one_line(claims.path)} would send {one_line(variable)} to {one_line(origin, 300)}. Keys and "
+                f"variables go only to URLs of your own configuration. To allow it, add the URL to {KEYS_SETTING} in "
+                f'{one_line(file)}, as in: {KEYS_SETTING} = "{one_line(origin, 300)}"',
+                f"it would send {one_line(variable, 40)} to {one_line(origin, 60)}, which your own {KEYS_SETTING} does "
+                "not name",
+            )
+
+
+# Agreements
+
+
+_FILE = "agreed"
+_LARGEST = 4 * 1024 * 1024
+
+
+@record
+class Agreements:
+    """What the user has agreed to, in a folder of the user's own: a line `HASH run PATH` each.
+
+    `HASH keys PATH` is what `install` wrote for the user: its variables may go where it says, too.
+    """
+
+    folder: str
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.folder, _FILE)
+
+    def holds(self, claims: Claims, *, keys: bool = False) -> bool:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        with open(descriptor, encoding="utf-8", errors="replace") as file:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
+                raise UsageError(
+                    f"others can write to {self.path}, which says what may run. Look at it, and remove it: rm "
+                    f"{self.path}"
+                )
+            kinds = ("keys",) if keys else ("keys", "run")
+            lines = (line.split(" ", 2) for line in file.read(_LARGEST).splitlines())
+            return any(words[0] == claims.digest and words[1:2] and words[1] in kinds for words in lines)
+
+    def add(self, claims: Claims, *, keys: bool = False) -> None:
+        """From now on. Raises UsageError."""
+        try:
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self.path, flags, 0o600)
+            kind, path = "keys" if keys else "run", json.dumps(os.path.realpath(claims.path))
+            with open(descriptor, "wb") as file:
+                file.write(f"{claims.digest} {kind} {path}\n".encode())
+        except OSError as problem:
+            raise UsageError(
+                f"{self.path} cannot be written: {problem.strerror}. Agree once with --trust."
+            ) from problem
+
+
+_LONGEST_SHOWN = 4000
+_MAX_SHOWN = 200
+
+
+def told(claims: Claims) -> list[str]:
+    """What the user agrees to, in lines. Nothing is cut: what is too long to be read cannot be agreed to."""
+    if len(claims.shown) > _MAX_SHOWN or any(len(text) > _LONGEST_SHOWN for _, text in claims.shown):
+        raise NotTrusted(
+            f"{one_line(claims.path)} names more than can be shown. Look at it; if all of it may run, add --trust."
+        )
+    width = max((len(kind) for kind, _ in claims.shown), default=0)
+    return [f"  {kind:<{width}}  {one_line(text, 16 * _LONGEST_SHOWN)}" for kind, text in claims.shown]
+
+
+def check_agreed(
+    claims: Claims,
+    agreements: Agreements,
+    *,
+    trust: bool = False,
+    ask: Callable[[Sequence[str]], bool] | None = None,
+    command: str = "",
+) -> None:
+    """Raises NotTrusted unless the user has agreed, now or before. `ask` is None where there is no terminal.
+
+    `trust` is for this time and is not remembered: a flag says what one run may do.
+    """
+    if not claims.shown or trust or agreements.holds(claims):
+        return
+    lines = told(claims)
+    if ask is None:
+        raise NotTrusted(
+            for_people(
+                f"{one_line(claims.path)} names what would run or be sent, and you have not agreed to it yet:\n"
+                + "\n".join(lines)
+                + f"\nLook at it. Then run {command or 'this'} in a terminal, which asks once, or add --trust."
+            ),
+            "it was not agreed to: run it in a terminal, which asks, or add --trust",
+        )
+    if not ask(lines):
+        raise NotTrusted(f"nothing of {one_line(claims.path)} was run or sent.", "you did not agree to it")
+    agreements.add(claims)
+
+
+def variables(shown: Mapping[str, Iterable[str]]) -> tuple[tuple[str, str], ...]:
+    """Lines for variables, by where they go."""
+    return tuple(("variable", f"{name} → {place}") for place, names in shown.items() for name in dict.fromkeys(names))

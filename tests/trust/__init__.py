@@ -1,0 +1,1 @@
+"""Files that came from somewhere: a checkout, a neighbour, a bundle of agents."""

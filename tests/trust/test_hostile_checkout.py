@@ -1,0 +1,473 @@
+"""A checkout that nobody has looked at: nothing of it runs or is sent until the user has agreed to exactly that."""
+
+import asyncio
+import json
+import marshal
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall import trust
+from holdall.agent.build import build_agent
+from holdall.agent.files import load_agent
+from holdall.config import load
+from holdall.trust import Claims
+from holdall.values.errors import NotTrusted, UsageError
+from tests.cli.agents import SERVER, report
+from tests.cli.program import Program, Ran
+from tests.cli.test_extract import Terminal
+from tests.requirements import requirement
+
+REPORT = {"replies": [report("done")], "price": {"input": 1, "output": 1}}
+TOOLS = """
+import pathlib
+import deep.inner
+import helper
+
+pathlib.Path(__file__).with_name("it-ran").touch()
+
+
+def search(word: str) -> str:
+    "Finds."
+    return word
+"""
+VALUE = "s3cret-of-the-user"
+
+
+class Checkout:
+    """An agent with a module, a server as a command, one behind a URL, and another agent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(mode=0o755)
+        (folder / "deep").mkdir()
+        self.write("deep/__init__.py", "")
+        self.write("deep/inner.py", "from . import other\n")
+        self.write("deep/other.py", "")
+        self.write("my_tools.py", TOOLS)
+        self.write("helper.py", "")
+        self.write("serve.py", Path(SERVER).read_text())
+        self.write("model.json", json.dumps(REPORT))
+        self.write("mcp.json", json.dumps({"mcpServers": {"files": self.server()}}))
+        self.write("sub.md", f"---\nmodel: scripted:{folder}/model.json\n---\nYou help.\n")
+        self.write(
+            "agent.md",
+            f"---\nmodel: scripted:{folder}/model.json\ntools: [my_tools:search]\nservers: mcp.json\n"
+            "agents: [sub.md]\n---\nYou find.\n",
+        )
+
+    def server(self, **more: Any) -> dict[str, Any]:
+        env = {"TOKEN": "${GIVEN}", "NODE_OPTIONS": "--require ./x.js"}
+        return {
+            "command": sys.executable,
+            "args": ["./serve.py", "server-ran"],
+            "env": env,
+            "cwd": str(self.folder),
+        } | more
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o644)
+        return path
+
+    @property
+    def agent(self) -> str:
+        return str(self.folder / "agent.md")
+
+    @property
+    def config(self) -> str:
+        return str(self.folder / "mcp.json")
+
+    def has_run(self) -> bool:
+        return (self.folder / "it-ran").exists() or (self.folder / "server-ran").exists()
+
+
+@pytest.fixture
+def holdall(tmp_path: Path) -> Program:
+    return Program(tmp_path / "home")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path / "checkout")
+
+
+def run(holdall: Program, *words: str, **env: str) -> Ran:
+    return holdall("run", *words, "Find it.", env={"GIVEN": VALUE, **env})
+
+
+def served(holdall: Program, *words: str, **env: str) -> Ran:
+    """A gateway whose client is gone at once."""
+    return holdall("gateway", *words, env={"GIVEN": VALUE, **env})
+
+
+def plain(text: str, checkout: Checkout) -> str:
+    return text.replace(str(checkout.folder), "CHECKOUT").replace(sys.executable, "PYTHON")
+
+
+# Without a terminal
+
+
+@requirement("trust:nothing-before-agreement", "trust:no-terminal", "trust:shows-what-it-names")
+def test_a_run_is_refused_and_told_all_that_would_run(holdall: Program, checkout: Checkout) -> None:
+    ran = run(holdall, checkout.agent)
+    assert (ran.code, ran.out, checkout.has_run()) == (2, b"", False)
+    assert plain(ran.err, checkout) == snapshot("""\
+holdall: CHECKOUT/agent.md names what would run or be sent, and you have not agreed to it yet:
+  agent     CHECKOUT/sub.md
+  command   PYTHON ./serve.py server-ran   in CHECKOUT   (server files)
+  sets      TOKEN, NODE_OPTIONS   (server files)
+  variable  GIVEN → server files
+  module    my_tools:search   (my_tools.py)
+Look at it. Then run holdall run CHECKOUT/agent.md "…" in a terminal, which asks once, or add --trust.
+""")
+    assert VALUE not in ran.err
+
+
+@requirement("trust:nothing-before-agreement", "trust:no-terminal", "trust:shows-what-it-names")
+def test_a_gateway_is_refused_and_told_what_it_would_start(holdall: Program, checkout: Checkout) -> None:
+    ran = served(holdall, "--config", checkout.config)
+    assert (ran.code, ran.out, checkout.has_run()) == (2, b"", False)
+    assert plain(ran.err, checkout) == snapshot("""\
+holdall: CHECKOUT/mcp.json names what would run or be sent, and you have not agreed to it yet:
+  command   PYTHON ./serve.py server-ran   in CHECKOUT   (server files)
+  sets      TOKEN, NODE_OPTIONS   (server files)
+  variable  GIVEN → server files
+Look at it. Then run holdall gateway --config CHECKOUT/mcp.json in a terminal, which asks once, or add --trust.
+""")
+    assert VALUE not in ran.err
+    assert served(holdall, "--config", checkout.config, "--http", "127.0.0.1:0").code == 2
+
+
+@requirement("trust:no-terminal")
+def test_trust_is_for_one_run_and_is_not_remembered(holdall: Program, checkout: Checkout) -> None:
+    ran = run(holdall, checkout.agent, "--trust")
+    assert (ran.code, ran.text, checkout.has_run()) == (0, "done\n", True), ran.err
+    assert served(holdall, "--config", checkout.config, "--trust").code == 0
+    assert run(holdall, checkout.agent).code == 2
+    assert served(holdall, "--config", checkout.config).code == 2
+
+
+@requirement("trust:own-files")
+def test_own_files_own_commands_and_mere_prompts_are_not_asked_about(
+    holdall: Program, checkout: Checkout, tmp_path: Path
+) -> None:
+    sub = run(holdall, str(checkout.folder / "sub.md"))
+    assert (sub.code, sub.text) == (0, "done\n"), "a prompt runs nothing"
+    assert served(holdall, "--", sys.executable, SERVER, str(tmp_path / "pids")).code == 0
+    own = tmp_path / ".config" / "holdall"
+    shutil.copytree(checkout.folder, own)
+    assert run(holdall, str(own / "agent.md")).code == 0
+    assert served(holdall, "--config", str(own / "mcp.json")).code == 0
+
+
+@requirement("trust:own-files")
+def test_a_link_in_the_own_folder_does_not_make_a_checkout_ones_own(
+    holdall: Program, checkout: Checkout, tmp_path: Path
+) -> None:
+    (tmp_path / ".config" / "holdall").mkdir(parents=True)
+    (tmp_path / ".config" / "holdall" / "mcp.json").symlink_to(checkout.config)
+    assert served(holdall, "--config", str(tmp_path / ".config" / "holdall" / "mcp.json")).code == 2
+
+
+@requirement("trust:own-files")
+@pytest.mark.parametrize("words", [("--home", "{}"), ()])
+def test_no_folder_of_a_checkout_passes_for_the_users_own(
+    holdall: Program, checkout: Checkout, words: tuple[str, ...]
+) -> None:
+    """A data folder, an agreement and a configuration that a checkout brings are not believed."""
+    clients = checkout.folder / "clients"
+    clients.mkdir()
+    shutil.copy(checkout.config, clients / "0123456789abcdef.json")
+    given = [one.format(checkout.folder) for one in words]
+    ran = served(holdall, *given, "--config", str(clients / "0123456789abcdef.json"))
+    assert (ran.code, checkout.has_run()) == (2, False)
+
+
+# In a terminal
+
+
+@requirement("trust:nothing-before-agreement", "trust:asks-again-when-changed", "trust:shows-what-it-names")
+def test_a_yes_is_remembered_until_something_changes(
+    holdall: Program, checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Program, "environment", _with_variable(Program.environment))
+    with Terminal(holdall, "run", checkout.agent, "Find it.") as terminal:
+        terminal.until("[y/N]")
+        assert not checkout.has_run(), "it asks first"
+        terminal.type("n\n")
+        code, seen = terminal.end()
+    assert (code, checkout.has_run()) == (2, False)
+    assert "./serve.py server-ran" in seen
+    with Terminal(holdall, "run", checkout.agent, "Find it.") as terminal:
+        terminal.until("[y/N]")
+        terminal.type("y\n")
+        assert terminal.end()[0] == 0
+    remembered = tmp_path / ".config" / "holdall" / "agreed"
+    assert stat.S_IMODE(remembered.stat().st_mode) == 0o600
+    assert run(holdall, checkout.agent).code == 0, "without a terminal too"
+    checkout.write("helper.py", "import os")
+    assert run(holdall, checkout.agent).code == 2
+    remembered.chmod(0o666)
+    ran = run(holdall, checkout.agent)
+    assert (ran.code, "which says what may run" in ran.err) == (2, True)
+
+
+def _with_variable(before: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
+    def with_variable(self: Program, more: Mapping[str, str | None] | None = None) -> dict[str, str]:
+        return before(self, more) | {"GIVEN": VALUE}
+
+    return with_variable
+
+
+# What an agreement is for
+
+
+def claims_of(path: str) -> Claims:
+    """What would be asked; nothing is built."""
+    found: list[Claims] = []
+
+    def agree(claims: Claims) -> None:
+        found.append(claims)
+        raise NotTrusted("no")
+
+    async def build() -> None:
+        async with build_agent(
+            load_agent(path), home="/nowhere", agree=agree,
+            settings_of=lambda one: load(front_matter=one.settings, places=one.sources, environment={}).settings,
+        ):  # fmt: skip
+            raise AssertionError("it was built")
+
+    with pytest.raises(NotTrusted):
+        asyncio.run(build())
+    return found[0]
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    "name",
+    ["agent.md", "sub.md", "mcp.json", "my_tools.py", "helper.py", "deep/__init__.py", "deep/other.py", "serve.py"],
+)
+def test_a_change_of_any_file_is_a_new_question(checkout: Checkout, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("GIVEN", VALUE)
+    before = claims_of(checkout.agent)
+    assert claims_of(checkout.agent).digest == before.digest
+    checkout.write(name, (checkout.folder / name).read_text() + "\n")
+    assert claims_of(checkout.agent).digest != before.digest
+    assert not checkout.has_run()
+
+
+@requirement("trust:asks-again-when-changed")
+def test_the_same_files_elsewhere_are_a_new_question(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GIVEN", VALUE)
+    before = claims_of(checkout.agent).digest
+    monkeypatch.setenv("GIVEN", "another value")
+    assert claims_of(checkout.agent).digest == before, "values are not part of it"
+    shutil.copytree(checkout.folder, tmp_path / "other")
+    assert claims_of(str(tmp_path / "other" / "agent.md")).digest != before
+
+
+@requirement("trust:asks-again-when-changed")
+def test_a_database_that_a_server_writes_to_is_no_code(tmp_path: Path) -> None:
+    for name in ("data.db", "run.sh", "tool", "mod.py", "app/index.js"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "tool").chmod(0o755)
+    words = ["node", "app", "./data.db", "run.sh", "tool", "-m", "mod", SERVER, "none.py"]
+    found = trust.script_files(words, str(tmp_path), str(tmp_path))
+    assert [os.path.relpath(one, tmp_path) for one in found] == ["app/index.js", "run.sh", "tool", "mod.py"]
+    program = trust.script_files(["./data.db"], str(tmp_path), str(tmp_path))
+    assert [os.path.relpath(one, tmp_path) for one in program] == ["data.db"], "it is the program"
+    whole = str(tmp_path / "run.sh")  # of a checkout: ${PWD}/run.sh
+    assert trust.script_files(["sh", whole], "/", str(tmp_path)) == [whole]
+
+
+def test_compiled_code_that_came_with_the_source_is_not_run(holdall: Program, checkout: Checkout) -> None:
+    """Python takes such a file without a look at the source, and nobody was shown it."""
+    evil = compile(f"import pathlib; pathlib.Path({str(checkout.folder / 'evil-ran')!r}).touch()", "helper.py", "exec")
+    cached = Path(cache_from_source(str(checkout.folder / "helper.py")))
+    cached.parent.mkdir()
+    unchecked = b"\1\0\0\0" + bytes(8)
+    cached.write_bytes(__import__("importlib.util").util.MAGIC_NUMBER + unchecked + marshal.dumps(evil))
+    ran = run(holdall, checkout.agent, "--trust")
+    assert (ran.code, ran.text) == (0, "done\n"), ran.err
+    assert not (checkout.folder / "evil-ran").exists()
+
+
+@requirement("trust:shows-what-it-names")
+def test_what_is_shown_hides_nothing(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = trust.told(Claims("x", (("command", "sh -c '\x1b[2Jls\u202e\n  url  https://good'"),)))
+    assert shown == ["  command  sh -c '\\x1b[2Jls\\u202e\\n  url  https://good'"]
+    for much in (Claims("x", (("command", "x" * 5000),)), Claims("x", (("command", "x"),) * 201)):
+        with pytest.raises(NotTrusted, match="names more than can be shown"):
+            trust.told(much)
+
+
+# Keys
+
+
+@requirement("trust:keys-stay-home")
+def test_the_model_key_goes_to_no_url_that_only_a_file_names(holdall: Program, checkout: Checkout) -> None:
+    file = str(checkout.write("keyed.md", "---\nmodel: openai:gpt@http://127.0.0.1:9/v1\n---\nHi.\n"))
+    with_key = {"HOLDALL_MODEL_KEY": VALUE}
+    for words in ((file,), (file, "--trust")):
+        ran = run(holdall, *words, **with_key)
+        assert ran.code == 2
+        assert VALUE not in ran.err
+    assert ran.err.replace(str(checkout.folder), "CHECKOUT").replace(str(holdall.home.parent), "HOME") == snapshot(
+        'holdall: CHECKOUT/keyed.md would send HOLDALL_MODEL_KEY to http://127.0.0.1:9. Keys and variables go only to URLs of your own configuration. To allow it, add the URL to key_urls in HOME/.config/holdall/config.toml, as in: key_urls = "http://127.0.0.1:9"\n'
+    )
+    asked = run(holdall, file, **with_key, HOLDALL_KEY_URLS="https://a.example http://127.0.0.1:9")
+    assert "you have not agreed to it yet" in asked.err, "allowed, and still asked about"
+    own = {"HOLDALL_EXTRACTION_MODEL": "openai:other@http://127.0.0.1:9/v2"}
+    assert "you have not agreed to it yet" in run(holdall, file, **with_key, **own).err
+    assert "you have not agreed to it yet" in run(holdall, file).err, "there is no key to send"
+    flagged = run(holdall, file, "--model", f"scripted:{checkout.folder}/model.json", **with_key)
+    assert flagged.text == "done\n", "the file's model is not used"
+
+
+@requirement("trust:keys-stay-home")
+@pytest.mark.parametrize(
+    ("server", "goes"),
+    [
+        ({"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${GIVEN}"}}, "http://127.0.0.1:9"),
+        ({"url": "http://127.0.0.1:9/${GIVEN}"}, "http://127.0.0.1:9"),
+        ({"url": "${PLACE}@127.0.0.1:9/mcp", "headers": {"X": "${GIVEN}"}}, "http://127.0.0.1:9"),
+        ({"url": "${PLACE}/mcp", "headers": {"X": "${GIVEN}"}}, ""),
+        ({"url": "http://127.0.0.1:9/mcp", "headers": {"X": "written in the file"}}, ""),
+    ],
+)
+def test_variables_go_to_no_url_that_only_a_file_names(
+    holdall: Program, checkout: Checkout, server: dict[str, Any], goes: str
+) -> None:
+    checkout.write("mcp.json", json.dumps({"mcpServers": {"web": server}}))
+    env = {"PLACE": "http://own.example"}
+    ran = served(holdall, "--config", checkout.config, **env)
+    assert ran.code == 2
+    assert (f" to {goes}:" in ran.err.replace(":9.", ":9:")) == bool(goes)
+    assert ("you have not agreed to it yet" in ran.err) == (not goes)
+    assert VALUE not in ran.err
+    allowed = served(holdall, "--config", checkout.config, **env, HOLDALL_KEY_URLS="http://127.0.0.1:9/other/path")
+    assert "you have not agreed to it yet" in allowed.err
+
+
+# What `install` puts behind the gateway
+
+
+@requirement("trust:own-files", "trust:nothing-before-agreement", "trust:keys-stay-home")
+def test_install_asks_about_the_urls_of_a_project_and_what_it_wrote_then_works(
+    holdall: Program, checkout: Checkout, tmp_path: Path
+) -> None:
+    web = {"url": "http://127.0.0.1:9/mcp"}
+    keyed: dict[str, Any] = {"url": "http://127.0.0.1:8/mcp", "headers": {"Authorization": "Bearer ${GIVEN}"}}
+    before = json.dumps({"mcpServers": {"web": web, "keyed": keyed}})
+    file = str(checkout.write("project.json", before))
+    refused = holdall("install", "--file", file, "--no-ask", "--json")
+    assert refused.code == 1
+    assert refused.json["files"][0]["left"] == snapshot(
+        {
+            "web": "it was not agreed to: run it in a terminal, which asks, or add --trust",
+            "keyed": "it would send GIVEN to http://127.0.0.1:8, which your own key_urls does not name",
+        }
+    )
+    assert Path(file).read_text() == before
+    assert holdall("install", "--file", file, "--dry-run", "--no-ask").code == 1
+    some = holdall("install", "--file", file, "--no-ask", "--trust", "--json")
+    assert some.json["files"][0]["changed"] == ["web"]
+    assert list(some.json["files"][0]["left"]) == ["keyed"], "no flag sends a variable to a stranger"
+    rest = holdall("install", "--file", file, "--no-ask", "--trust", "--json", env={"HOLDALL_KEY_URLS": keyed["url"]})
+    assert rest.json["files"][0]["changed"] == ["keyed"]
+    # A client knows nothing of HOLDALL_HOME and HOLDALL_KEY_URLS, and has no terminal.
+    for entry in json.loads(Path(file).read_text())["mcpServers"].values():
+        ran = holdall(*entry["args"], env={"GIVEN": VALUE, "HOLDALL_HOME": str(tmp_path / "another")})
+        assert ran.code == 0, ran.err
+
+
+@requirement("trust:own-files")
+def test_the_clients_file_of_the_user_is_not_asked_about(holdall: Program, tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    keyed = {"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${GIVEN}"}}
+    file = tmp_path / ".cursor" / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"web": keyed}}))
+    assert holdall("install", "cursor").code == 0
+    (entry,) = json.loads(file.read_text())["mcpServers"].values()
+    assert holdall(*entry["args"], env={"GIVEN": VALUE}).code == 0
+
+
+# Who can write
+
+
+@requirement("trust:others-can-write")
+@pytest.mark.parametrize("name", ["agent.md", "sub.md", "mcp.json", "my_tools.py", "deep/inner.py", "serve.py"])
+@pytest.mark.parametrize("above", [False, True])
+def test_what_others_can_write_to_is_refused_even_with_trust(
+    holdall: Program, checkout: Checkout, name: str, above: bool
+) -> None:
+    path = checkout.folder / name
+    path = path.parent if above else path
+    path.chmod(0o777 if above else 0o646)
+    ran = run(holdall, checkout.agent, "--trust")
+    assert (ran.code, checkout.has_run()) == (2, False)
+    assert f"Close it with: chmod go-w {path}\n" in ran.err
+    subprocess.run(["chmod", "go-w", str(path)], check=True)
+    assert run(holdall, checkout.agent, "--trust").code == 0
+
+
+@requirement("trust:others-can-write")
+def test_a_group_may_write_if_the_user_is_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import grp
+    import pwd
+
+    path = tmp_path / "mcp.json"
+    path.touch()
+    path.chmod(0o664)
+    about = os.stat_result((*path.stat()[:5], 4321, *path.stat()[6:]))
+    for name, members, allowed in (
+        ("me", [], True),
+        ("me", ["me"], True),
+        ("me", ["you"], False),
+        ("users", [], False),
+    ):
+        user = pwd.struct_passwd(("me", "x", os.geteuid(), 4321, "", "/", "/bin/sh"))
+        group = grp.struct_group((name, "x", 4321, members))
+        monkeypatch.setattr(pwd, "getpwuid", {os.geteuid(): user}.__getitem__)
+        monkeypatch.setattr(grp, "getgrgid", {4321: group}.__getitem__)
+        if allowed:
+            trust.check_writers(str(path), about)
+        else:
+            with pytest.raises(UsageError, match=f"the group 4321 can write to .*chmod go-w {path}"):
+                trust.check_writers(str(path), about)
+
+
+@requirement("trust:others-can-write")
+def test_a_file_or_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.touch()
+    about = os.stat_result((*path.stat()[:4], os.geteuid() + 4321, *path.stat()[5:]))
+    with pytest.raises(UsageError, match="belongs to another user"):
+        trust.check_writers(str(path), about)
+
+
+@requirement("trust:others-can-write")
+def test_a_folder_like_tmp_is_no_danger_to_what_is_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "like-tmp"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    path = folder / "mcp.json"
+    path.touch()
+    trust.check_writers(str(path), path.stat())
+    folder.chmod(0o777)
+    with pytest.raises(UsageError, match=f"chmod go-w {folder}"):
+        trust.check_writers(str(path), path.stat())

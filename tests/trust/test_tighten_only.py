@@ -1,0 +1,88 @@
+"""An agent's file tightens what the user has set, and loosens none of it."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdall import config
+from holdall.policy.setting_values import is_looser
+from holdall.values.settings import CEILING, USER_ONLY, Settings, ToolPolicy, kind_of
+from tests.requirements import requirement
+
+ONE_WAY = {one.name: one for one in fields(Settings) if one.metadata["stricter"] not in (None, USER_ONLY)}
+OF_A_TOOL = {one.name: one for one in fields(ToolPolicy) if one.metadata["stricter"] is not None}
+
+
+def values(one: Any) -> st.SearchStrategy[Any]:
+    kind = kind_of(one)
+    if one.name == "retention":
+        found: st.SearchStrategy[Any] = st.sampled_from(["session", "keep", "0 days", "7 days", "30 days", "400 days"])
+    elif kind is bool:
+        found = st.booleans()
+    elif kind in (int, float):
+        found = st.integers(max(1, int(one.metadata["least"])), int(one.metadata["most"]))
+    else:
+        found = st.sampled_from(sorted(kind))
+    return found | st.none() if one.default is None else found
+
+
+def load(front: dict[str, Any], own: dict[str, Any]) -> config.Configuration:
+    """The user's own values come from the environment, or from flags before the file is known: here, as one place."""
+    merge = config._Merge({})  # pyright: ignore[reportPrivateUsage]
+    for found, where in ((own, config.ENVIRONMENT), (front, config.FRONT_MATTER)):
+        merge.add(found, where)
+    return config.Configuration(merge.settings(), "", "", merge.sources, "", tuple(merge.notes))
+
+
+@requirement("trust:tighten-only")
+@settings(max_examples=400)
+@given(name=st.sampled_from(sorted(ONE_WAY)), data=st.data())
+def test_no_value_of_a_file_is_looser_than_the_users(name: str, data: st.DataObject) -> None:
+    one = ONE_WAY[name]
+    own, asked = data.draw(values(one)), data.draw(values(one))
+    found = load({name: asked}, {name: own})
+    got = getattr(found.settings, name)
+    assert not is_looser(one, got, own)
+    assert got == (own if is_looser(one, asked, own) else asked), "what is stricter is taken"
+    assert bool(found.notes) == is_looser(one, asked, own)
+
+
+@requirement("trust:tighten-only")
+@given(name=st.sampled_from(sorted(OF_A_TOOL)), data=st.data())
+def test_the_same_for_a_single_tool(name: str, data: st.DataObject) -> None:
+    one = OF_A_TOOL[name]
+    own, asked = data.draw(values(one)), data.draw(values(one))
+    found = load({"tools": {"fetch": {name: asked}}}, {"tools": {"fetch": {name: own}}})
+    assert not is_looser(one, getattr(found.settings.tools["fetch"], name), own)
+
+
+@requirement("trust:tighten-only")
+@pytest.mark.parametrize(
+    ("own", "front", "note"),
+    [
+        ({"max_turns": 5}, {"max_turns": 50}, "max_turns stays 5"),
+        ({"retention": "session"}, {"retention": None}, "retention stays 'session'"),
+        ({"quota_bytes": 1000}, {"quota_bytes": None}, "quota_bytes stays 1000"),
+        ({"dialect": "legacy"}, {"dialect": "holdall"}, "dialect stays 'legacy'"),
+        ({}, {"extraction_max_cost": 10**6}, "extraction_max_cost stays 5.0"),
+        ({"by_reference": False}, {"tools": {"send": {"by_reference": True}}}, "tools.send.by_reference stays False"),
+        ({"tools": {"keys": {"store": "never"}}}, {"tools": {"keys": {"store": "always"}}}, "tools.keys.store stays"),
+    ],
+)
+def test_what_was_asked_for_and_refused_is_told(own: dict[str, Any], front: dict[str, Any], note: str) -> None:
+    (told,) = load(front, own).notes
+    assert told.startswith(f"the front matter: {note}")
+
+
+@requirement("trust:tighten-only")
+def test_what_the_user_has_not_set_is_the_files_to_set() -> None:
+    for name, one in ONE_WAY.items():
+        if one.metadata["stricter"] == CEILING:
+            continue
+        value = {"retention": "keep", "dialect": "refs", "extraction_cache": "store"}.get(
+            name, one.metadata["most"] or True
+        )
+        assert getattr(load({name: value}, {}).settings, name) == value
