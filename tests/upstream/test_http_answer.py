@@ -3,7 +3,9 @@
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncGenerator
+import tracemalloc
+import zlib
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from holdall.mcp.client import codec
 from holdall.mcp.client.http_channel import EventReader, HttpChannel
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks
+from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import HttpServer
 from holdall.values.outputs import LargeJson, LargeText
 from tests.requirements import requirement
@@ -54,11 +57,12 @@ class Web:
 
 
 @asynccontextmanager
-async def channel_to(web: Web, **fields: Any) -> AsyncGenerator[HttpChannel]:
+async def channel_to(web: Web, *, bounds: Bounds | None = None, **fields: Any) -> AsyncGenerator[HttpChannel]:
     server = await asyncio.start_server(web.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     try:
-        async with HttpChannel(HttpServer("web", f"http://127.0.0.1:{port}/mcp", **fields)) as channel:
+        spec = HttpServer("web", f"http://127.0.0.1:{port}/mcp", **fields)
+        async with HttpChannel(spec, bounds=bounds) as channel:
             yield channel
     finally:
         server.close()
@@ -138,7 +142,7 @@ async def test_what_is_compressed_is_read_like_any_other() -> None:
 
 
 def listed(parts: list[bytes]) -> list[tuple[Any, str, bytes, int | None]]:
-    reader = EventReader()
+    reader = EventReader(2**30)
     return [(one.data, one.id, one.name, one.retry) for part in parts for one in reader.feed(part)]
 
 
@@ -331,3 +335,93 @@ async def test_an_error_in_the_body_of_a_refusal_is_the_answer_also_without_an_i
         assert came == {"id": 7, "error": {**error, "data": None}}
         (came,) = await ask(channel)
         assert came["error"]["message"] == "Server returned an error response"
+
+
+# ── Too large ───────────────────────────────────────────────────────────────────────────────────────────────
+
+MOST = 2 * 2**20
+
+
+def bomb(encoding: str, plain: int) -> bytes:
+    """Zeros, packed into about a thousandth."""
+    if encoding == "gzip":
+        return gzip.compress(b"0" * plain)
+    if encoding == "deflate":
+        return zlib.compress(b"0" * plain)
+    return gzip.compress(gzip.compress(b"0" * plain))  # twice
+
+
+def endless(kind: str) -> Iterator[bytes]:
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    yield head.encode()
+    yield b"6\r\ndata: \r\n" if kind == STREAM else b"1\r\n{\r\n"
+    while True:
+        yield b"10000\r\n" + b"0" * 2**16 + b"\r\n"
+
+
+class Endless(Web):
+    """One response that does not end."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._kind = kind
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        try:
+            for part in endless(self._kind):
+                writer.write(part)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+async def refused(web: Web) -> str:
+    """What the call is told; and the memory that it took in the meantime is flat."""
+    call = Call(7, "tools/call", seconds=SOON)
+    async with channel_to(web, bounds=Bounds(message_bytes=MOST)) as channel:
+        tracemalloc.start()
+        try:
+            found = await ask(channel, call)
+            assert tracemalloc.get_traced_memory()[1] < 3 * MOST
+        finally:
+            tracemalloc.stop()
+    assert found[-1]["error"]["message"] == "Server returned an error response"
+    assert call.trouble is not None
+    return call.trouble.what
+
+
+TOO_LARGE = "sent one message of more than 2,097,152 bytes (the setting server_max_bytes allows more)"
+
+
+@requirement("gateway:server-bounds")
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "gzip, gzip"])
+@pytest.mark.parametrize("kind", [BODY, STREAM])
+@pytest.mark.parametrize("status", ["200 OK", "500 Oh"])
+async def test_an_answer_that_unpacks_to_too_much_is_refused(encoding: str, kind: str, status: str) -> None:
+    if (kind, status) == (STREAM, "500 Oh"):
+        kind = BODY  # that of an error is looked at only as a body
+    data = bomb(encoding, 20 * MOST)
+    assert len(data) < MOST
+    web = Web(whole(data, kind, status, **{"content-encoding": encoding, "connection": "close"}))
+    assert await refused(web) == TOO_LARGE
+
+
+@requirement("gateway:server-bounds")
+@pytest.mark.parametrize("kind", [BODY, STREAM])
+async def test_an_answer_that_does_not_end_is_refused_while_it_comes(kind: str) -> None:
+    assert await refused(Endless(kind)) == TOO_LARGE
+
+
+async def test_many_small_events_are_not_too_large_together() -> None:
+    note = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 2**16}}).encode()
+    events = [b"data: " + note + b"\n\n" for _ in range(3 * MOST // 2**16)]
+    head = [f"HTTP/1.1 200 OK\r\ncontent-type: {STREAM}\r\nconnection: close\r\n\r\n".encode()]
+    async with channel_to(
+        Web([*head, *events, b"data: " + message({}) + b"\n\n"]), bounds=Bounds(message_bytes=MOST)
+    ) as one:
+        found = await ask(one)
+    assert len(found) == len(events) + 1
+    assert found[-1]["result"] == {}

@@ -54,7 +54,7 @@ class _Build:
                 f"{file.path}: no model. Name one with --model, `model:` in the front matter, HOLDALL_MODEL, or the "
                 "setting `model` (provider:name, openai:NAME@URL, gguf:PATH or scripted:FILE)."
             )
-        tools = _function_tools(file) + await self._server_tools(file)
+        tools = _function_tools(file) + await self._server_tools(file, settings)
         _check_tool_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
 
@@ -75,7 +75,7 @@ class _Build:
             self.stack.push_async_callback(model.close)
         return self.models[key]
 
-    async def _server_tools(self, file: AgentFile) -> list[AgentTool]:
+    async def _server_tools(self, file: AgentFile, settings: Settings) -> list[AgentTool]:
         configured = self.servers[file.path]
         for warning in configured.warnings:
             self.warn(warning)
@@ -84,7 +84,9 @@ class _Build:
         upstream: Any = importlib.import_module(
             "holdall.mcp.client.connection"
         )  # it needs an extra, and takes its time
-        servers: Servers = await self.stack.enter_async_context(upstream.Servers(configured.servers))
+        bounds = upstream.Bounds(message_bytes=settings.server_max_bytes)
+        means = upstream.ConnectionOptions(bounds=bounds)
+        servers: Servers = await self.stack.enter_async_context(upstream.Servers(configured.servers, means=means))
         tools: list[AgentTool] = []
         for name, listed in (await servers.tools()).items():
             if isinstance(listed, UpstreamFault):

@@ -233,6 +233,7 @@ class HttpOptions(NamedTuple):
     tokens: str | None
     hosts: list[str]
     origins: list[str]
+    plain: bool
 
 
 @command(app, session=None, as_json=None)
@@ -276,6 +277,9 @@ async def gateway(
     allow_origin: Annotated[
         list[str] | None, typer.Option("--allow-origin", metavar="URL", help="With --http: an Origin header.")
     ] = None,
+    allow_plain_http: Annotated[
+        bool, typer.Option("--allow-plain-http", help="With --http: also on an address for other machines.")
+    ] = False,
     trust: Trust = False,
 ) -> int:
     """Stand in front of MCP servers: a result that is too large or too slow is kept, and the client gets a handle.
@@ -301,9 +305,10 @@ async def gateway(
     """
     ask = GatewayOptions(tuple(command or ()), config, session, prefix, by_reference, tools, name, client, trust)
     if http is not None:
-        return await _over_http(options, ask, HttpOptions(http, tokens, allow_host or [], allow_origin or []))
-    if tokens or allow_host or allow_origin:
-        raise UsageError("--tokens, --allow-host and --allow-origin are for --http.")
+        given = HttpOptions(http, tokens, allow_host or [], allow_origin or [], allow_plain_http)
+        return await _over_http(options, ask, given)
+    if tokens or allow_host or allow_origin or allow_plain_http:
+        raise UsageError("--tokens, --allow-host, --allow-origin and --allow-plain-http are for --http.")
     from holdall.mcp.gateway.siblings import running_client
     from holdall.mcp.gateway.stdio_server import serve_stdio
 
@@ -318,7 +323,7 @@ async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -
 
     if ask.client is not None:
         raise UsageError("--client is for a gateway on standard input and output; over HTTP the token tells clients.")
-    host, port = address_of(http.address)
+    host, port = address_of(http.address, plain=http.plain)
     tokens, told = _tokens(http.tokens)
     house, open_bag = _ready(options, ask)
 
@@ -327,7 +332,8 @@ async def _over_http(options: Options, ask: GatewayOptions, http: HttpOptions) -
         if told:
             screen.about(f"token: {told} (new with each start; HOLDALL_GATEWAY_TOKEN sets one)")
 
-    await serve_http(house, Address(host, port, tokens, http.hosts, http.origins), open_bag, ready)
+    most = options.configuration(session=ask.session, flags=ask.flags()).settings.http_max_body_bytes
+    await serve_http(house, Address(host, port, tokens, http.hosts, http.origins, most), open_bag, ready)
     return 0
 
 

@@ -149,6 +149,16 @@ class Settings:
         most=2**50, stricter=LESS,
     )  # fmt: skip
     query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
+    http_max_body_bytes: int = _setting(
+        4 * MIB, "the most that one request to a gateway over HTTP may send", least=1024, most=2**30, stricter=LESS
+    )
+    server_max_bytes: int = _setting(
+        256 * MIB,
+        "the most that one message of an MCP server may have, unpacked",
+        least=64 * KIB,
+        most=2**40,
+        stricter=LESS,
+    )
     async_enabled: bool = _setting(
         True, "whether a slow call may go on in the background", also=("async",), stricter=NO_YES
     )

@@ -20,8 +20,8 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from holdall.mcp.gateway import http_connection
 from holdall.text.escape import one_line
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, UnknownHandle, UsageError
 from holdall.values.record import record
@@ -146,28 +146,8 @@ def bound(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host}:{port}: {why}. Without --port a free one is taken.") from problem
 
 
-class Connection(H11Protocol):
-    """There are only so many: the one that has been idle for longest makes room for a new one.
-
-    Connections that are opened and say nothing would otherwise keep everybody else out.
-    """
-
-    opened = 0.0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.opened = asyncio.get_running_loop().time()
-        # One that was turned away stays in the set until the loop has come round to it.
-        there = [one for one in cast("set[Connection]", self.connections) if not one.transport.is_closing()]
-        if len(there) > MAX_CONNECTIONS:
-            idle = (one for one in there if one.is_idle and one is not self)
-            min(idle, key=lambda one: one.opened, default=self).transport.abort()
-
-    @property
-    def is_idle(self) -> bool:
-        """Nothing was asked, or all that was asked is answered."""
-        cycle = cast("object | None", self.cycle)
-        return cycle is None or self.cycle.response_complete
+class Connection(http_connection.Connection):
+    most = MAX_CONNECTIONS
 
 
 class _Server(uvicorn.Server):

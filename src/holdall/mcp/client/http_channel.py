@@ -1,8 +1,9 @@
 """The channel to a server behind a URL: streamable HTTP, one POST for each message, and what comes in its answer.
 
 A failure is the error of the one request that met it; notifications are not waited for. There is no deadline: a request
-may take as long as its caller allows. Answers may be of any size. A stream that ends before its answer is asked for the
-rest where the server numbers its events. A redirect is followed only to the same origin.
+may take as long as its caller allows. A message has a largest size, as on standard input and output, counted after it
+was unpacked and while it comes. A stream that ends before its answer is asked for the rest where the server numbers its
+events. A redirect is followed only to the same origin.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from holdall.mcp.client.protocol import (
     VERSION_HEADER,
 )
 from holdall.mcp.client.routes import CURRENT, HttpFailure
+from holdall.mcp.client.server_process import Bounds, LimitExceeded, too_large
 from holdall.mcp.client.spec import HttpServer, without_secrets
 from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra
@@ -74,9 +76,13 @@ class Event:
 
 
 class EventReader:
-    """The events of a stream, however it is cut. One whose end does not come is none."""
+    """The events of a stream, however it is cut. One whose end does not come is none.
 
-    def __init__(self) -> None:
+    Raises LimitExceeded for one of more than `longest` bytes.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
         self._line = bytearray()
         self._event = Event()
         self._after_return = False
@@ -87,6 +93,8 @@ class EventReader:
         for piece in given.splitlines(keepends=True):
             text = piece.rstrip(b"\r\n")
             self._line += text
+            if len(self._line) + len(self._event.data or b"") > self._longest:
+                raise LimitExceeded(too_large(self._longest))
             if len(text) == len(piece):
                 continue  # the rest of this line is still to come
             line, self._line = self._line, bytearray()
@@ -160,8 +168,9 @@ _ASKED = {"accept": _STREAM, "cache-control": "no-store"}
 class HttpChannel:
     """`async with HttpChannel(spec) as channel`: usable inside the block."""
 
-    def __init__(self, spec: HttpServer) -> None:
+    def __init__(self, spec: HttpServer, *, bounds: Bounds | None = None) -> None:
         self.heard = 0
+        self._longest = (bounds or Bounds()).message_bytes
         self.kept = Kept()
         self._spec = spec
         self._url = httpx2.URL(spec.url)
@@ -265,6 +274,9 @@ class HttpChannel:
                 await self._read_stream(answer, response, context)
             else:
                 self._put(answer.error(INVALID_REQUEST, f"Unexpected content type: {one_line(kind, 60)}"), context)
+        except LimitExceeded as problem:
+            self._note(HttpFailure(str(problem), sent=True))
+            self._put(answer.error(INTERNAL_ERROR, "Server returned an error response"), context)
         finally:
             await response.aclose()
 
@@ -276,7 +288,7 @@ class HttpChannel:
             return answer.error(INVALID_REQUEST, _not_followed(response.next_request.url))
         if _kind(response) == _BODY:
             try:
-                found = answer.messages(bytearray(_with_id(await response.aread(), answer.number)))
+                found = answer.messages(bytearray(_with_id(bytes(await self._whole(response)), answer.number)))
             except (httpx2.TransportError, httpx2.DecodingError):
                 found = []
             if found and "error" in found[0] and found[0]["error"]["data"] is not codec.GARBLED:
@@ -288,10 +300,8 @@ class HttpChannel:
         return answer.error(INVALID_REQUEST, "Session terminated")
 
     async def _read_body(self, answer: Answer, response: httpx2.Response, context: Context) -> None:
-        whole = bytearray()
         try:
-            async for part in _parts(response):
-                whole += part
+            whole = await self._whole(response)
         except (httpx2.TransportError, httpx2.DecodingError) as fault:
             self._note(HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True))
             self._put(answer.error(INTERNAL_ERROR, "Server returned an error response"), context)
@@ -300,6 +310,15 @@ class HttpChannel:
             self._put(message, context)
         if not answer.done:
             self._put(answer.garbled("a reply that is not valid JSON, or not to this request"), context)
+
+    async def _whole(self, response: httpx2.Response) -> bytearray:
+        """Its body. Raises LimitExceeded before more of it is held than a message may have."""
+        whole = bytearray()
+        async for part in _parts(response):
+            if len(whole) + len(part) > self._longest:
+                raise LimitExceeded(too_large(self._longest))
+            whole += part
+        return whole
 
     async def _read_stream(self, answer: Answer, response: httpx2.Response, context: Context) -> None:
         """Until there is an answer. Where the stream ends before, the rest is asked for, as long as the server gives
@@ -334,7 +353,7 @@ class HttpChannel:
 
     async def _events(self, answer: Answer | None, response: httpx2.Response, context: Context | None) -> Event:
         """Messages up to the answer, and where the stream was left. Without a request there is no answer."""
-        place, reader, parts = Event(), EventReader(), _parts(response)
+        place, reader, parts = Event(), EventReader(self._longest), _parts(response)
         try:
             async for part in parts:
                 for event in reader.feed(part):
@@ -382,6 +401,9 @@ class HttpChannel:
                         place.id = new.id or place.id
                         place.retry = place.retry if new.retry is None else new.retry
                         failed = 0
+                except LimitExceeded as problem:  # of what nobody asked for nothing more is wanted
+                    self._note(HttpFailure(str(problem), sent=True))
+                    return
                 finally:
                     await response.aclose()
             await asyncio.sleep(_RETRY_SECONDS if place.retry is None else place.retry / 1000)
@@ -421,7 +443,8 @@ class HttpChannel:
             else:
                 async with asyncio.timeout(seconds):
                     response = await self._sent(method, body, headers)
-                    await response.aread()
+                    async for _ in _parts(response):
+                        pass  # nothing in it is for us; read to its end the connection can be used again
                     await response.aclose()
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as fault:
             failure = HttpFailure(f"cannot be reached at {self._spec.shown} ({self._words(fault)})")

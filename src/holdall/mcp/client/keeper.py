@@ -233,7 +233,7 @@ class Keeper:
 
     def _channel(self) -> "HttpChannel | StdioChannel":
         if isinstance(self._spec, HttpServer):
-            return _http_channel()(self._spec)
+            return _http_channel()(self._spec, bounds=self._means.bounds)
         means = self._means
         environment = os.environ if means.environment is None else means.environment
         return StdioChannel(self._spec, environment=environment, bounds=means.bounds, patience=means.patience)

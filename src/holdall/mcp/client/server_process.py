@@ -29,6 +29,11 @@ class LimitExceeded(ValueError):
     """A server sent more than it may; the message says of what."""
 
 
+def too_large(most: int) -> str:
+    """In words that follow the server's name."""
+    return f"sent one message of more than {most:,} bytes (the setting server_max_bytes allows more)"
+
+
 class Lines:
     """`feed` chunks, get lines that begin like JSON. `reject` those that turn out to be none."""
 
@@ -76,7 +81,7 @@ class Lines:
             return
         self._line += piece
         if len(self._line) > self._longest:
-            raise LimitExceeded(f"sent one message of more than {self._longest:,} bytes")
+            raise LimitExceeded(too_large(self._longest))
 
     def _drop(self, piece: bytes, size: int) -> None:
         self.noise += size + 1

@@ -14,6 +14,7 @@ from typing import Any
 from holdall.bag import Holdall
 from holdall.llm.sampling import Role, Sampled, SampledModel
 from holdall.mcp.client.handshake import Greeting
+from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import calls, listing, messages
 from holdall.mcp.gateway.calls import ToolCall
@@ -419,7 +420,8 @@ class Front:
     def _open(self, caller: Caller) -> Relay:
         """The servers get to know the client once: one that goes on in the other era is the same client."""
         if self._relay is None:
-            self._relay = Relay(self._gateway_state.servers, self.client, caller, self._heard, self._known)
+            bounds = Bounds(message_bytes=self._bag.core.settings.server_max_bytes)
+            self._relay = Relay(self._gateway_state.servers, self.client, caller, self._heard, self._known, bounds)
             self._catalogue = Catalogue(self._relay, self._names, self._prompts)
         self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
         return self._relay

@@ -8,6 +8,7 @@ import importlib
 import json
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -21,6 +22,7 @@ from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSess
 from holdall.mcp.gateway.known import KnownServers
 from holdall.mcp.gateway.messages import MODERN, Message, Refusal, is_id, table
 from holdall.mcp.gateway.stdio_server import set_mmap_threshold, shut_down, shutdown_requested
+from holdall.text.escape import one_line
 from holdall.values.errors import MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -184,6 +186,14 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
+@record
+class BodyBounds:
+    """Of the body of a request: how many bytes it may have, and how long it may take to come."""
+
+    most: int = 4 * 1024 * 1024
+    seconds: float = 60.0
+
+
 class Exchange:
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -208,16 +218,24 @@ class Exchange:
         if answering is not None:
             answering.cancel()
 
-    async def body(self, most: int) -> bytearray:
+    async def body(self, bounds: "BodyBounds", headers: Mapping[str, str]) -> bytearray:
+        length = headers.get("content-length", "")
+        try:
+            async with asyncio.timeout(bounds.seconds):
+                return await self._body(bounds.most, int(length) if length.isascii() and length.isdigit() else 0)
+        except TimeoutError:
+            raise Denied(408, f"the body took longer than {bounds.seconds:g} seconds") from None
+
+    async def _body(self, most: int, announced: int) -> bytearray:
         found = bytearray()
         while True:
+            if max(announced, len(found)) > most:
+                raise Denied(413, f"a message has at most {most:,} bytes; the setting http_max_body_bytes allows more")
             event = await self._receive()
             if event["type"] == "http.disconnect":
                 raise Denied(400, "the body is not complete")
             found += event.get("body", b"")
-            if len(found) > most:
-                raise Denied(413, f"a message has at most {most:,} bytes")
-            if not event.get("more_body"):
+            if not event.get("more_body") and len(found) <= most:
                 return found
 
     async def answer(self, status: int, value: object) -> None:
@@ -325,20 +343,31 @@ def _event(stream: Stream, position: int, event: Event, *, lasting: bool) -> byt
 
 
 PATH = "/mcp"
-_LARGEST_BODY = 64 * 1024 * 1024
 _IDLE_SECONDS = 3600.0
+_EXPIRE_SECONDS = 60.0  # between two looks for sessions that are idle for so long
 _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
-_MAX_SESSIONS = 200
+_MAX_SESSIONS = 50  # of one principal
+_SPARE_SECONDS = 60.0  # a session that was idle for so long makes room for a new one where there are too many
 
 OpenBag = Callable[[str], Awaitable[Holdall]]
 """The bag of a principal: opened once for each."""
 
 
 class HttpApp:
-    def __init__(self, gateway_state: GatewayState, guard: Guard, bag_of: OpenBag) -> None:
+    def __init__(
+        self,
+        gateway_state: GatewayState,
+        guard: Guard,
+        bag_of: OpenBag,
+        *,
+        bounds: BodyBounds | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._gateway_state = gateway_state
         self._guard = guard
         self._bag_of = bag_of
+        self._bounds = bounds or BodyBounds()
+        self._clock = clock
         self._sessions: dict[tuple[str, str], HttpSession] = {}
         self._shared: dict[str, HttpSession] = {}
         self._servers: dict[str, KnownServers] = {}
@@ -386,7 +415,7 @@ class HttpApp:
     async def _post(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Denied(415, "the body of a message is application/json")
-        body = messages.decode(await exchange.body(_LARGEST_BODY))
+        body = messages.decode(await exchange.body(self._bounds, headers))
         several: list[Any] = body if isinstance(body, list) else [body]
         if headers.get("mcp-protocol-version", "") in MODERN or "_meta" in table(table(several[0]).get("params")):
             if isinstance(body, list):
@@ -473,10 +502,11 @@ class HttpApp:
             if named is not None and named not in messages.HANDSHAKES:
                 raise Denied(400, "this revision of MCP is not known here")
             return self._known(who, headers), ""
-        await self._make_room()
-        name = secrets.token_hex(16)
         bag = await self._bag_of(who)
-        session = self._sessions[who, name] = HttpSession(self._gateway_state, bag, known=self._known_by(who))
+        await self._make_room(who)
+        name = secrets.token_hex(16)
+        session = HttpSession(self._gateway_state, bag, known=self._known_by(who), clock=self._clock)
+        self._sessions[who, name] = session
         return session, name
 
     def _known_by(self, who: str) -> KnownServers:
@@ -490,13 +520,25 @@ class HttpApp:
             raise Denied(404, "there is no such session")
         return session
 
-    async def _make_room(self) -> None:
-        for key, session in list(self._sessions.items()):
-            if session.idle_seconds > _IDLE_SECONDS:
-                del self._sessions[key]
-                await session.close()
-        if len(self._sessions) >= _MAX_SESSIONS:
-            raise Denied(503, f"there are {_MAX_SESSIONS} sessions already")
+    async def expire(self) -> None:
+        """Close the sessions that nobody has used for an hour."""
+        await self._close([key for key, one in self._sessions.items() if one.idle_seconds > _IDLE_SECONDS])
+
+    async def _make_room(self, who: str) -> None:
+        """For one more session of this principal. Clients that are told that theirs is gone begin a new one."""
+        await self.expire()
+        own = {key: one.idle_seconds for key, one in self._sessions.items() if key[0] == who}
+        if len(own) < _MAX_SESSIONS:
+            return
+        oldest = max(own, key=lambda key: own[key])
+        if own[oldest] < _SPARE_SECONDS:
+            raise Denied(429, f"there are {_MAX_SESSIONS} sessions with this token already; end one with DELETE")
+        await self._close([oldest])
+
+    async def _close(self, keys: list[tuple[str, str]]) -> None:
+        # All are taken out before the first is waited for: others come by meanwhile.
+        for session in [self._sessions.pop(key) for key in keys]:
+            await session.close()
 
     async def _exchange(
         self, session: HttpSession, request: Message, headers: Mapping[str, str], exchange: Exchange
@@ -527,6 +569,8 @@ class HttpApp:
 
 try:
     import uvicorn
+
+    from holdall.mcp.gateway.http_connection import Connection
 except ModuleNotFoundError as problem:
     raise MissingExtra("uvicorn", "mcp", "serving MCP over HTTP") from problem
 
@@ -542,14 +586,22 @@ class Address:
     tokens: Mapping[str, str] = field(repr=False)
     hosts: Sequence[str] = ()  # allowed beside the address itself
     origins: Sequence[str] = ()
+    max_body_bytes: int = BodyBounds().most
 
 
-def address_of(text: str) -> tuple[str, int]:
-    """`HOST:PORT`; an IPv6 address is in brackets. Port 0 is any that is free."""
+def address_of(text: str, *, plain: bool = False) -> tuple[str, int]:
+    """`HOST:PORT`; an IPv6 address is in brackets. Port 0 is any that is free. `plain`: also for other machines."""
     found = _ADDRESS.fullmatch(text.strip())
     if found is None or int(found[3]) > 65_535:
         raise UsageError("an address is HOST:PORT, as in 127.0.0.1:8765 or [::1]:8765.")
-    return found[1] or found[2], int(found[3])
+    host = found[1] or found[2]
+    if not plain and not is_loopback(host):
+        raise UsageError(
+            f"{one_line(text.strip(), 60)} can be reached from other machines, and plain HTTP shows tokens and outputs "
+            "to everybody on the way. Listen on 127.0.0.1, behind a proxy that speaks HTTPS (its name with "
+            "--allow-host) or a tunnel (ssh -L); --allow-plain-http listens there all the same."
+        )
+    return host, int(found[3])
 
 
 async def serve_http(
@@ -561,24 +613,33 @@ async def serve_http(
     port: int = listener.getsockname()[1]
     bags = _Bags(bag_of)
     hosts = hosts_of(address.host, port, address.hosts)
-    app = HttpApp(gateway_state, Guard(address.tokens, hosts, origins_of(hosts, address.origins)), bags.of)
+    guard = Guard(address.tokens, hosts, origins_of(hosts, address.origins))
+    app = HttpApp(gateway_state, guard, bags.of, bounds=BodyBounds(address.max_body_bytes))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False, proxy_headers=False,
-        timeout_graceful_shutdown=1, timeout_keep_alive=65,
+        app, log_config=None, access_log=False, lifespan="off", ws="none", http=Connection, server_header=False,
+        proxy_headers=False, timeout_graceful_shutdown=1, timeout_keep_alive=65,
     )  # fmt: skip
     server = _Server(config)
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(shutdown_requested().wait())
+    expiring = asyncio.ensure_future(_expire(app))
     shown = f"[{address.host}]" if ":" in address.host else address.host
     ready(f"http://{shown}:{port}{PATH}")
     try:
         await asyncio.wait((serving, stop), return_when=asyncio.FIRST_COMPLETED)
     finally:
         stop.cancel()
+        expiring.cancel()
         await asyncio.gather(*(shut_down(one.front, one.bag) for one in app.sessions))
         server.should_exit = True
         await asyncio.gather(*(one.close() for one in app.sessions), bags.close())
         await asyncio.wait((serving,), timeout=2)
+
+
+async def _expire(app: HttpApp) -> None:
+    while True:
+        await asyncio.sleep(_EXPIRE_SECONDS)
+        await app.expire()
 
 
 def _bound(address: Address) -> socket.socket:

@@ -118,6 +118,7 @@ def _json(value: object) -> bytes:
 
 _MAX_STREAMS = 100
 _MAX_BYTES = 2 * 1024 * 1024
+_MAX_HELD = 32 * 1024 * 1024  # bytes that wait for a reader
 _MAX_READ = 200  # events that were read and are still there, of a stream that goes on
 RETRY_MILLISECONDS = 1000
 
@@ -155,6 +156,8 @@ class Stream:
         return bool(self._events) and self._events[-1].answers
 
     def put(self, message: Message) -> None:
+        if self.size > _MAX_HELD and "method" in message and "id" not in message:
+            return  # its reader is slower than its server: what it can do without is left out
         said = self._renamed(message)
         code = table(said.get("error")).get("code")
         data = messages.encode(said)[:-1]

@@ -17,7 +17,7 @@ from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.handshake import Greeting, Identity
 from holdall.mcp.client.keeper import ConnectionOptions
 from holdall.mcp.client.routes import Callbacks, Declined
-from holdall.mcp.client.server_process import StopTimeouts
+from holdall.mcp.client.server_process import Bounds, StopTimeouts
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import Client, ClientRequest
@@ -125,6 +125,7 @@ class Relay:
         caller: Caller,
         heard: OnNotification,
         known: KnownServers | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         """`known` is for sessions that share what their servers say, or the servers."""
         self.caller = caller
@@ -132,7 +133,7 @@ class Relay:
         self._heard = heard
         self._asking: Counter[str] = Counter()
         self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
-        self._means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS)
+        self._means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS, bounds=bounds or Bounds())
         self._known = known
         self._copies: dict[str, tuple[Copy, Member]] = {}
         callbacks = {spec.name: self._callbacks(spec.name) for spec in specs}

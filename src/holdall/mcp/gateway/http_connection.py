@@ -1,0 +1,70 @@
+"""One connection to a server of ours over HTTP, of which there are only so many, and none waits for ever.
+
+uvicorn bounds the size of a request's head (16 KiB) and how long a connection is kept unused; not how long a head
+takes, nor how many connections there are. Nothing here knows what is asked.
+"""
+
+import asyncio
+from typing import cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class Connection(H11Protocol):
+    """Too many: the one that has been idle for longest makes room for a new one.
+
+    Connections that are opened and say nothing, or one byte at a time, would otherwise keep everybody else out.
+    """
+
+    most = 512
+    head_seconds = 10.0  # for the head of a request, and for the rest of a body that was answered before its end
+
+    opened = 0.0
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.opened = self.loop.time()
+        self._wait()
+        # One that was turned away stays in the set until the loop has come round to it.
+        there = [one for one in cast("set[Connection]", self.connections) if not one.transport.is_closing()]
+        if len(there) > self.most:
+            idle = (one for one in there if one.is_idle and one is not self)
+            min(idle, key=lambda one: one.opened, default=self).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_idle and self._late is None:
+            self._wait()
+        super().data_received(data)
+        if not self.is_idle:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.is_idle:  # the next request was there already
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing was asked, or all that was asked is answered."""
+        cycle = cast("object | None", self.cycle)
+        return cycle is None or self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self._late = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _give_up(self) -> None:
+        if cast("object | None", self.cycle) is None:
+            self.transport.write(_TOO_SLOW)
+        self.transport.close()

@@ -1,0 +1,276 @@
+"""What strangers and clients can take from a gateway over HTTP: connections, time, bytes, sessions."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx2
+import pytest
+import uvicorn
+from inline_snapshot import snapshot
+from uvicorn.server import ServerState
+
+from holdall.bag import Holdall
+from holdall.mcp.client.spec import from_command
+from holdall.mcp.gateway.front import GatewayState
+from holdall.mcp.gateway.http_app import BodyBounds, Guard, HttpApp, address_of
+from holdall.mcp.gateway.http_connection import Connection
+from holdall.mcp.gateway.http_session import Stream
+from holdall.values.errors import UsageError
+from tests.gateway.support import SOON, plain
+from tests.gateway.test_http import ACCEPT, INITIALIZE
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+ALICE, BOB = "token-of-alice-0123456789", "token-of-bob-0123456789"
+HEAD = b"GET / HTTP/1.1\r\nhost: here\r\n"
+
+# ── Connections ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Small(Connection):
+    most = 3
+    head_seconds = 0.2
+
+
+@asynccontextmanager
+async def listening(app: Any, kind: type[Connection] = Small) -> AsyncGenerator[Callable[[], Any]]:
+    config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", http=kind)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: kind(config, state, {}), "127.0.0.1", 0)
+    opened: list[asyncio.StreamWriter] = []
+
+    async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        opened.append(writer)
+        return reader, writer
+
+    try:
+        async with asyncio.timeout(SOON):
+            yield connect
+    finally:
+        server.close()
+        for writer in opened:
+            writer.close()
+
+
+async def answered(scope: Any, receive: Any, send: Any) -> None:
+    """At once, whatever is still to come of the body."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def until_cut_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, more: bytes) -> None:
+    """While more and more is sent, which never comes to an end."""
+    ended = asyncio.ensure_future(reader.read())
+    while not ended.done():
+        writer.write(more)
+        await asyncio.wait((ended,), timeout=0.01)
+    if ended.exception() is None:
+        assert ended.result() == b""
+    else:
+        assert isinstance(ended.exception(), ConnectionError)
+
+
+@requirement("gateway:http-bounds")
+@pytest.mark.parametrize("sent", [b"", b"GET", HEAD, HEAD + b"x: 1\r\n"])
+async def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(sent: bytes) -> None:
+    async with listening(answered) as connect:
+        reader, writer = await connect()
+        writer.write(sent)
+        assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+
+
+@requirement("gateway:http-bounds")
+async def test_bytes_that_trickle_in_do_not_make_the_time_longer() -> None:
+    async with listening(answered) as connect:
+        reader, writer = await connect()
+        writer.write(HEAD + b"\r\n")
+        assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 ")
+        writer.write(HEAD)  # the next one on the same connection
+        await until_cut_off(reader, writer, b"x: y\r\n")
+
+
+@requirement("gateway:http-bounds")
+async def test_the_rest_of_a_body_that_was_answered_is_not_taken_for_ever() -> None:
+    async with listening(answered) as connect:
+        reader, writer = await connect()
+        writer.write(b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n")
+        await reader.readuntil(b"ok")
+        await until_cut_off(reader, writer, b"1\r\nx\r\n")
+
+
+@requirement("gateway:http-bounds")
+async def test_a_request_that_is_worked_on_may_take_as_long_as_it_likes() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await go_on.wait()
+        await answered(scope, receive, send)
+
+    async with listening(slow) as connect:
+        reader, writer = await connect()
+        writer.write(HEAD + b"\r\n")
+        silent, _ = await connect()
+        assert (await silent.read()).startswith(b"HTTP/1.1 408 ")  # the time of a head has passed
+        go_on.set()
+        assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 ")
+
+
+@requirement("gateway:http-bounds")
+async def test_connections_have_a_number_and_the_one_idle_for_longest_makes_room() -> None:
+    assert (Connection.most, Connection.head_seconds) == (512, 10.0)
+
+    class Patient(Small):
+        head_seconds = 60.0
+
+    async with listening(answered, Patient) as connect:
+        first, *_others = [await connect() for _ in range(4)]
+        assert await first[0].read() == b""
+        reader, writer = await connect()
+        writer.write(HEAD + b"\r\n")
+        assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200 ")
+
+
+# ── Bodies and sessions ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def application(tmp_path: Path, **more: Any) -> AsyncGenerator[tuple[HttpApp, Callable[..., Any]]]:
+    async with Holdall.open(home=str(tmp_path)) as bag:
+
+        async def bag_of(_principal: str) -> Holdall:
+            return bag
+
+        guard = Guard({"alice": ALICE, "bob": BOB}, frozenset(("here",)), frozenset())
+        app = HttpApp(GatewayState([from_command(plain())]), guard, bag_of, **more)
+        transport = httpx2.ASGITransport(app=cast("Any", app))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://here") as client:
+
+            async def ask(token: str, method: str = "POST", **given: Any) -> httpx2.Response:
+                headers = {"authorization": f"Bearer {token}", **ACCEPT, **given.pop("headers", {})}
+                async with asyncio.timeout(SOON):
+                    return await client.request(method, "/mcp", headers=headers, **given)
+
+            try:
+                yield app, ask
+            finally:
+                await asyncio.gather(*(one.close() for one in app.sessions))
+
+
+@requirement("gateway:http-bounds")
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_the_limit_is_refused_with_the_setting(tmp_path: Path, chunked: bool) -> None:
+    read = 0
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(1000):
+            read += 1
+            yield b" " * 1000
+
+    async with application(tmp_path, bounds=BodyBounds(most=5000)) as (_, ask):
+        headers = {"content-type": "application/json"}
+        answer = await ask(ALICE, headers=headers, content=parts() if chunked else b" " * 5001)
+        assert (answer.status_code, answer.json()) == snapshot(
+            (413, {"error": "a message has at most 5,000 bytes; the setting http_max_body_bytes allows more"})
+        )
+    assert read < 20
+    assert BodyBounds().most == 4 * 2**20
+
+
+@requirement("gateway:http-bounds")
+async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    told: list[Any] = []
+
+    async def send(event: Any) -> None:
+        told.append(event)
+
+    async with application(tmp_path, bounds=BodyBounds(seconds=0.05)) as (app, _):
+        come = parts()
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": await anext(come), "more_body": True}
+
+        raw = {"host": "here", "authorization": f"Bearer {ALICE}", "content-type": "application/json"}
+        headers = [(name.encode(), value.encode()) for name, value in raw.items()]
+        async with asyncio.timeout(SOON):
+            await app({"type": "http", "method": "POST", "path": "/mcp", "headers": headers}, receive, send)
+    assert told[0]["status"] == 408
+    assert json.loads(told[1]["body"]) == {"error": "the body took longer than 0.05 seconds"}
+
+
+@requirement("gateway:http-bounds", "gateway:principal")
+async def test_a_principal_has_fifty_sessions_and_those_that_are_idle_end(tmp_path: Path) -> None:
+    now = 0.0
+    async with application(tmp_path, clock=lambda: now) as (app, ask):
+        first = await ask(ALICE, json=INITIALIZE)
+        for _ in range(49):
+            assert (await ask(ALICE, json=INITIALIZE)).status_code == 200
+        refused = await ask(ALICE, json=INITIALIZE)
+        assert (refused.status_code, refused.json()) == snapshot(
+            (429, {"error": "there are 50 sessions with this token already; end one with DELETE"})
+        )
+        assert (await ask(BOB, json=INITIALIZE)).status_code == 200
+        now = 61.0  # the one that was idle for longest makes room
+        assert (await ask(ALICE, json=INITIALIZE)).status_code == 200
+        assert len(app.sessions) == 51
+        gone = {"mcp-session-id": first.headers["mcp-session-id"]}
+        assert (await ask(ALICE, headers=gone, json={"jsonrpc": "2.0", "id": 2, "method": "ping"})).status_code == 404
+        now = 3661.5
+        await app.expire()
+        assert len(app.sessions) == 0
+
+
+@requirement("gateway:principal")
+async def test_nobody_reads_or_ends_a_session_of_another_principal(tmp_path: Path) -> None:
+    async with application(tmp_path) as (_, ask):
+        session = {"mcp-session-id": (await ask(ALICE, json=INITIALIZE)).headers["mcp-session-id"]}
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        for method, given in (("DELETE", {}), ("GET", {}), ("POST", {"json": ping})):
+            foreign = await ask(BOB, method, headers=session, **given)
+            unknown = await ask(BOB, method, headers={"mcp-session-id": "0" * 32}, **given)
+            assert foreign.status_code == 404
+            assert foreign.content == unknown.content
+        assert (await ask(ALICE, headers=session, json=ping)).json()["result"] == {}
+
+
+async def test_a_reader_that_is_too_slow_loses_notifications_and_never_its_answer() -> None:
+    stream = Stream("s1")
+    text = "x" * 2**20
+    for number in range(40):
+        stream.put({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": text, "n": number}})
+    stream.put({"jsonrpc": "2.0", "id": 1, "result": {}})
+    assert stream.size < 34 * 2**20
+    assert stream.answered
+
+
+# ── Addresses ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requirement("gateway:plain-http")
+@pytest.mark.parametrize("address", ["0.0.0.0:8765", "[::]:8765", "192.0.2.1:80", "example.org:8765"])
+async def test_plain_http_for_other_machines_needs_a_flag(address: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        address_of(address)
+    assert str(refused.value).replace(address, "ADDRESS") == snapshot(
+        "ADDRESS can be reached from other machines, and plain HTTP shows tokens and outputs to everybody on the way. Listen on 127.0.0.1, behind a proxy that speaks HTTPS (its name with --allow-host) or a tunnel (ssh -L); --allow-plain-http listens there all the same."
+    )
+    assert address_of(address, plain=True)[1] in (80, 8765)
+
+
+async def test_an_address_of_this_machine_needs_none() -> None:
+    assert [address_of(one)[0] for one in ("127.0.0.1:0", "localhost:1", "[::1]:2")] == [
+        "127.0.0.1",
+        "localhost",
+        "::1",
+    ]
