@@ -14,7 +14,7 @@ from tests.requirements import requirement
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Agents:
-    return Agents(tmp_path)
+    return Agents.own(tmp_path)
 
 
 def op(kind: str, name: str = "", *children: dict[str, Any], **data: Any) -> dict[str, Any]:

@@ -347,6 +347,7 @@ def test_the_model_key_goes_to_no_url_that_only_a_file_names(holdall: Program, c
         ({"url": "${PLACE}@127.0.0.1:9/mcp", "headers": {"X": "${GIVEN}"}}, "http://127.0.0.1:9"),
         ({"url": "${PLACE}/mcp", "headers": {"X": "${GIVEN}"}}, ""),
         ({"url": "http://127.0.0.1:9/mcp", "headers": {"X": "written in the file"}}, ""),
+        ({"url": "http://127.0.0.1:9/mcp", "headers": {"X": "${NOT_SET:-so is this}"}}, ""),
     ],
 )
 def test_variables_go_to_no_url_that_only_a_file_names(

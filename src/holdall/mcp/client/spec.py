@@ -434,10 +434,8 @@ class _Reading:
         headers = f"   with {', '.join(given)}" if given else ""
         used = [one for text in (written, *given.values()) for one in variables_in(text)]
         shown = (("url", f"{written}{headers}   (server {name})"), *variables({f"server {name}": used}))
-        named_by_user = self._is_of_environment(written, url)
-        self._claims += Claims(
-            self._source, shown, sends=() if named_by_user else tuple((one, origin_of(url)) for one in used)
-        )
+        sent = [] if self._is_of_environment(written, url) else [one for one in used if one in self._environment]
+        self._claims += Claims(self._source, shown, sends=tuple((one, origin_of(url)) for one in sent))
 
     def _is_of_environment(self, written: str, url: str) -> bool:
         """Whether the user's environment says which server it is, and the file at most which path there."""
