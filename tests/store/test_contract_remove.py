@@ -121,7 +121,7 @@ def test_what_has_expired_can_be_removed_and_removing_twice_is_no_error(
 ) -> None:
     facts = keep(store, session, "x", traceback="secret")
     store.expire(session, [facts], "kept for 1 day")
-    assert store.resolve(session, facts.handle).origin.traceback == "secret"
+    assert store.resolve(session, facts.handle).origin.traceback == ""  # it may quote what was in it
     (stone,) = store.remove(session, [facts]).removed
     assert (stone.error, stone.origin.traceback, stone.is_removed) == ("kept for 1 day", "", False)
     assert store.remove(session, [facts]).removed == (stone,)

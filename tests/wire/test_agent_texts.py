@@ -11,6 +11,7 @@ from holdall.wire.agent_texts import (
     final_turn,
     nested_too_deep,
     not_a_report,
+    not_saved,
     repeats_itself,
     report_form,
     spawn_tool,
@@ -149,6 +150,12 @@ What they were about:
 They fetched.
 </k3f9:7d1a>\
 """)
+    assert compacted("k3f9", 12, "", "", "7d1a", not_stored=2) == snapshot(
+        "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9, but for 2 outputs that may not be stored.]"
+    )
+    assert not_saved("vault", 1234) == snapshot(
+        "[1,234 characters of vault were here. They were not saved, because outputs of this tool are not to be stored. Call it again if you need them.]"
+    )
     assert compacted("k3f9", 12, "", "", "7d1a") == snapshot(
         "[12 earlier messages of this conversation are no longer shown: the model's window is full. All of them are kept under the handle k3f9.]"
     )

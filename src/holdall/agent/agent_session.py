@@ -37,6 +37,7 @@ from holdall.wire.agent_texts import (
     batch_tool,
     final_turn,
     nested_too_deep,
+    not_saved,
     repeats_itself,
     report_form,
     spawn_tool,
@@ -74,11 +75,8 @@ class RepeatDetector:
         return [replace(first, text=f"{first.text}\n\n{repeats_itself(self._times)}"), *others]
 
 
-_PREVIEW = 500
-
-
 class RecordedModel(ModelWrapper):
-    """Every call is an event of the session, with its sizes, tokens and cost, and the beginning of the reply."""
+    """Every call is an event of the session, with its sizes, tokens and cost. What was said is in the transcript."""
 
     def __init__(self, model: Model, bag: Holdall) -> None:
         super().__init__(model)
@@ -102,7 +100,7 @@ class RecordedModel(ModelWrapper):
             self._bag.journal.record(
                 "asked", seconds=time.perf_counter() - started, purpose="turn", model=reply.model or self.name,
                 messages=len(request.messages), request_bytes=self._size(request),
-                reply_bytes=len(reply.text.encode("utf-8", "replace")), preview=reply.text[:_PREVIEW],
+                reply_bytes=len(reply.text.encode("utf-8", "replace")),
                 calls=len(reply.calls), input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
                 cost=usage.cost, why=why,
             )  # fmt: skip
@@ -145,9 +143,17 @@ class _Started:
     """One call, and its result once the turn has closed."""
 
     def __init__(
-        self, call: ToolCall, pending: Pending | None = None, text: str = "", *, is_error: bool = False
+        self,
+        call: ToolCall,
+        pending: Pending | None = None,
+        text: str = "",
+        *,
+        is_error: bool = False,
+        not_stored: bool = False,
     ) -> None:
+        """`not_stored`: what it returns must not reach a disk."""
         self.call = call
+        self._not_stored = not_stored
         self.members: list[_Started] = []
         self._pending = pending
         self._text = text
@@ -176,11 +182,15 @@ class _Started:
 
     def returned(self) -> ToolResult:
         if self.members:
-            told = [{"tool": one.call.name, **_told(one.returned())} for one in self.members]
-            return ToolResult(self.call.id, self.call.name, json.dumps(told, ensure_ascii=False))
+            parts = [(one.call.name, one.returned()) for one in self.members]
+            text = _batched(parts)
+            saved = _batched([(name, replace(one, text=one.text_to_save)) for name, one in parts])
+            return ToolResult(self.call.id, self.call.name, text, saved=None if saved == text else saved)
         if self._pending is None:
             return ToolResult(self.call.id, self.call.name, self._text, self._is_error)
-        return ToolResult(self.call.id, self.call.name, value_as_text(self._pending.content), self._pending.is_error)
+        text = value_as_text(self._pending.content)
+        saved = not_saved(self.call.name, len(text)) if self._not_stored else None
+        return ToolResult(self.call.id, self.call.name, text, self._pending.is_error, saved)
 
     def record(self, bag: Holdall) -> None:
         for member in self.members:
@@ -194,6 +204,10 @@ class _Started:
             "called", handle=handle, tool=self.call.name, call_id=self.call.id, seconds=self._ended - self._started_at,
             outcome=outcome, is_error=result.is_error, chars=len(value_as_text(result.content)),
         )  # fmt: skip
+
+
+def _batched(parts: Sequence[tuple[str, ToolResult]]) -> str:
+    return json.dumps([{"tool": name, **_told(one)} for name, one in parts], ensure_ascii=False)
 
 
 def _told(returned: ToolResult) -> dict[str, Any]:
@@ -235,13 +249,13 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int) -> _Star
             external.call, tool=call.name, arguments=dict(arguments), call_id=call.id, server=external.server,
             schema=external.spec.schema,
         )  # fmt: skip
-        return _Started(call, pending)
+        return _Started(call, pending, not_stored=runtime.bag.core.policy_of(call.name).store == "never")
     answer = runtime.internal(ToolCall(call.id, call.name, arguments))
     if isinstance(answer, Spawn):
         pending = turn.run(
             answer.call, tool=answer.name, call_id=call.id, background=answer.background
         )  # fmt: skip
-        return _Started(call, pending)
+        return _Started(call, pending, not_stored=runtime.bag.core.policy_of(answer.name).store == "never")
     return _Started(call, text=answer or "", is_error=answer is None)
 
 

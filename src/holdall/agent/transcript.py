@@ -59,7 +59,8 @@ def _line(message: Message) -> bytes:
         case Assistant(text, calls):
             made = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
             return _dumped({"role": "assistant", "text": text, "calls": made})
-        case ToolResult(call_id, name, text, is_error):
+        case ToolResult(call_id, name, is_error=is_error):
+            text = message.text_to_save
             return _dumped({"role": "tool", "call_id": call_id, "name": name, "text": text, "is_error": is_error})
 
 

@@ -70,8 +70,13 @@ async def keep(
     progress: Progress | None = None,
     then: Callable[[Facts], object] | None = None,
 ) -> Facts:
-    """On return it is durable and has a handle. `then` gets its facts in the thread that stored it."""
+    """On return it is durable and has a handle. `then` gets its facts in the thread that stored it.
+
+    Raises NeverStored for a tool whose outputs must not be, whoever asks.
+    """
     core.check_open()
+    if core.policy_of(origin.tool).store == "never":
+        raise NeverStored(origin.tool)
     pump: Pump | None = None
     if isinstance(output, AsyncIterable):
         pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())

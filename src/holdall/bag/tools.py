@@ -69,7 +69,8 @@ class ToolCalls:
         try:
             return await self._answered(name, ask, given, tokens_left, started)
         except HoldallError as error:
-            return self._refused(name, ask.verb, self._core.dialect.refuse(error, ask), started, tokens_left)
+            why = self._core.dialect.refuse(error, ask)
+            return self._refused(name, ask.verb, why, started, tokens_left, of=ask.handle)
 
     async def _answered(
         self, name: str, ask: Ask, given: Mapping[str, Any], tokens_left: int | None, started: float
@@ -169,9 +170,14 @@ class ToolCalls:
             over=lambda text: self._core.count(text) / most,
         )[1]  # fmt: skip
 
-    def _refused(self, name: str, verb: str, why: str, started: float, tokens_left: int | None) -> Answer:
+    def _refused(
+        self, name: str, verb: str, why: str, started: float, tokens_left: int | None, *, of: str = ""
+    ) -> Answer:
+        """`of` is the output that was asked for: what a refusal quotes of it goes when it does."""
         seconds, why = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
-        self._core.journal.record("refused", seconds=seconds, name=name[:100], verb=verb, why=why[:500])
+        kept = (one for one in self._core.kept.values() if of in (one.handle, one.long_handle, one.origin.call_id))
+        handle = next((one.handle for one in kept), "") if of else ""
+        self._core.journal.record("refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=why[:500])
         return Answer(why, is_error=True)
 
     def _most_tokens(self, tokens_left: int | None) -> int:

@@ -172,7 +172,7 @@ async def _replacement_for(bag: Holdall, message: ToolResult, window: int) -> st
     handle, why = "", ""
     if bag.dialect.stores:
         try:
-            facts = await bag.keep(message.text, tool=message.name, call_id=message.call_id)
+            facts = await bag.keep(message.text_to_save, tool=message.name, call_id=message.call_id)
         except StoreFault as fault:
             why = str(fault)
         else:
@@ -206,7 +206,10 @@ async def compact(
             summary = ""  # the handle is enough to continue
     handle = bag.core.handle_of(facts)
     go_on = bag.dialect.go_on("read", handle, {})
-    told = compacted(handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4))
+    not_stored = sum(isinstance(one, ToolResult) and one.saved is not None for one in old)
+    told = compacted(
+        handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored
+    )
     transcript[first:end] = [User(told)]
     return True
 
@@ -248,5 +251,11 @@ def _flat_text(message: Message) -> dict[str, object]:
         case Assistant(text, calls):
             made = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
             return {"role": "assistant", "content": text, "tool_calls": made}
-        case ToolResult(call_id, name, text, is_error):
-            return {"role": "tool", "tool_call_id": call_id, "name": name, "content": text, "is_error": is_error}
+        case ToolResult(call_id, name, is_error=is_error):
+            return {
+                "role": "tool",
+                "tool_call_id": call_id,
+                "name": name,
+                "content": message.text_to_save,
+                "is_error": is_error,
+            }

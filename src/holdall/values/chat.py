@@ -42,12 +42,17 @@ class Assistant:
 
 @record
 class ToolResult:
-    """What one of its calls gave."""
+    """What one of its calls gave. `saved` is written down in place of a text that must not reach a disk."""
 
     call_id: str
     name: str
     text: str
     is_error: bool = False
+    saved: str | None = None
+
+    @property
+    def text_to_save(self) -> str:
+        return self.text if self.saved is None else self.saved
 
 
 Message = System | User | Assistant | ToolResult

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from holdall.text.escape import foreign
 from holdall.text.numbers import plural
 from holdall.wire.findings import closing_tag, opening_tag
 from holdall.wire.tool import ToolSpec
@@ -146,14 +147,23 @@ def nested_too_deep(most: int) -> str:
     return f"A batch may hold a batch {most} deep at most. Put the calls into one list."
 
 
-def compacted(handle: str, messages: int, summary: str, go_on: str, tag: str) -> str:
+def not_saved(tool: str, chars: int) -> str:
+    """What a saved conversation has in place of an output that must not be stored."""
+    return (
+        f"[{plural(chars, 'character')} of {foreign(tool)} were here. They were not saved, because outputs of this "
+        "tool are not to be stored. Call it again if you need them.]"
+    )
+
+
+def compacted(handle: str, messages: int, summary: str, go_on: str, tag: str, *, not_stored: int = 0) -> str:
     """In place of the older messages of a conversation that was too long for the model.
 
     A model wrote the summary, of messages with outputs in them: it is inside a fence, whose tag it does not hold.
     """
+    but = f", but for {plural(not_stored, 'output')} that may not be stored" if not_stored else ""
     told = (
         f"[{messages:,} earlier messages of this conversation are no longer shown: the model's window is full. All of "
-        f"them are kept under the handle {handle}.{f' {go_on}' if go_on else ''}]"
+        f"them are kept under the handle {handle}{but}.{f' {go_on}' if go_on else ''}]"
     )
     fence = f"{handle}:{tag}"
     return f"{told}\nWhat they were about:\n<{fence}>\n{summary}\n</{fence}>" if summary else told

@@ -112,37 +112,37 @@ def settle(folder: SessionFolder, catalogue: Catalogue, facts: Facts, table: Blo
 
 
 def expire(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str], rule: str, now: float) -> int:
-    """Tombstones in place of outputs; the bytes that this freed. The caller holds the lock."""
-    gone: dict[str, int] = {}  # by file: its bytes
-    contents: dict[str, str] = {}  # by file: the hash of its bytes
-    ids: list[str] = []
-    for handle in handles:
-        loaded = folder.load(handle)
-        if loaded is None or loaded[0].state in ("expired", "running"):
-            continue
-        current = loaded[0]
-        origin = replace(current.origin, arguments=None)
-        measure = replace(current.measure, surrogates="")
-        stone = replace(current, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
+    """Tombstones in place of outputs; the bytes that this freed. The caller holds the lock.
+
+    First what tells of their content: notes, and what events quote. An output without its tombstone is found again by
+    the next try, and bytes that nobody names by `gc`.
+    """
+    going = [loaded[0] for handle in handles if (loaded := folder.load(handle)) is not None]
+    going = [facts for facts in going if facts.state not in ("expired", "running")]
+    if not going:
+        return 0
+    gone = {facts.handle for facts in going}
+    every, unreadable = catalogue.survey(folder)
+    staying = [facts for facts in every if facts.handle not in gone and facts.file]
+    # A record that cannot be read may name any file, and have any content.
+    contents = set[str]() if unreadable else {facts.measure.sha256 for facts in going}
+    contents -= {facts.measure.sha256 for facts in staying}
+    session_files.forget(contents, [facts.id for facts in going], inside=folder.descriptor)
+    session_files.erase(gone, inside=folder.descriptor, version=folder.session.format)
+    for facts in going:
+        origin = replace(facts.origin, arguments=None, traceback="")
+        measure = replace(facts.measure, surrogates="")
+        stone = replace(facts, state="expired", ended=now, error=rule, file="", origin=origin, measure=measure)
         folder.rewrite(stone, BlockTable())
         catalogue.note(folder, stone)
-        gone[current.file] = current.measure.bytes
-        contents[current.file] = current.measure.sha256
-        ids.append(current.id)
-    gone.pop("", None)
-    if not gone:
+    if unreadable:
         return 0
-    others, unreadable = catalogue.survey(folder)
-    if unreadable:  # a record that cannot be read may name any file
-        session_files.forget((), ids, inside=folder.descriptor)
-        return 0
-    for other in others:
-        gone.pop(other.file, None)
-    staying = {other.measure.sha256 for other in others if other.file}
-    session_files.forget({contents[file] for file in gone} - staying, ids, inside=folder.descriptor)
-    for file in gone:
+    files_gone = {facts.file: facts.measure.bytes for facts in going if facts.file}
+    for facts in staying:
+        files_gone.pop(facts.file, None)
+    for file in files_gone:
         folder.remove_bytes(file)
-    return sum(gone.values())
+    return sum(files_gone.values())
 
 
 def remove(folder: SessionFolder, catalogue: Catalogue, handles: Sequence[str] | None, now: float) -> Removal:
