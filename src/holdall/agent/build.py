@@ -84,7 +84,8 @@ class _Build:
         upstream: Any = importlib.import_module(
             "holdall.mcp.client.connection"
         )  # it needs an extra, and takes its time
-        bounds = upstream.Bounds(message_bytes=settings.server_max_bytes)
+        server_process: Any = importlib.import_module("holdall.mcp.client.server_process")
+        bounds = server_process.Bounds(message_bytes=settings.server_max_bytes)
         means = upstream.ConnectionOptions(bounds=bounds)
         servers: Servers = await self.stack.enter_async_context(upstream.Servers(configured.servers, means=means))
         tools: list[AgentTool] = []
