@@ -87,6 +87,15 @@ async def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(sent: byte
 
 
 @requirement("gateway:http-bounds")
+@pytest.mark.parametrize("more", [b"x: " + b"y" * 2**19, b"x: y\r\n" * 2**16])
+async def test_a_head_of_any_size_is_not_taken(more: bytes) -> None:
+    async with listening(answered) as connect:
+        reader, writer = await connect()
+        writer.write(HEAD + more)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 400 ")
+
+
+@requirement("gateway:http-bounds")
 async def test_bytes_that_trickle_in_do_not_make_the_time_longer() -> None:
     async with listening(answered) as connect:
         reader, writer = await connect()

@@ -35,11 +35,11 @@ class Connection(H11Protocol):
             min(idle, key=lambda one: one.opened, default=self).transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self.is_idle and self._late is None:
-            self._wait()
         super().data_received(data)
         if not self.is_idle:
             self._stop_waiting()
+        elif self._late is None:
+            self._wait()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
