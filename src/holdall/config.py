@@ -211,6 +211,9 @@ def _check_owner(path: str, about: os.stat_result) -> None:
             f"others can write to the configuration file {path} (owner {about.st_uid}, mode "
             f"{stat.S_IMODE(about.st_mode):04o}), so it is not read. Close it with: chmod 600 {path}"
         )
+    from holdall.trust import check_folders  # noqa: PLC0415 - most people have no such file
+
+    check_folders(path, "the configuration file")
     if about.st_size > _LARGEST_FILE:
         raise UsageError(
             f"the configuration file {path} has {about.st_size:,} bytes; at most {_LARGEST_FILE:,} are read."

@@ -12,7 +12,6 @@ What stands in a folder of the user's own is the user's word, and is not asked a
 may only tighten are in `config`. This module imports, starts and sends nothing.
 """
 
-import ast
 import hashlib
 import json
 import os
@@ -34,12 +33,15 @@ _NOBODY = 65534  # how root looks like in a user namespace that does not have it
 
 
 def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
-    """Raises UsageError where others could change the file, or put another one in its place.
-
-    All folders above it count, those of a link and of its target. In one with the sticky bit, like /tmp, others can add
-    files but not replace ours.
-    """
+    """Raises UsageError where others could change the file, or put another one in its place."""
     _check(path, about, what, owners=(os.geteuid(), 0))
+    check_folders(path, what)
+
+
+def check_folders(path: str, what: str) -> None:
+    """All folders above it count, those of a link and of its target. In one with the sticky bit, like /tmp, others can
+    add files but not replace ours.
+    """
     for one in {os.path.abspath(path), os.path.realpath(path)}:
         folder = os.path.dirname(one)
         while True:
@@ -55,8 +57,8 @@ def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ..
     named = f"{what} {one_line(path)}" + (f" ({one_line(file)})" if file else "")
     if about.st_uid not in owners:
         raise UsageError(
-            f"{named} belongs to another user (id {about.st_uid}), and names code to run; so it is not read. If it is "
-            f"to be trusted, make it yours: chown {os.geteuid()} {one_line(path)}"
+            f"{named} belongs to another user (id {about.st_uid}), and says what is run or sent; so it is not read. If "
+            f"it is to be trusted, make it yours: chown {os.geteuid()} {one_line(path)}"
         )
     bits = about.st_mode & 0o002
     if about.st_mode & 0o020 and not _is_private_group(about.st_gid):
@@ -64,7 +66,7 @@ def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ..
     if bits:
         who = {0o002: "anybody", 0o020: f"the group {about.st_gid}"}.get(bits, "anybody")
         raise UsageError(
-            f"{who} can write to {named}, and it names code to run; so it is not read. Close it with: "
+            f"{who} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
             f"chmod go-w {one_line(path)}"
         )
 
@@ -193,6 +195,8 @@ def _files_of(module: str, folder: str) -> Iterator[str]:
 def _imports(path: str, folder: str) -> list[str]:
     if not path.endswith(".py"):
         return []
+    import ast  # noqa: PLC0415 - for agents with modules beside them
+
     try:
         with open(path, "rb") as source:
             tree = ast.parse(source.read())

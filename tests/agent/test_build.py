@@ -253,3 +253,14 @@ async def test_an_agent_without_servers_needs_no_package_for_them(
     file = write("tools: [building_tools:search]", REPORT)
     async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
         assert (await run(agent)).text == "done"
+
+
+@requirement("trust:tighten-only")
+async def test_a_user_who_switched_references_off_has_them_off(write: Any, tmp_path: Path) -> None:
+    file = write("description: x", REPORT)
+    own = settings_of({"HOLDALL_BY_REFERENCE": "false"})
+    async with (
+        build_agent(file, home=str(tmp_path / "home"), settings_of=own) as agent,
+        agent.open_bag("s1", "", agent.model) as bag,
+    ):
+        assert not bag.settings.by_reference

@@ -193,7 +193,7 @@ def test_a_file_that_anybody_can_change_or_that_is_none_is_not_read(tmp_path: Pa
     with pytest.raises(UsageError) as refused:
         load_agent(path)
     assert str(refused.value).replace(str(path), "FILE") == snapshot(
-        "anybody can write to the agent's file FILE, and it names code to run; so it is not read. Close it with: chmod go-w FILE"
+        "anybody can write to the agent's file FILE, and it says what is run or sent; so it is not read. Close it with: chmod go-w FILE"
     )
     os.mkfifo(tmp_path / "pipe.md", 0o600)
     for one in (tmp_path, tmp_path / "pipe.md"):

@@ -165,19 +165,20 @@ def test_a_change_that_would_touch_more_than_our_part_is_not_written(
         assert (tmp_path / "mcp.json").read_text() == text
 
 
-def test_an_interpreter_can_be_the_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("leading", [["-P", "-m", "holdall"], ["-m", "holdall"]])
+def test_an_interpreter_can_be_the_program(tmp_path: Path, leading: list[str]) -> None:
     text = '{"mcpServers": {"a": {"command": "a", "args": [ "x"]}, "b": {"command": "b"}, "c": {"url": "https://x"}}}'
     file = tmp_path / "mcp.json"
     file.write_text(text)
 
     def once() -> Done:
-        return install(str(file), "/v/python", leading=["-m", "holdall"], config_folder=str(tmp_path / "configs"))
+        return install(str(file), "/v/python", leading=leading, config_folder=str(tmp_path / "configs"))
 
     once()
     found = json.loads(file.read_text())["mcpServers"]
-    ours = ["-m", "holdall", "gateway", f"--client={client_id(str(file))}"]
+    ours = [*leading, "gateway", f"--client={client_id(str(file))}"]
     assert found["a"] == {"command": "/v/python", "args": [*ours, "--name=a", "--", "a", "x"]}
-    assert found["c"]["args"][:5] == [*ours, "--config"]
+    assert found["c"]["args"][:-1] == [*ours, "--config"]
     assert once().edited.changed == ()
     file.write_text(file.read_text() + "\n")
     uninstall(str(file), config_folder=str(tmp_path / "configs"))

@@ -20,10 +20,11 @@ from holdall import trust
 from holdall.agent.build import build_agent
 from holdall.agent.files import load_agent
 from holdall.config import load
+from holdall.mcp.install.config_text import MODULE
 from holdall.trust import Claims
 from holdall.values.errors import NotTrusted, UsageError
 from tests.cli.agents import SERVER, report
-from tests.cli.program import Program, Ran
+from tests.cli.program import PROGRAM, Program, Ran
 from tests.cli.test_extract import Terminal
 from tests.requirements import requirement
 
@@ -306,6 +307,19 @@ def test_compiled_code_that_came_with_the_source_is_not_run(holdall: Program, ch
     assert not (checkout.folder / "evil-ran").exists()
 
 
+def test_no_module_of_the_working_folder_is_imported(holdall: Program, checkout: Checkout) -> None:
+    (checkout.folder / "holdall").mkdir()
+    checkout.write(
+        "holdall/__init__.py", f"import pathlib; pathlib.Path({str(checkout.folder / 'evil-ran')!r}).touch()"
+    )
+    kept = subprocess.run(
+        [PROGRAM, "exec", "--background", "--", "true"], cwd=checkout.folder, env=holdall.environment(),
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert (kept.returncode, (checkout.folder / "evil-ran").exists()) == (0, False), kept.stderr
+    assert MODULE[0] == "-P", "nor by what install writes"
+
+
 @requirement("trust:shows-what-it-names")
 def test_what_is_shown_hides_nothing(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = trust.told(Claims("x", (("command", "sh -c '\x1b[2Jls\u202e\n  url  https://good'"),)))
@@ -450,6 +464,17 @@ def test_a_group_may_write_if_the_user_is_all_of_it(tmp_path: Path, monkeypatch:
         else:
             with pytest.raises(UsageError, match=f"the group 4321 can write to .*chmod go-w {path}"):
                 trust.check_writers(str(path), about)
+
+
+@requirement("trust:others-can-write")
+def test_a_configuration_in_a_folder_of_everybody_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "config.toml").touch(0o600)
+    load(environment={"HOLDALL_CONFIG": str(folder / "config.toml")}, home=str(tmp_path))
+    folder.chmod(0o777)
+    with pytest.raises(UsageError, match=f"a folder of the configuration file {folder} .*chmod go-w {folder}"):
+        load(environment={"HOLDALL_CONFIG": str(folder / "config.toml")}, home=str(tmp_path))
 
 
 @requirement("trust:others-can-write")

@@ -315,7 +315,7 @@ async def _start_keeper(options: Options, command: list[str], tool: str, call_id
     flags += ["--json"] if options.as_json else []
     settings = [part for one in options.settings for part in ("--set", one)]
     keeper = subprocess.Popen(  # noqa: ASYNC220 - it is not waited for
-        [sys.executable, "-m", "holdall", *settings, "exec", *flags, "--report-to", str(writing), "--", *command],
+        [sys.executable, "-P", "-m", "holdall", *settings, "exec", *flags, "--report-to", str(writing), "--", *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(writing,),
         start_new_session=True,
     )  # fmt: skip

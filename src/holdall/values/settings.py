@@ -34,7 +34,7 @@ NOTICE_TOKENS = 500  # the default budget of a notice
 # An agent's file, which may be part of a checkout, may tighten what the user has set and loosen none of it. Which way
 # is stricter stands with each setting; `policy.setting_values.is_looser` compares. The others are free.
 LESS = "less"  # less is stricter than what the user has set; no limit is the loosest
-CEILING = "ceiling"  # the same, and the default counts as set: it is what a question may cost
+CEILING = "ceiling"  # the same, and the default counts as set: what a question may cost, what a server may fill
 USER_ONLY = "user only"  # no file may set it
 NO_YES, YES_NO = (False, None, True), (True, False)  # strictest first; what is not listed comes last
 
@@ -157,7 +157,7 @@ class Settings:
         "the most that one message of an MCP server may have, unpacked",
         least=64 * KIB,
         most=2**40,
-        stricter=LESS,
+        stricter=CEILING,
     )
     async_enabled: bool = _setting(
         True, "whether a slow call may go on in the background", also=("async",), stricter=NO_YES

@@ -21,7 +21,8 @@ from holdall.values.record import record
 
 
 GATEWAY = "gateway"
-MODULE = ("-m", "holdall")
+MODULE = ("-P", "-m", "holdall")  # -P: a client's working folder, a checkout perhaps, is no place for modules
+_MODULES = (MODULE, MODULE[1:])  # the second as earlier versions wrote it
 _HOLDALL = lazy_pattern(r"(^|[\\/])holdall(\.exe)?$")
 
 Path = tuple[str, ...]
@@ -73,8 +74,8 @@ def behind(entry: Mapping[str, object]) -> GatewayTarget | None:
     words = cast("list[object]", given) if isinstance(given, list) else []
     if _HOLDALL.search(str(entry.get("command"))) is not None:
         start = 0
-    elif tuple(words[:2]) == MODULE:
-        start = 2
+    elif found := [one for one in _MODULES if tuple(words[: len(one)]) == one]:
+        start = len(found[0])
     else:
         return None
     end = words.index("--") if "--" in words else len(words)
@@ -260,7 +261,8 @@ def claims_of(name: str, entry: Mapping[str, Any], source: str) -> Claims:
 _ARGS = ', "args": '
 # As `wrap` writes it: without a space before the command where there were no arguments.
 _WRITTEN = lazy_pattern(
-    r'\[(?:"-m", "holdall", )?"gateway", (?:"--(?:client|name)=(?:[^"\\\n]|\\.)*", )*"--",( ?)"(?:[^"\\\n]|\\.)*"(, )?'
+    r'\[(?:(?:"-P", )?"-m", "holdall", )?"gateway", '
+    r'(?:"--(?:client|name)=(?:[^"\\\n]|\\.)*", )*"--",( ?)"(?:[^"\\\n]|\\.)*"(, )?'
 )
 
 _Change = tuple[list[Edit], dict[str, Any]]  # and what the entry is then
