@@ -36,7 +36,7 @@ _ADVICE = lazy_pattern(
 )
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
 _MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
-_QUOTED = lazy_pattern(r"(?s)([\"'])(.{40,}?)\1")  # what is quoted is a name, a cell, or the SQL
+_QUOTED = lazy_pattern(r"(?s)(?<!\w)([\"'])(.*?)\1")  # what is quoted is a name, a cell, or the SQL
 _BREAK = lazy_pattern(r"\s*\n\s*")
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
