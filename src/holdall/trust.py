@@ -166,7 +166,7 @@ def module_files(name: str, folders: Sequence[str]) -> list[str]:
     Of a package all files. What a module imports by a name that it makes up is not found.
     """
     found: dict[str, None] = {}
-    waiting, seen = [name], set[str]()
+    waiting, seen = _with_packages([name]), set[str]()
     while waiting:
         one = waiting.pop()
         if one in seen:
@@ -212,6 +212,11 @@ def _imports(path: str, folder: str) -> list[str]:
             base = ".".join([*(one for one in above if one != "."), *([node.module] if node.module else [])])
             names += [base] if base else []
             names += [f"{base}.{one.name}" if base else one.name for one in node.names]
+    return _with_packages(names)
+
+
+def _with_packages(names: Iterable[str]) -> list[str]:
+    """Importing a.b.c runs a and a.b first."""
     return [".".join(parts[: at + 1]) for parts in (one.split(".") for one in names) for at in range(len(parts))]
 
 
