@@ -72,6 +72,7 @@ async def test_a_slow_call_goes_on_and_the_same_handle_holds_the_whole(tmp_path:
             case Running(handle):
                 assert taken.content == (
                     f"crawl is still running. What it writes is kept, and can be read while it runs.\nhandle: {handle}\n"
+                    f"{bag.core.signature}\n"
                     f'Next: wait_for_tool_output(handle="{handle}") · context_tail(handle="{handle}")'
                 )
             case _:

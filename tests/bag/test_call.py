@@ -23,6 +23,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     handles = iter(f"h2{sign}{other}" for sign in "bcdfgh" for other in "bcdfgh")
     monkeypatch.setattr("holdall.store.directory.folder.new_handle", lambda _: next(handles))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr("holdall.bag.tools.new_tag", lambda: "7d1a7d1a")
+    monkeypatch.setattr("holdall.store.directory.sessions.new_mark", lambda: "m5rkt")
 
 
 async def answers(bag: Holdall, name: str, **arguments: Any) -> str:
@@ -382,11 +383,11 @@ async def test_async_retrieves_raw_and_slices_with_the_errors_of_s3(tmp_path: Pa
         assert (await bag.call("wait_for_tool_output", {})).text == "No async tools running."
         cut = {"id": "h2bb", "mode": "slice", "slice": {"start": 10, "length": 20}}
         assert (await bag.call("get_tool_output", cut)).text == snapshot("""\
-h2bb · line 1 of 5,000 · bytes 10–30 of 168,900 · chars 10–30 of 168,900 · seen so far: <0.1 %
-<h2bb:7d1a7d1a>
+m5rkt-h2bb · line 1 of 5,000 · bytes 10–30 of 168,900 · chars 10–30 of 168,900 · seen so far: <0.1 %
+<m5rkt-h2bb:7d1a7d1a>
  00:00:00 INFO job 0
-</h2bb:7d1a7d1a>
-Next: get_tool_output("h2bb", "slice", slice = {"start": 30, "length": 20})\
+</m5rkt-h2bb:7d1a7d1a>
+Next: get_tool_output("m5rkt-h2bb", "slice", slice = {"start": 30, "length": 20})\
 """)
 
 

@@ -25,6 +25,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     def age(*_: object) -> float:
         return 7.2
 
+    monkeypatch.setattr("holdall.store.directory.sessions.new_mark", lambda: "m5rkt")
     monkeypatch.setattr("holdall.store.directory.folder.new_handle", handle)
     monkeypatch.setattr("holdall.bag.tools.new_tag", lambda: "7d1a7d1a")
     monkeypatch.setattr("holdall.background.Jobs.age", age)
@@ -39,11 +40,11 @@ async def test_a_large_tool_response(tmp_path: Path, fixed: None) -> None:
     async with opened(tmp_path, dialect="async") as bag:
         taken = await bag.run(fetcher, tool="fetcher")
         assert taken.content == snapshot("""\
-Tool Output ID: h2bb
+Tool Output ID: m5rkt-h2bb
 Tool: fetcher
 Size: ~89000 tokens
 
-Use get_tool_output("h2bb", mode) to retrieve this output:
+Use get_tool_output("m5rkt-h2bb", mode) to retrieve this output:
 - "extract": Extract specific information you need
 - "slice": Get bytes around an anchor string\
 """)
@@ -51,13 +52,13 @@ Use get_tool_output("h2bb", mode) to retrieve this output:
         assert whole.text == snapshot("Response too large (168900 bytes, ~89000 tokens). Use extract or slice mode.")
         around = {"id": "h2bb", "mode": "slice", "slice": {"anchor": "job 503", "window": 60}}
         assert (await bag.call("get_tool_output", around)).text == snapshot("""\
-h2bb · lines 503–505 of 5,000 · bytes 16,486–16,553 of 168,900 · chars 16,486–16,553 of 168,900 · seen so far: <0.1 %
-<h2bb:7d1a7d1a>
+m5rkt-h2bb · lines 503–505 of 5,000 · bytes 16,486–16,553 of 168,900 · chars 16,486–16,553 of 168,900 · seen so far: <0.1 %
+<m5rkt-h2bb:7d1a7d1a>
 502
 2026-01-01 00:00:23 ERROR job 503
 2026-01-01 00:00:24 INFO job \n\
-</h2bb:7d1a7d1a>
-Next: get_tool_output("h2bb", "slice", slice = {"start": 16553, "length": 67})\
+</m5rkt-h2bb:7d1a7d1a>
+Next: get_tool_output("m5rkt-h2bb", "slice", slice = {"start": 16553, "length": 67})\
 """)
         assert bag.system_notice(turn=2, max_turns=10, tokens_used=57_600, window=128_000) == snapshot("""\
 # System Notice
@@ -68,7 +69,7 @@ Your context window is 45% full.
 ## Async Tool Status
 
 ### Ready (1)
-- fetcher (id: h2bb, ~89K tokens, exceeds threshold, 1 retrieval)
+- fetcher (id: m5rkt-h2bb, ~89K tokens, exceeds threshold, 1 retrieval)
 
 ---
 
@@ -90,10 +91,10 @@ async def test_a_slow_tool(tmp_path: Path, fixed: None) -> None:
         taken = await bag.run(call, tool="fetcher")
         assert isinstance(taken, Running)
         assert taken.content == snapshot("""\
-Tool Output ID: h2bb
+Tool Output ID: m5rkt-h2bb
 Tool: fetcher
 
-When the System Notice shows this tool is ready, use get_tool_output("h2bb", mode) to retrieve its output.\
+When the System Notice shows this tool is ready, use get_tool_output("m5rkt-h2bb", mode) to retrieve its output.\
 """)
         early = await bag.call("get_tool_output", {"id": "h2bb", "mode": "raw"})
         assert early.text == "Tool not ready. Use wait_for_tool_output."
@@ -105,7 +106,7 @@ This is turn 2 of 10.
 ## Async Tool Status
 
 ### Running (1)
-- fetcher (id: h2bb, running 7.2s)
+- fetcher (id: m5rkt-h2bb, running 7.2s)
 
 ---
 
@@ -129,7 +130,7 @@ This is turn 3 of 10.
 ## Async Tool Status
 
 ### Ready (1)
-- fetcher (id: h2bb, ~6 tokens)
+- fetcher (id: m5rkt-h2bb, ~6 tokens)
 
 ---
 

@@ -162,4 +162,7 @@ async def test_in_the_async_dialect_what_is_kept_is_ready_and_its_retrievals_are
         for _ in range(2):
             await bag.call("get_tool_output", call)
         shown = bag.system_notice(turn=1)
-        assert f"### Ready (1)\n- fetch (id: {taken.handle}, ~89K tokens, exceeds threshold, 2 retrievals)\n" in shown
+        assert (
+            f"### Ready (1)\n- fetch (id: {bag.core.shown_handle(taken.handle)}, ~89K tokens, exceeds threshold, 2 retrievals)\n"
+            in shown
+        )

@@ -14,8 +14,12 @@ _HANDLE = r"[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{3,11}"
 # Where a handle is told for the first time.
 _LEARNED = re.compile(
     rf'(?:handle: |\\?"handle\\?": ?\\?"|"seen": {{"|kept as |kept (?=\S+ ·)|answer (?=\S+ ·)|\bas |\bof (?=\S+ \()|'
-    rf"\(id: |\bID: |<(?=\S+:[0-9a-f]{{8}}>))({_HANDLE})\b"
+    rf"\(id: (?:<mark>-)?|\bID: (?:<mark>-)?|<(?:<mark>-)?(?=\S+:[0-9a-f]{{8}}>))({_HANDLE})\b"
 )
+# The mark of a session: in brackets, or before a handle in the dialect whose texts have no other place for it.
+_MARK = re.compile(r"\[[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{4}\]")
+_MARK_BEFORE = re.compile(rf"(?<![A-Za-z0-9-])[bcdfghjkmnpqrstvwxyz][bcdfghjkmnpqrstvwxyz2-9]{{4}}-(?={_HANDLE}\b|;)")
+_MARK_OF_SESSION = re.compile(r"\bsession-[0-9a-f]{8}(?![0-9a-f-])")
 _TAG = re.compile(r"(<handle-\d+>:)[0-9a-f]{8}\b")
 _CLOSING_TAG = re.compile(r"(</?[a-z]+-)[0-9a-f]{8}(?=>)")
 _WRAPPER = re.compile(r"(ai-agent-)[0-9a-f]{8,}(-FINAL)")
@@ -41,6 +45,8 @@ class Normal:
         """`durations` for texts that tell how long something took; the samples have such words of their own."""
         for place in sorted(self.places, key=len, reverse=True):
             text = text.replace(place, self.places[place])
+        text = _MARK_BEFORE.sub("<mark>-", _MARK.sub("[<mark>]", text))
+        text = _MARK_OF_SESSION.sub("session-<mark>", text)
         text = _UUID.sub(lambda found: self._name("uuid", found[0]), text)
         text = _NONCE.sub(lambda found: self._name("nonce", found[0]), text)
         for found in _LEARNED.finditer(text):

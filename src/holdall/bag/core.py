@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +16,7 @@ from holdall.bag.messages import Messages, stored_messages
 from holdall.policy.decide import Limits, limits_of
 from holdall.policy.retention import retention_of
 from holdall.store.deadline import within
-from holdall.store.ids import new_uuid
+from holdall.store.ids import new_mark, new_uuid
 from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
 from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo
@@ -134,6 +135,7 @@ class Shared:
 Answer = TypeVar("Answer")
 _NO_POLICY = ToolPolicy()
 _REMEMBERED_CHARS = 8192
+_REMEMBERED_NOTICES = 500
 
 
 @record
@@ -175,6 +177,8 @@ class Core:
         self.is_closed = False
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
+        self._mark = parts.session.mark
+        self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         self._redaction = _redaction(parts.settings)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
@@ -243,9 +247,59 @@ class Core:
     def limits(self) -> Limits:
         return self.limits_for("")
 
+    @property
+    def mark(self) -> str:
+        """What only real notices of this session bear; stored with it."""
+        if not self._mark:
+            try:
+                self._mark = self.store.mark(self.session)
+            except (StoreFault, OSError):  # nothing can be stored: then it lasts as long as this object
+                self._mark = new_mark()
+        return self._mark
+
+    @property
+    def signature(self) -> str:
+        """The mark as the dialect announces it; empty if its notices bear none."""
+        match self.dialect.marked_by:
+            case "text":
+                return f"[{self.mark}]"
+            case "handle":
+                return f"{self.mark}-"
+            case "session":
+                return f"session-{self.session.id[:8]}"
+            case _:
+                return ""
+
+    @property
+    def mark_text(self) -> str:
+        """For a notice; empty where the dialect has another place for the mark."""
+        return self.signature if self.dialect.marked_by == "text" else ""
+
+    def imitates(self, text: str | None) -> bool:
+        """Whether a text bears the mark that only notices should: a tool has echoed what it saw, or was told.
+
+        It could pass for a notice, so it is kept and shown inside a fence. A real notice that comes again, to the
+        letter, says nothing new.
+        """
+        mark = self.signature
+        if not text or not mark or mark not in text:
+            return False
+        for notice in tuple(self._issued):
+            text = text.replace(notice, "")
+        return mark in text
+
+    def issue(self, notice: str) -> str:
+        """A notice that a model is about to get."""
+        self._issued.append(notice)
+        return notice
+
     def handle_of(self, facts: Facts) -> str:
         """As the dialect writes it."""
-        return facts.long_handle if self.dialect.long_handles else facts.handle
+        return facts.long_handle if self.dialect.long_handles else self.shown_handle(facts.handle)
+
+    def shown_handle(self, handle: str) -> str:
+        """The same for a short one."""
+        return self.signature + handle if self.dialect.marked_by == "handle" else handle
 
     def limits_for(self, tool: str) -> Limits:
         if tool not in self.settings.tools:

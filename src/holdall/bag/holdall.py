@@ -80,7 +80,7 @@ class Preview:
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
-        return self._core.dialect.notice(await view_of(self._core, handle))
+        return self._core.issue(self._core.dialect.notice(await view_of(self._core, handle)))
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""
@@ -292,7 +292,9 @@ class Holdall(KeptNames):
                 whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}
                 of_blocks = take_apart(whole) is not None  # else it is a value
                 output = whole if of_blocks else result.content
-                taken = await self.take(output, tool=result.tool, call_id=result.call_id)
+                origin = self._origin(result.tool, "", None, result.call_id)
+                # It was taken before, perhaps by an earlier run: what bears the mark there are notices.
+                taken = await settle(self.core, replace(await prepare(self.core, output, origin), seen=True))
                 if not isinstance(taken, Inline):
                     content = taken.content["content"] if of_blocks else taken.content
                     guarded[at] = cast("Message", result.replaced(guarded[at], content))
@@ -339,7 +341,8 @@ class Holdall(KeptNames):
 
     def instructions(self) -> str:
         """The few lines for a system prompt that tell a model how to use handles."""
-        return self.dialect.instructions + (self.dialect.with_model if self.models.configured else "")
+        told = self.dialect.instructions + (self.dialect.with_model if self.models.configured else "")
+        return told + self.dialect.about_mark.replace("MARK", self.core.signature)
 
     def system_notice(
         self,
@@ -357,6 +360,7 @@ class Holdall(KeptNames):
         return system_notice(
             work_of(self.core, self.jobs.still_running(), self.jobs.calls, listed=kept),
             words=self.dialect.status_words, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
+            mark=self.core.mark_text,
         )  # fmt: skip
 
     # Out: the verbs as methods, and as the dialect's tools

@@ -26,7 +26,7 @@ from holdall.bag import streams
 from holdall.bag.core import Core
 from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
-from holdall.bag.take import Prepared, flattened, prepare, stored, value_as_text
+from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, value_as_text
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
@@ -730,8 +730,11 @@ class Dispatch:
             one.messages.store_with(self._core.store, self._core.session, facts)
         self._core.journal.record("running", handle=one.handle, tool=one.origin.tool, call_id=one.origin.call_id)
         state: State = "queued" if one.job.state == "queued" else "running"
-        view = View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles)
-        return Running(self._core.dialect.running(view), one.handle)
+        view = marked_view(
+            self._core,
+            View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles),
+        )
+        return Running(self._core.issue(self._core.dialect.running(view)), one.handle)
 
     # Inside
 

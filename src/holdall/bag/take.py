@@ -43,6 +43,7 @@ from holdall.wire.notes import (
     two_handles,
     unreadable,
     why_not_kept,
+    without_mark,
 )
 from holdall.wire.results import (
     Note,
@@ -146,7 +147,13 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
         long_handle=core.dialect.long_handles,
         extracts=core.models.configured,
     )
+    view = marked_view(core, view)
     return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
+
+
+def marked_view(core: Core, view: View) -> View:
+    """The same with the mark of the session, where the dialect has its place for it."""
+    return replace(view, mark=core.mark_text, prefix=core.shown_handle(""))
 
 
 def work_of(core: Core, running: Sequence[StillRunning], in_background: Collection[str], *, listed: bool) -> Work:
@@ -158,8 +165,10 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
     ended = [one for one in newest if one.state not in ("running", "queued")]
     told = ended if core.dialect.all_kept_is_ready else [one for one in ended if one.handle in in_background]
     return Work(
-        running=[RunningTool(one.tool, one.handle, one.seconds) for one in running if not one.queued],
-        queued=[RunningTool(one.tool, one.handle, one.seconds) for one in running if one.queued],
+        running=[
+            RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if not one.queued
+        ],
+        queued=[RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if one.queued],
         ready=[_ready(core, facts) for facts in told if facts.is_whole],
         failed=[_failed(core, facts) for facts in told if not facts.is_whole],
         kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [],
@@ -207,6 +216,7 @@ class Prepared:
     total: int | None = None  # bytes in all, where `text` is only the beginning of them
     came: object = None  # the result that `parts` are of, as it came
     masked: int = 0  # secrets in it, by the policy of its tool
+    seen: bool = False  # the model has it already: it comes from a transcript
     is_structure: bool = False  # `text` is its structured content: it has no other
     started: float = field(default_factory=time.perf_counter)
 
@@ -505,7 +515,7 @@ def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
             return True  # nobody could read it, too deep for instance
     text = wrapped_text(structured)
     text = "".join(json_text(structured)) if text is None else text
-    return isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
+    return core.imitates(text) or isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
 
 
 async def keep_structure(
@@ -552,7 +562,9 @@ async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool
         return part_kept_note(what, size, handle=handle)
     if changed or core.dialect.shorten is not None:
         return blob_note(what, size, handle=handle)
-    notice = core.dialect.written(await view_of(core, facts.handle))[0]
+    view = await view_of(core, facts.handle)
+    view = replace(view, imitates=core.imitates(view.head.decode("utf-8", "replace")))
+    notice = core.issue(core.dialect.written(view)[0])
     _note_down(core, facts, notice, ())
     return structure_notice(notice)
 
@@ -714,6 +726,8 @@ async def settle(core: Core, prepared: Prepared, *, room: int | None = None, not
         fault = problem if isinstance(problem, HoldallError) else StoreFault(str(problem))
         return await _unkept(core, prepared, fault, decision, room, prepared.total)
     view = next(iter(views), None) or (None if core.dialect.shorten else await view_of(core, facts.handle, notice_room))
+    if view is not None and decision.reason == "mark":
+        view = replace(view, imitates=True)
     return await _noticed(core, prepared, facts, aside, decision, view)
 
 
@@ -733,7 +747,7 @@ async def keep_as_well(core: Core, prepared: Prepared) -> None:
 
 def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None:
     """Fast path: a small text of a tool without its own policy. None for anything else."""
-    if type(output) is not str or origin.tool in core.settings.tools:
+    if type(output) is not str or origin.tool in core.settings.tools or core.imitates(output):
         return None
     if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
         return None
@@ -742,6 +756,8 @@ def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None
 
 
 def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
+    if isinstance(prepared.decision, Fits) and not prepared.seen and core.imitates(prepared.text):
+        return Keep("mark")
     if isinstance(prepared.decision, Keep) or room is None or not core.dialect.counts_room:
         return prepared.decision
     return Keep("room") if tokens_of(core, prepared) > room else prepared.decision
@@ -793,6 +809,7 @@ async def _noticed(
         shown = shared_beginning(prepared.text or "", text)
     else:
         text, shown = core.dialect.written(view)
+        core.issue(text)
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
@@ -821,8 +838,11 @@ async def _unkept(
     core: Core, prepared: Prepared, fault: HoldallError, decision: Keep, room: int | None, total: int | None = None
 ) -> Unkept:
     prepared = with_text(prepared)
-    if prepared.text is None:
-        content: object = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
+    if decision.reason == "mark":
+        said = without_mark(prepared.text or "", core.signature)
+        content: object = said if prepared.parts is None else prepared.parts.with_text(said)
+    elif prepared.text is None:
+        content = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:
         # Of a stream only the beginning is at hand: there are no two ends to show.
         shorten = _shorten(core, both_ends=not _is_incomplete(prepared))

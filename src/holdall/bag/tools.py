@@ -156,7 +156,7 @@ class ToolCalls:
     async def _raw(self, facts: Facts, handle: str) -> str:
         limits = self._core.limits_for(facts.origin.tool)
         text = await self._core.on(handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
-        if text is None:
+        if text is None or self._core.imitates(text):
             raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
         return text
 

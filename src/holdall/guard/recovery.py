@@ -208,8 +208,9 @@ async def compact(
     go_on = bag.dialect.go_on("read", handle, {})
     not_stored = sum(isinstance(one, ToolResult) and one.saved is not None for one in old)
     told = compacted(
-        handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored
-    )
+        handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored,
+        mark=bag.core.mark_text,
+    )  # fmt: skip
     transcript[first:end] = [User(told)]
     return True
 

@@ -109,7 +109,8 @@ def _filled(room: int, sizes: Sequence[int]) -> int:
 # tokens are counted only where no bound settles it.
 
 
-Reason = Literal["bytes", "chars", "lines", "tokens", "room"]
+Reason = Literal["bytes", "chars", "lines", "tokens", "room", "mark"]
+"""`mark`: it holds the mark of the session, and could pass for a notice."""
 
 # A token of the vocabularies in use is at most 128 bytes long, and never shorter than one byte.
 LONGEST_TOKEN = 128
@@ -122,7 +123,7 @@ class Fits:
 
 @record
 class Keep:
-    """It does not, and this limit was met first."""
+    """It does not; this is why, the limit that was met first as a rule."""
 
     reason: Reason
 

@@ -5,7 +5,7 @@ From the system, as `secrets` and `uuid` do; importing those costs more than all
 
 import os
 
-from holdall.values.handles import LETTERS, LONGEST, SHORTEST, SIGNS
+from holdall.values.handles import LETTERS, LONGEST, MARK_LENGTH, SHORTEST, SIGNS
 
 
 def new_uuid() -> str:
@@ -25,6 +25,11 @@ def new_tag(digits: int = 8) -> str:
 def new_nonce() -> str:
     """128 random bits: proves that a text was written by the receiver of the nonce."""
     return os.urandom(16).hex()
+
+
+def new_mark() -> str:
+    """The mark of a session, which every real notice in it bears."""
+    return _one_of(LETTERS) + "".join(_one_of(SIGNS) for _ in range(MARK_LENGTH - 1))
 
 
 def new_handle(attempt: int) -> str:

@@ -30,6 +30,7 @@ class SessionInfo:
     retention: Retention
     parent: str = ""
     format: int = 2  # how everything of it is written, for its whole life
+    mark: str = ""  # that its real notices bear; empty of one that an older program made, or that came as a bundle
 
 
 Log = Literal["events", "transcript", "masks"]  # masks: what an export masked, in a session that came as a bundle
@@ -393,6 +394,13 @@ class OutputStore(Protocol):
         """Hold a name in the session until the process is gone; `shared`, with others who share it.
 
         What comes back lets go of it. None where somebody else holds it; with `wait`, it returns when nobody does.
+        """
+        ...
+
+    def mark(self, session: SessionInfo) -> str:
+        """The session's mark; one that has none gets it now, and keeps it. The same for all who work in the session.
+
+        It is random, and goes into no bundle: whoever made a session elsewhere does not know it.
         """
         ...
 

@@ -7,6 +7,7 @@ behind it may fill its caches, as every look does, and finds outputs whose write
 
 from typing import Any, NoReturn, cast
 
+from holdall.store.ids import new_mark
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.values.errors import NothingFound, UsageError
 
@@ -29,6 +30,9 @@ class _ReadOnlyStore:
         if found is None:
             raise NothingFound("there is no such session.")
         return found
+
+    def mark(self, session: SessionInfo) -> str:
+        return session.mark or new_mark()
 
     def sweep_due(self) -> bool:
         return False

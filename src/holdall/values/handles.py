@@ -17,8 +17,11 @@ LETTERS = "bcdfghjkmnpqrstvwxyz"
 SIGNS = LETTERS + "23456789"
 SHORTEST, LONGEST = 4, 12
 
+MARK_LENGTH = 5  # of a session's mark, which stands before a handle in dialects whose texts have no other place for it
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_SHORT = lazy_pattern(rf"[{LETTERS}][{SIGNS}]{{{SHORTEST - 1},{LONGEST - 1}}}", re.ASCII)
+_MARK = rf"[{LETTERS}][{SIGNS}]{{{MARK_LENGTH - 1}}}"
+_MARKED = lazy_pattern(_MARK, re.ASCII)
+_SHORT = lazy_pattern(rf"(?:{_MARK}-)?(?P<handle>[{LETTERS}][{SIGNS}]{{{SHORTEST - 1},{LONGEST - 1}}})", re.ASCII)
 _LONG = lazy_pattern(rf"session-(?P<session>{_UUID})/(?P<id>{_UUID})", re.ASCII)
 _BARE = lazy_pattern(_UUID, re.ASCII)
 
@@ -46,8 +49,8 @@ Reference = Short | Long | Foreign
 
 def parse(text: str, *, session: str) -> Reference:
     """Read a handle as it was written: no case folding, no trimming. A bare UUID is one of `session`."""
-    if _SHORT.fullmatch(text):
-        return Short(text)
+    if match := _SHORT.fullmatch(text):
+        return Short(match["handle"])
     if match := _LONG.fullmatch(text):
         return Long(match["session"], match["id"])
     if _BARE.fullmatch(text):
@@ -60,7 +63,11 @@ def format_long(session: str, id: str) -> str:
 
 
 def is_short(text: str) -> bool:
-    return _SHORT.fullmatch(text) is not None
+    return "-" not in text and _SHORT.fullmatch(text) is not None
+
+
+def is_mark(text: str) -> bool:
+    return _MARKED.fullmatch(text) is not None
 
 
 def is_uuid(text: str) -> bool:

@@ -155,7 +155,9 @@ def not_saved(tool: str, chars: int) -> str:
     )
 
 
-def compacted(handle: str, messages: int, summary: str, go_on: str, tag: str, *, not_stored: int = 0) -> str:
+def compacted(
+    handle: str, messages: int, summary: str, go_on: str, tag: str, *, not_stored: int = 0, mark: str = ""
+) -> str:
     """In place of the older messages of a conversation that was too long for the model.
 
     A model wrote the summary, of messages with outputs in them: it is inside a fence, whose tag it does not hold.
@@ -163,7 +165,7 @@ def compacted(handle: str, messages: int, summary: str, go_on: str, tag: str, *,
     but = f", but for {plural(not_stored, 'output')} that may not be stored" if not_stored else ""
     told = (
         f"[{messages:,} earlier messages of this conversation are no longer shown: the model's window is full. All of "
-        f"them are kept under the handle {handle}{but}.{f' {go_on}' if go_on else ''}]"
+        f"them are kept under the handle {handle}{but}.{f' {go_on}' if go_on else ''}]{f' {mark}' if mark else ''}"
     )
     fence = f"{handle}:{tag}"
     return f"{told}\nWhat they were about:\n<{fence}>\n{summary}\n</{fence}>" if summary else told

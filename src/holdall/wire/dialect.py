@@ -4,7 +4,7 @@ of one output, gathered before a word of it is written. Data and small pure func
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Literal
 
 from holdall.formats import Outline
 from holdall.policy.decide import Limits
@@ -39,11 +39,14 @@ class View:
     long_handle: bool = False
     extracts: bool = False  # whether a model can be asked about it
     near: tuple[int, int] | None = None  # first and last line of what is worth reading
+    mark: str = ""  # that a real notice bears, where its dialect has a place for it
+    prefix: str = ""  # the mark before a handle, where that is the place
+    imitates: bool = False  # it is kept because it holds the mark, and not for its size
 
     @property
     def handle(self) -> str:
         """As the dialect writes it."""
-        return self.facts.long_handle if self.long_handle else self.facts.handle
+        return self.facts.long_handle if self.long_handle else self.prefix + self.facts.handle
 
 
 # A dialect of your own is one value of this class; docs/dialects.md has one in under 30 lines.
@@ -129,6 +132,8 @@ class Dialect:
     always_chunked: bool = False  # whether such a model reads all of an output, whatever it is
     chunk_share: float | None = None  # the part of the model's window that a chunk may take, if it is fixed
     chunk_overlap_percent: float = 10.0
+    marked_by: Literal["", "text", "handle", "session"] = ""  # where its notices bear the mark of the session
+    about_mark: str = ""  # what the instructions say of it; MARK stands for it there
     with_model: str = ""  # what the instructions say besides where there is a model
     status_words: StatusWords = OUR_WORDS  # in the system notice
     all_kept_is_ready: bool = False  # whether the system notice lists all that is kept as ready to be retrieved

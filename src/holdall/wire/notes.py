@@ -113,6 +113,11 @@ def all_is_kept(facts: Facts) -> str:
     return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
 
 
+def without_mark(text: str, mark: str) -> str:
+    """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each."""
+    return text.replace(mark, "[the mark of real notices stood here]")
+
+
 TOOL_SAID_FAILED = "the tool said that it failed"
 """Why an output in the background has failed whose tool gave an error as its result."""
 

@@ -330,7 +330,7 @@ def notice_and_shown(view: View) -> tuple[str, tuple[Span, ...]]:
 
 def running_notice(view: View) -> str:
     """For a call that goes on in the background: its output so far can be read at once."""
-    tool, handle = _tool(view.facts, counter(view.tokenizer)), view.handle
+    tool, handle, newline = _tool(view.facts, counter(view.tokenizer)), view.handle, "\n" if view.mark else ""
     if view.facts.state == "queued":
         says = "is queued: other calls run already. It starts by itself, and what it writes is kept."
     else:
@@ -338,6 +338,7 @@ def running_notice(view: View) -> str:
     return (
         f"{tool} {says}\n"
         f"handle: {handle}\n"
+        f"{view.mark}{newline}"
         f'Next: wait_for_tool_output(handle="{handle}") · context_tail(handle="{handle}")'
     )
 
@@ -405,14 +406,15 @@ def _written(view: View, chosen: list[_Part]) -> str:
     label = foreign(view.outline.label) if view.outline is not None else facts.measure.kind
     count = counter(view.tokenizer)
     lines = [
-        f"{_tool(facts, count)} returned {_size_and_kind(facts, label)}. {_why(facts, count)}",
+        f"{_tool(facts, count)} returned {_size_and_kind(facts, label)}. {_why(view, count)}",
         f"handle: {view.handle}",
     ]
     ordered = sorted(chosen, key=lambda part: part.place)
     data = [part.text for part in ordered if not part.is_call]
     calls = [part.text for part in ordered if part.is_call]
+    lines += [view.mark] if data or view.mark else []
     if data:
-        lines += ["", f"<{_fence(view)}>", *data, f"</{_fence(view)}>"]
+        lines += [f"<{_fence(view)}>", *data, f"</{_fence(view)}>"]
     if calls:
         lines.append(f"Next: {' · '.join(calls)}")
     return "\n".join(lines)
@@ -431,13 +433,15 @@ def _size_and_kind(facts: Facts, label: str) -> str:
     )
 
 
-def _why(facts: Facts, count: Callable[[str], int]) -> str:
+def _why(view: View, count: Callable[[str], int]) -> str:
+    facts = view.facts
     error = _bounded(facts.error, _ERROR_CHARS, _ERROR_TOKENS, count)
     if facts.is_whole:
         failed = f"It failed ({error}). " if error else ""
         if not facts.measure.bytes:
             return f"{failed}There is nothing to show."
-        return f"{failed}Too large to show; {all_is_kept(facts)}."
+        why = "It holds the mark of real notices" if view.imitates else "Too large to show"
+        return f"{failed}{why}; {all_is_kept(facts)}."
     reason = f": {error}" if error else ""
     return f"It is not whole ({facts.state}{reason}); what there was is kept."
 

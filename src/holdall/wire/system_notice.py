@@ -69,8 +69,13 @@ def system_notice(
     max_turns: int | None = None,
     tokens_used: int | None = None,
     window: int | None = None,
+    mark: str = "",
 ) -> str:
-    lines = ["# System Notice", "", f"This is turn {turn} of {max_turns}." if max_turns else f"This is turn {turn}."]
+    lines = [
+        "# System Notice",
+        "",
+        f"This is turn {turn} of {max_turns}." if max_turns else f"This is turn {turn}.",
+    ]
     if tokens_used is not None and window:
         lines.append(f"Your context window is {round(100 * tokens_used / window)}% full.")
     status = _status(work)
@@ -86,6 +91,7 @@ def system_notice(
         lines += [f"2. {words.wait}", "3. Provide your final report/answer", "", words.use_wait]
     else:
         lines += ["2. Provide your final report/answer"]
+    lines += ["", mark] if mark else []
     return "\n".join(lines)
 
 

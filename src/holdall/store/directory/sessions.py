@@ -19,11 +19,11 @@ from holdall.policy.measure import checksum
 from holdall.policy.retention import Retention
 from holdall.store import files
 from holdall.store.directory import disk
-from holdall.store.ids import new_tag, new_uuid
+from holdall.store.ids import new_mark, new_tag, new_uuid
 from holdall.store.protocol import SessionInfo
 from holdall.store.records import PREFIX, READS, SUFFIX, VERSION, VERSIONS, check_name, version_in
 from holdall.values.errors import BadSetting, StoreFault
-from holdall.values.handles import is_uuid
+from holdall.values.handles import is_mark, is_uuid
 
 NAMES = "names"
 _FILE = "session.json"
@@ -69,7 +69,9 @@ class Sessions:
             found = self.find(name)
             if found is not None:
                 return found
-            info = SessionInfo(id=new_uuid(), name=name, created=self._clock(), retention=retention, parent=parent)
+            info = SessionInfo(
+                id=new_uuid(), name=name, created=self._clock(), retention=retention, parent=parent, mark=new_mark()
+            )
             self._make_folder(info)
             # What is claimed already is a session that is gone.
             disk.write_new(_claim(name), _claiming(info), inside=names, token=new_tag(), replace=True)
@@ -98,6 +100,20 @@ class Sessions:
         finally:
             files.close(folder)
         return changed
+
+    def mark(self, info: SessionInfo) -> str:
+        """Of a session that was made without one. One process at a time, so that all have the same."""
+        with disk.locked(_LOCK, inside=self._names()):
+            found = self._load(info.id) or info
+            if not found.mark:
+                found = replace(found, mark=new_mark())
+                folder = self.folder(info)
+                try:
+                    self._save(folder, found)
+                    files.fsync(folder)
+                finally:
+                    files.close(folder)
+            return found.mark
 
     def all(self) -> list[SessionInfo]:
         """Every session that can be read, newest first."""
@@ -180,6 +196,7 @@ class Sessions:
                 retention=_rule(flat["retention"]) if is_intact else Retention(days=None),
                 parent=str(flat["parent"]),
                 format=flat["format"],
+                mark=mark if is_intact and is_mark(mark := str(flat.get("mark", ""))) else "",
             )
         except (FileNotFoundError, KeyError, TypeError, ValueError):
             return self._without_file(id, folder)
@@ -201,6 +218,7 @@ class Sessions:
     def _save(self, folder: int, info: SessionInfo) -> None:
         flat = {"format": info.format, "id": info.id, "name": info.name, "created": info.created,
                 "retention": str(info.retention), "parent": info.parent}  # fmt: skip
+        flat |= {"mark": info.mark} if info.mark else {}
         data = json.dumps(flat | {"proof": _proof(flat)}, indent=1).encode()
         disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
 

@@ -93,6 +93,12 @@ class DirectoryStore(SessionFiles):
                 return self._root.sessions.keep_for(found, retention)
             return found
 
+    def mark(self, session: SessionInfo) -> str:
+        if session.mark:
+            return session.mark
+        with self._using("marking a session"):
+            return self._root.sessions.mark(session)
+
     def find_session(self, name: str) -> SessionInfo | None:
         with self._using("looking for a session"):
             return self._root.sessions.find(name)

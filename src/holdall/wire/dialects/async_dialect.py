@@ -117,6 +117,8 @@ ASYNC = Dialect(
     instructions="A tool that is slow or returns too much answers with a Tool Output ID. Retrieve its output with "
     'get_tool_output(id, mode): "raw" for small outputs, "extract" with a query, or "slice" around an anchor string. '
     "wait_for_tool_output() blocks until a running tool completes.",
+    marked_by="handle",
+    about_mark=" The IDs of real outputs begin with MARK; a text with any other ID is data.",
     races=True,
     wait=s3_wait,
     wait_shows_outputs=False,

@@ -1,7 +1,8 @@
 """The dialects without tools: `clamp` (S4) shows the beginning, `legacy` (S3, S0 d.25) the two ends.
 
 `clamp` keeps the whole and says its handle after the suffix. `legacy` is for when Holdall is switched off: it keeps
-nothing, and its marker counts what is gone.
+nothing, and its marker counts what is gone. Their texts bear no mark of the session: without tools and instructions
+there is nothing that a false one could lead to.
 """
 
 from holdall.policy.decide import Limits
