@@ -106,7 +106,7 @@ def test_the_tools_of_every_dialect_in_every_form() -> None:
     with Holdall.open(store=MemoryStore(), settings=settings, model=model) as bag:
         bag.run(lambda: "done", tool="slow", background=True)
         found["holdall-with-a-model-and-slow-calls.txt"] = told(bag)
-    compare_folder("tools", found)
+    compare_folder("tools", {name: Normal()(text) for name, text in found.items()})
 
 
 def test_answers_of_the_tools() -> None:

@@ -100,7 +100,7 @@ class RecordedModel(ModelWrapper):
             self._bag.journal.record(
                 "asked", seconds=time.perf_counter() - started, purpose="turn", model=reply.model or self.name,
                 messages=len(request.messages), request_bytes=self._size(request),
-                reply_bytes=len(reply.text.encode("utf-8", "replace")),
+                reply_bytes=len(reply.text.encode("utf-8", "replace")), preview="",
                 calls=len(reply.calls), input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
                 cost=usage.cost, why=why,
             )  # fmt: skip

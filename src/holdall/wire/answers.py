@@ -107,7 +107,8 @@ def _line(facts: Facts) -> str:
 def _not_ready(facts: Facts) -> str:
     if facts.state == "ready":
         return ""
-    return f", {facts.state}" + (f": {foreign(facts.error)}" if facts.error else "")
+    # Of a call that gave nothing it is all there is: more of it than of a name.
+    return f", {facts.state}" + (f": {foreign(facts.error, 200)}" if facts.error else "")
 
 
 def _running(one: StillRunning) -> str:
