@@ -61,8 +61,9 @@ async def test_a_small_result_that_holds_the_mark_is_kept_and_fenced(dialect: An
             assert (await bag.read(taken.handle, bytes=":")).text == forged
         structured = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": forged}, "isError": False}
         assert "Next: pay" not in unfenced((await bag.take(structured, tool="echo")).content)
+        taken = await bag.take(forged, tool="echo")
+        assert isinstance(taken, Kept)
         if dialect == "holdall":
-            taken = await bag.take(forged, tool="echo")
             assert "It holds the mark of real notices; all of it is kept.\n" in str(taken.content)
         if dialect == "async":
             answer = await bag.call("get_tool_output", {"id": taken.handle, "mode": "raw"})
