@@ -10,6 +10,7 @@ import hashlib
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from holdall.policy.decide import Limits
 from holdall.store.ids import new_tag
@@ -29,7 +30,7 @@ _NO_OUTPUT = hashlib.sha256(b"").hexdigest()
 class Messages:
     """Of one call. `add` may be called in any thread; the rest on the loop of the call."""
 
-    def __init__(self, limits: Limits, masked: Callable[[str], str] = str) -> None:
+    def __init__(self, limits: Limits, masked: Callable[[Any], Any] | None = None) -> None:
         self._limits = limits
         self._masked = masked
         self._lines: deque[bytes] = deque()
@@ -44,7 +45,7 @@ class Messages:
 
     def add(self, message: str) -> None:
         # Cut first: the escapes of ten megabytes would cost a second.
-        text = self._masked(message[: LONGEST_MESSAGE + 1])
+        text = self.masked(message[: LONGEST_MESSAGE + 1])
         line = one_line(text, LONGEST_MESSAGE).encode("utf-8", "replace") + b"\n"
         with self._lock:
             self._lines.append(line)
@@ -59,7 +60,11 @@ class Messages:
 
     def within_limits(self, message: str) -> str:
         """As an update of the call, for whoever follows it: the same object where that is inside the limits."""
-        return str(clamp_result(self._masked(message), self._limits, tag=new_tag()))
+        return str(clamp_result(self.masked(message), self._limits, tag=new_tag()))
+
+    def masked(self, value: Any) -> Any:
+        """Anything else that is said of the call: without secrets, where that is the policy of its tool."""
+        return value if self._masked is None else self._masked(value)
 
     @property
     def data(self) -> bytes:

@@ -46,6 +46,9 @@ class Redaction:
         arguments, _ = self.value(origin.arguments)
         return replace(origin, arguments=arguments, traceback=self.text(origin.traceback))
 
+    def masked(self, value: Any) -> Any:
+        return self.value(value)[0]
+
     def text(self, text: str) -> str:
         return str(self.value(text)[0])
 

@@ -142,7 +142,7 @@ class Background:
     def messages(self, tool: str = "") -> Messages:
         """For what a call of `tool` says on its way: `run` takes them."""
         redaction = self._core.redaction_of(tool)
-        return Messages(self._core.limits_for(tool), redaction.text if redaction is not None else str)
+        return Messages(self._core.limits_for(tool), redaction.masked if redaction is not None else None)
 
     async def update(self, partial: object, *, tool: str = "") -> object:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""

@@ -5,7 +5,7 @@ and reads of what is kept.
 import base64
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdall.bag import Holdall
 from holdall.mcp.client import codec
@@ -32,6 +32,9 @@ from holdall.wire.notes import (
     structured_not_kept,
     with_notice,
 )
+
+if TYPE_CHECKING:
+    from holdall.bag.redaction import Redaction
 
 # What a client gets of a tool's result: the result itself, or the notice in its place, in the form that MCP has.
 #
@@ -61,12 +64,18 @@ def as_client_result(
     *,
     revision: str,
     has_schema: bool | None,
+    masks: bool = False,
 ) -> dict[str, Any]:
-    """`original` is what the server answered; None if it did not. `has_schema` is None of a tool that is not listed."""
+    """`original` is what the server answered; None if it did not. `has_schema` is None of a tool that is not listed.
+
+    With `masks` the original has no secrets any more, and neither has what was taken.
+    """
     wanted = has_schema or (has_schema is None and _STRUCTURED in (original or {}))
     match taken:
         case Inline(content=content):
             whole = original is not None and not isinstance(content, str)
+            if whole and masks and not isinstance(content, bytes):
+                return _merged(original, content, taken.is_error)  # the bag says there what is masked
             return plain(original) if whole else text(content, taken.is_error)
         case Running(content=content, handle=handle):
             return _with_structure(text(content), running_note(handle) if wanted else None)
@@ -240,6 +249,7 @@ class ToolCall:
         self._original: dict[str, Any] | None = None
         self._untouched: dict[str, Any] | None = None
         self._refusal: Refusal | None = None
+        self._redaction: Redaction | None = None
 
     async def run(self, bag: Holdall, listed: Mapping[str, Any]) -> dict[str, Any]:
         """`listed` is the tool as its server lists it; empty if it has not been listed."""
@@ -248,6 +258,7 @@ class ToolCall:
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
         schema = table(listed.get("inputSchema"))
         self._asked.messages = bag.jobs.messages(self._shown)
+        self._redaction = bag.core.redaction_of(self._shown)
         taken = await bag.run(
             self._called, tool=self._shown, arguments=arguments or {},
             server=configured_name(self._connection.spec),
@@ -262,7 +273,10 @@ class ToolCall:
             raise refused(taken, self._refusal)
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
-        result = as_client_result(taken, original, revision=revision, has_schema=has_schema if listed else None)
+        result = as_client_result(
+            taken, original, revision=revision, has_schema=has_schema if listed else None,
+            masks=self._redaction is not None,
+        )  # fmt: skip
         return result if result is original else self._completed(result)
 
     async def _called(self, **arguments: Any) -> object:
@@ -270,6 +284,7 @@ class ToolCall:
         try:
             result = await self._relay.forward(self._connection, self._asked, params)
         except Refusal as refusal:
+            refusal.message, refusal.data = self._masked(refusal.message), self._masked(refusal.data)
             if not self._asked.open:
                 return self._failed(refusal)
             self._refusal = refusal
@@ -277,7 +292,7 @@ class ToolCall:
         if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
             if not self._asked.open:
                 raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)
-            self._untouched = codec.plain(result)
+            self._untouched = self._masked(codec.plain(result))
             return ""
         if (text := codec.only_text(result)) is not None:
             self._remember(result)
@@ -301,7 +316,10 @@ class ToolCall:
     def _remember(self, result: dict[str, Any]) -> None:
         """Only while somebody waits: a call in the background is kept by its session, and so would this be."""
         if self._asked.open:
-            self._original = result
+            self._original = self._masked(result)
+
+    def _masked(self, value: Any) -> Any:
+        return value if self._redaction is None else self._redaction.masked(value)
 
     def _completed(self, result: dict[str, Any]) -> dict[str, Any]:
         if not self._relay.caller.modern:

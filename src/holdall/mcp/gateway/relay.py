@@ -76,7 +76,7 @@ class ProgressUpdates:
         self._timer: asyncio.TimerHandle | None = None
 
     async def came(self, params: dict[str, Any]) -> None:
-        params = self._within_limits(params)
+        params = self._within_limits(params if self._messages is None else self._messages.masked(params))
         if self._messages is not None:
             self._messages.add(progress_message(params))
         now = self._loop.time()
@@ -295,6 +295,7 @@ class Relay:
 
         async def notify(method: str, params: dict[str, Any]) -> None:
             if method == _LOG_MESSAGE and asked.messages is not None:
+                params = asked.messages.masked(params)
                 asked.messages.add(log_message(params))
             if asked.open and method == _LOG_MESSAGE:
                 self._client.notify(method, params, related=asked.id)
@@ -331,6 +332,9 @@ class Relay:
         In the newer era it is told only where the request asked for it.
         """
         calls = [one for one in self._under_way[server] if one.messages is not None]
+        for one in calls:
+            if one.messages is not None:
+                params = one.messages.masked(params)
         for one in calls:
             if one.messages is not None:
                 one.messages.add(log_message(params, of_call=len(calls) == 1))

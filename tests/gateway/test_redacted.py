@@ -1,0 +1,84 @@
+"""Through the gateway, no secret of a tool whose policy says `redact` reaches the client, wherever it stands."""
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.support import gateway, wire
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "correct-horse-7!"
+LINE = f"DB_PASSWORD={SECRET}"
+# A server that does what it is told: it says something first, and then answers.
+SERVER = """
+import json, sys
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0"} | message), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    number, params = message.get("id"), message.get("params", {})
+    if number is None:
+        continue
+    if message["method"] == "initialize":
+        info = {"name": "raw", "version": "1"}
+        send(id=number, result={"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}, "logging": {}},
+                                "serverInfo": info})
+    elif message["method"] == "tools/list":
+        send(id=number, result={"tools": [{"name": "env", "inputSchema": {"type": "object"}}]})
+    elif message["method"] == "tools/call":
+        given = params["arguments"]
+        send(method="notifications/message", params={"level": "info", "data": given["said"]})
+        token = params.get("_meta", {}).get("progressToken")
+        if token is not None:
+            send(method="notifications/progress", params={"progressToken": token, "progress": 1, "message": given["said"]})
+        send(id=number, **given["answer"])
+    else:
+        send(id=number, result={})
+"""
+BLOB = base64.b64encode(LINE.encode()).decode()
+LARGE = "an ordinary line of a log\n" * 20_000 + LINE
+ANSWERS: dict[str, Any] = {
+    "a text": {"result": {"content": [{"type": "text", "text": LINE}]}},
+    "an error": {"result": {"content": [{"type": "text", "text": LINE}], "isError": True}},
+    "structured": {"result": {"content": [], "structuredContent": {"password": SECRET, "also": f"x {SECRET}"}}},
+    "twins": {"result": {"content": [{"type": "text", "text": LINE}], "structuredContent": {"result": LINE}}},
+    "beside": {"result": {"content": [], "_meta": {"x": LINE}, "later": {"y": LINE}}},
+    "annotated": {"result": {"content": [{"type": "text", "text": "x", "annotations": {"z": LINE}}]}},
+    "a resource": {"result": {"content": [{"type": "resource", "resource": {"uri": "file:///x", "text": LINE}}]}},
+    "a blob": {"result": {"content": [{"type": "resource", "resource": {"uri": "file:///x", "blob": BLOB}}]}},
+    "a link": {"result": {"content": [{"type": "resource_link", "uri": "file:///x", "name": LINE}]}},
+    "a refusal": {"error": {"code": -32000, "message": f"no: {LINE}", "data": {"d": LINE}}},
+    "a large text": {"result": {"content": [{"type": "text", "text": LARGE}], "_meta": {"x": LINE}}},
+    "a large refusal": {"error": {"code": -32000, "message": LARGE, "data": {"d": LINE}}},
+    "large data": {"result": {"content": [], "structuredContent": {"rows": [LINE, *(["x" * 99] * 9000)]}}},
+}  # fmt: skip
+
+
+@requirement("store:tool-redacts")
+async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    before = ["--set", "tools.env.redact=true", "--set", "slow_after_seconds=600"]
+    words = gateway(tmp_path / "home", before=before, server=[sys.executable, str(tmp_path / "server.py")])
+    async with wire(words) as client:
+        await client.greet()
+        for answer in ANSWERS.values():
+            arguments = {"said": f"connecting with --password {SECRET}", "answer": answer}
+            await client.ask("tools/call", {"name": "env", "arguments": arguments, "_meta": {"progressToken": 1}})
+        text = await client.call("env", said="x", answer=ANSWERS["a text"])
+        heard = b"".join(client.lines)
+    packed = BLOB[4:-4].encode()  # without what depends on where it begins
+    assert SECRET.encode() not in heard
+    assert packed not in heard
+    assert text["content"][0]["text"] == "DB_PASSWORD=" + "*" * len(SECRET)
+    assert "masked with * by the policy of its tool" in json.dumps(text)
+    assert b"notifications/progress" in heard
+    assert b"notifications/message" in heard
+    stored = b"".join(one.read_bytes() for one in (tmp_path / "home").rglob("*") if one.is_file())
+    assert SECRET.encode() not in stored
+    assert packed not in stored
