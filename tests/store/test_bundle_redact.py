@@ -1,8 +1,10 @@
 """Exported without its secrets: masked wherever they stand, and what is left fits together."""
 
+import base64
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 import time
@@ -86,9 +88,22 @@ SECRETS: dict[str, tuple[str, str]] = {
         "q9w8e7r6t5q9w8e7",
     ),
     "a key of PuTTY": ("Private-Lines: 2\n" + "AAAA1b2c3d4e5f6g7h8i\n" * 2 + "Private-MAC: 00", "AAAA1b2c3d4e5f6g7h8i"),
+    "a password that begins with a dollar": ("DB_PASSWORD=$up3rS3cretPw", "$up3rS3cretPw"),
+    "a password that begins with a per cent": ('"password": "%pw9fD2kLmQ",', "%pw9fD2kLmQ"),
+    "a password that begins with a bracket": ("DB_PASSWORD=(Tr0ub4dor&3x", "Tr0ub4dor&3x"),
+    "a password with any signs": ("export DB_PASSWORD=abc&def(gh;i|j k", "gh;i|j k"),
+    "a key that begins with a slash": ("AWS_SECRET_ACCESS_KEY=/JalrXUtnFEMIK7MDENG/PxRfiCYzEXAMPLEKEYa", "JalrXUtn"),
     "a token of npm": ("//registry.example/:_authToken=npm_" + "Ab1" * 12, "Ab1" * 12),
 }
 PLAIN = [
+    "PASSWORD=$DB_PASSWORD",
+    "password: ${VAULT_PW}",
+    "PASSWORD=$(pass show db)",
+    "password: /run/secrets/db",
+    "password: <your password>",
+    "password: {{ .Values.pw }}",
+    "password = %(pw)s",
+    "OLDPWD=/workspace/Project9",
     "Failed password for root from 10.0.0.1 port 22 ssh2",
     "PWD=/home/user/project",
     json.dumps({"password": None, "token_count": 12, "tokens": "many"}),
@@ -128,7 +143,7 @@ def test_json_around_it_stays_json(what: str) -> None:
     assert set(json.loads(_masked(text))) == set(json.loads(text))
 
 
-@pytest.mark.parametrize("text", [*PLAIN[:8], *PLAIN[9:]])
+@pytest.mark.parametrize("text", [one for one in PLAIN if not one.startswith("the secretary")])
 def test_what_only_looks_a_little_like_one_stays(text: str) -> None:
     assert _masked(text) == text
 
@@ -228,6 +243,15 @@ def test_what_was_found_once_is_masked_wherever_it_stands(folder_store: Director
     keep(
         folder_store, session, f"{json.dumps({'password': odd})}\nCookie: sid=0a1b2c3d4e5f; Path=/somewhere\n", tool="x"
     )
+    in_address = re.sub("%..", lambda found: found[0].lower(), quote(odd, safe=""))
+    spelled = [in_address, json.dumps(odd, ensure_ascii=False)[1:-1].replace("/", "\\/")]
+    packed = [base64.b64encode(f"{'x' * n}{odd} and more".encode())[4:16] for n in range(3)]
+    keep(
+        folder_store,
+        session,
+        "\n".join([*spelled, *(base64.b64encode(f"{'x' * n}{odd} and more".encode()).decode() for n in range(3))]),
+        tool="y",
+    )
     answer = {"role": "tool", "text": "\n".join(f"{n}: {line}" for n, line in enumerate(lines))}
     folder_store.append_transcript(session, json.dumps(answer).encode() + b"\n")
     seen = {"at": 1.0, "event": "called", "call": {"0a1b2c3d4e5f": 1}, "path": "/somewhere"}
@@ -235,8 +259,20 @@ def test_what_was_found_once_is_masked_wherever_it_stands(folder_store: Director
     plain = unpacked(redacted(folder_store, session)[0])
     for secret in (*lines, odd, quote(odd, safe=""), json.dumps(odd)[1:-1], "0a1b2c3d4e5f"):
         assert secret.encode() not in plain
+    assert not [one for one in (*(one.encode() for one in spelled), *packed) if one in plain]
     assert b"stand here first" in plain
     assert b"/somewhere" in plain
+
+
+@requirement("bundle:redaction-everywhere")
+def test_the_name_of_a_session_is_masked_too(folder_store: DirectoryStore, tmp_path: Path) -> None:
+    session = folder_store.open_session(f"for {PASSWORD}")
+    keep(folder_store, session, f"password={PASSWORD}\n", tool="x")
+    bundle = redacted(folder_store, session)[0]
+    assert PASSWORD.encode() not in unpacked(bundle)
+    imported(tmp_path / "b", bundle)
+    with closing(DirectoryStore(str(tmp_path / "b"))) as there:
+        assert [one.name for one in there.sessions()] == ["for " + "*" * len(PASSWORD)]
 
 
 @requirement("bundle:redaction-everywhere")

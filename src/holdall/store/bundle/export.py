@@ -177,6 +177,7 @@ def export_session(
         try:
             export = _Export(store, writer, redactor, progress)
             export.read_once(snapshot.sessions)
+            bundle = bundle if redactor is None else redactor.contents(bundle)
             writer.begin(bundle)
             for place, one in enumerate(snapshot.sessions):
                 export.session(place, one)
@@ -209,7 +210,7 @@ class _Export:
         self._share = 2
         ours: set[str] = set()
         for one in sessions:
-            ours |= {one.session.id, one.session.name}
+            ours.add(one.session.id)
             for stored in one.stored:
                 with contextlib.ExitStack() as opened:
                     reader = stored.reader

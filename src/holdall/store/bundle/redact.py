@@ -7,6 +7,7 @@ and each value that was found is masked wherever it stands. This module changes 
 secret after the export.
 """
 
+import base64
 import importlib
 import json
 from collections import Counter
@@ -17,8 +18,8 @@ from typing import Any, Protocol, get_args
 from urllib.parse import quote, unquote_to_bytes
 
 from holdall.store.records import resealed, whole_lines
-from holdall.text.secrets import Find, Finding, Masker, json_findings, masked
-from holdall.values.bundles import Mask
+from holdall.text.secrets import Find, Finding, Masker, json_findings, masked, merged
+from holdall.values.bundles import Bundle, Mask
 from holdall.values.errors import MissingExtra, StoreFault
 from holdall.values.events import EVENT_KINDS
 from holdall.values.extraction import Strategy
@@ -35,6 +36,7 @@ _OF_COOKIES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite"
 _OUR_WORDS = frozenset(
     one.encode() for one in ("assistant", *EVENT_KINDS, *get_args(State), *get_args(Strategy)) if len(one) >= _SHORTEST
 )
+_ESCAPE = lazy_pattern(rb"%[0-9A-F]{2}")
 _HASH = lazy_pattern(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -72,10 +74,9 @@ class Values:
     def _one(self, value: bytes) -> None:
         if len(value) < _SHORTEST or len(value) > _LONGEST or value in _OUR_WORDS or len(set(value)) == 1:
             return
-        # As it came, as it reads, and as either stands in JSON and in an address.
+        # As it came, as it reads, and as either stands in JSON, in an address and in base64.
         plain = {value, unquote_to_bytes(value), _unescaped(value)}
-        in_json = {json.dumps(one.decode("utf-8", "replace"))[1:-1].encode() for one in plain}
-        for form in {*plain, *in_json, *(quote(one, safe="").encode() for one in plain)}:
+        for form in {form for one in plain for form in (one, *_written(one))}:
             if len(form) >= _SHORTEST and form not in self.found:
                 self._bytes += len(form)
                 if self._bytes > _MOST_BYTES:
@@ -84,6 +85,20 @@ class Values:
                         "everywhere. Export a smaller session, or this one without redaction."
                     )
                 self.found.add(form)
+
+
+def _written(value: bytes) -> Iterator[bytes]:
+    """A value in other spellings."""
+    text = value.decode("utf-8", "replace")
+    for ascii_only in (True, False):
+        in_json = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
+        yield from (in_json, in_json.replace(b"/", b"\\/"))
+    in_address = quote(value, safe="").encode()
+    yield in_address
+    yield _ESCAPE.sub(lambda found: found[0].lower(), in_address)
+    for before in range(3):  # base64 has another spelling for each place in a group of three; its ends depend on others
+        packed = base64.b64encode(b"\0" * before + value).rstrip(b"=")
+        yield packed[(0, 2, 3)[before] : len(packed) - ((before + len(value)) % 3 != 0)]
 
 
 def _unescaped(value: bytes) -> bytes:
@@ -145,6 +160,15 @@ class Redactor:
         if self._values is None:
             raise AssertionError("it masks already")
         return self._values
+
+    def contents(self, bundle: Bundle) -> Bundle:
+        """The list of what is in the bundle, with the names that its sessions have from here on."""
+        named: dict[str, str] = {}
+        for one in bundle.sessions:
+            data = one.name.encode("utf-8", "surrogatepass")
+            new = masked(data, merged(self._find(data))).decode("utf-8", "replace")
+            named[one.id] = f"{new}-{len(named)}" if new in named.values() else new
+        return replace(bundle, sessions=tuple(replace(one, name=named[one.id]) for one in bundle.sessions))
 
     def begin(self) -> None:
         """Another session."""

@@ -32,10 +32,12 @@ _SHORTEST_GROUP = 8  # a shorter group is a prefix of the secret, as in `(ghp|gh
 _LONGEST_VALUE = 32 * 1024
 _MOST_AT_ONCE = 256 * 1024  # of values that are looked for in one pass
 FOUND_BEFORE = "Found elsewhere"
+_VARIABLE = "a variable"
 
 _LINE = r"[^\n|;&]{0,300}?"  # of the same command
 _KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
 _KEY_LINE = lazy_pattern(rb"[A-Za-z0-9+/=]{16,}")
+_WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
 _DOCUMENT = lazy_pattern(rb"(?m)^---")
 _SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^[ \t]*kind:[ \t]*[\"']?Secret\b")
 _ENTRY = lazy_pattern(rb"(?m)^[ \t]+[\w./-]{1,200}:[ \t]+[\"']?([A-Za-z0-9+/]{8,}={0,2})[\"']?[ \t\r]*$")
@@ -102,7 +104,13 @@ _WORDS = (
 )  # fmt: skip
 _NO_SECRET = lazy_pattern(
     rb"(?i)(?:null|none|nil|true|false|undefined|str|string|bytes|int|bool|any|optional|required|redacted|hidden"
-    rb"|example|changeme|empty|unset|self|this|input|prompt)|[*x._-]+|[/$<{%(].*",
+    rb"|example|changeme|empty|unset|self|this|input|prompt)|[*x._-]+"
+    # What stands for a value, in its full form: a password may begin with any of these signs.
+    rb"|(?-i:\$[A-Z_][A-Z0-9_]*|\$[a-z_]{1,20})|\$\{[^{}]*\}|\$\(.*\)|\$\{\{.*\}\}|<[^<>]*>|\{\{.*\}\}|\{[\w.]*\}"
+    rb"|%\w+%|%\(\w+\)[sdr]|%[sdr]|\([a-z ]+\)"
+    # A path: below a folder that systems have, or of several small words.
+    rb"|(?-i:/(?:etc|run|var|home|tmp|usr|opt|root|mnt|srv|dev|proc|Users|secrets|vault|data|app)/[\w./-]+)"
+    rb"|(?-i:(?:/[a-z_.-]{1,30}){2,10})",
     re.DOTALL,
 )
 
@@ -129,6 +137,15 @@ class Rules:
         self._assigned = _compiled(
             rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:)[ \t]{{0,20}}@?"
             r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{3,500}))"
+        )
+        # A variable of the environment: its value ends with the line, whatever signs it has.
+        named = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
+        self._rules.append(
+            _Rule(
+                _VARIABLE,
+                _compiled(rf"^[ \t]*(?:export[ \t]+)?[A-Z0-9_]*(?:{named})[A-Z0-9_]*=([^\s\"'`][^\n]{{2,500}})$"),
+                is_ours=True,
+            )
         )
         self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:cookie|authorization|credentials?|pass|auth)$|token$)")
         # One pass tells which rules have anything to find: most texts have nothing for any of them.
@@ -170,7 +187,7 @@ class Rules:
                 opener = match[1] or b""
                 start, end = match.end(), _closing(data, match.end(), opener)
             value = data[start:end]
-            if value and not _NO_SECRET.fullmatch(value):
+            if value and not _NO_SECRET.fullmatch(value) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
 
     def _theirs(self) -> Iterator[tuple[str, str]]:
@@ -198,8 +215,16 @@ def _by_form(rule: _Rule, data: bytes) -> Iterator[Finding]:
         longest = max(spans, key=lambda span: span[1] - span[0], default=(start, end))
         if rule.is_ours or longest[1] - longest[0] >= min(_SHORTEST_GROUP, (end - start) // 3):
             start, end = longest
-        if rule.kind not in _SENTENCES or _is_no_word(data[start:end]):
+        if rule.kind == _VARIABLE:
+            if not _NO_SECRET.fullmatch(data[start:end].strip()) and not _is_folder(data, start):
+                yield from _trimmed(data, start, end, "Secret Keyword")
+        elif rule.kind not in _SENTENCES or _is_no_word(data[start:end]):
             yield from _trimmed(data, start, end, rule.kind)
+
+
+def _is_folder(data: bytes, start: int) -> bool:
+    """The working folder, which every shell tells."""
+    return data[start : start + 1] == b"/" and _WORKING_FOLDER.search(data, max(0, start - 8), start) is not None
 
 
 def _is_no_word(value: bytes) -> bool:
