@@ -9,15 +9,25 @@ may be part of a checkout that nobody has looked at. So before anything of it ru
    agreement is remembered by its hash, so a changed file is a new question.
 
 What stands in a folder of the user's own is the user's word, and is not asked about. The rules for settings that a file
-may only tighten are in `config`. This module imports, starts and sends nothing.
+may only tighten are in `config`. This module starts and sends nothing; `agreed_modules` is how Python imports modules
+beside an agent's file: those that were agreed to, with the content that they had then.
 """
 
 import hashlib
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.machinery import all_suffixes
+from dataclasses import field
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    ModuleSpec,
+    SourceFileLoader,
+)
+from types import CodeType, ModuleType
 from urllib.parse import urlsplit
 
 from holdall.text.escape import for_people, one_line
@@ -90,7 +100,6 @@ def _is_private_group(group: int) -> bool:
 # What a file names
 
 
-_MAX_FILES = 2000
 _SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1")
 
 
@@ -133,6 +142,15 @@ def file_hash(path: str) -> tuple[str, str]:
         raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
 
 
+def _read_checked(path: str) -> bytes:
+    try:
+        with open(os.path.realpath(path), "rb") as source:
+            check_writers(path, os.fstat(source.fileno()))
+            return source.read()
+    except OSError as problem:
+        raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
+
+
 def text_hash(path: str, text: str) -> tuple[str, str]:
     return os.path.realpath(path), hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -160,56 +178,159 @@ def _is_code(path: str) -> bool:
     return path.endswith(_SCRIPTS) or os.access(path, os.X_OK)
 
 
-def module_files(name: str, folders: Sequence[str]) -> list[str]:
-    """The files of a module in these folders, and of what it imports from them, without running any of it.
+# Modules beside an agent's file: which there are, and importing exactly those.
 
-    Of a package all files. What a module imports by a name that it makes up is not found.
+
+_SUFFIXES = (
+    *EXTENSION_SUFFIXES,
+    *SOURCE_SUFFIXES,
+)  # Python takes the first; compiled code without a source is not taken
+_MAX_FILES = 2000
+_MAX_SOURCE_BYTES = 32 * 1024 * 1024
+
+
+@record
+class Module:
+    """A module as it was when the user was asked. `path` is the folder of a namespace, which has no file.
+
+    `source` is what runs; of an extension, which only the system can load, the hash is compared right before that.
     """
-    found: dict[str, None] = {}
-    waiting, seen = _with_packages([name]), set[str]()
+
+    name: str
+    path: str
+    hashed: tuple[str, str] | None = None
+    source: bytes | None = field(default=None, repr=False)
+
+    @property
+    def is_package(self) -> bool:
+        return self.hashed is None or os.path.basename(self.path).startswith("__init__.")
+
+
+def named_modules(spec: str, folders: Sequence[str]) -> dict[str, Module]:
+    """`find_modules` for `module:name`, as an agent's file has it."""
+    try:
+        return find_modules(spec.partition(":")[0], folders)
+    except UsageError as problem:
+        raise UsageError(f"{one_line(spec)}: {problem}") from problem
+
+
+def find_modules(name: str, folders: Sequence[str]) -> dict[str, Module]:
+    """A module in these folders, and what it imports from them, by name, without running any of it. Of a package all.
+
+    What Python would take from elsewhere is left to it, and what a module imports by a name that it makes up is not
+    found. Raises UsageError where a name has two sources: the user would be shown one, and the other could run.
+    """
+    found: dict[str, Module] = {}
+    elsewhere: dict[str, bool] = {}
+    waiting, seen, size = _with_packages([name]), set[str](), 0
     while waiting:
         one = waiting.pop()
-        if one in seen:
+        top = one.partition(".")[0]
+        if one in seen or elsewhere.get(top):
             continue
         seen.add(one)
-        for folder in folders:
-            for path in _files_of(one, folder):
-                if path in found:
-                    continue
-                found[path] = None
-                if len(found) > _MAX_FILES:
-                    raise UsageError(f"the module {one_line(name)} is made of more than {_MAX_FILES:,} files.")
-                waiting += _imports(path, folder)
-    return list(found)
+        if not (files := _files_of(one, folders)):
+            continue
+        if top not in elsewhere:
+            elsewhere[top] = _is_elsewhere(top, folders, wanted=top == name.partition(".")[0])
+        for inner, path in ({} if elsewhere[top] else _sources(one, files)).items():
+            if inner in found:
+                continue
+            found[inner] = _read_module(inner, path)
+            size += len(found[inner].source or b"")
+            if len(found) > _MAX_FILES or size > _MAX_SOURCE_BYTES:
+                most = f"{_MAX_FILES:,} files or {_MAX_SOURCE_BYTES:,} bytes"
+                raise UsageError(f"the module {one_line(name)} is made of more than {most}.")
+            waiting += _imports(found[inner])
+    for inner in _with_packages(found):
+        if inner not in found:
+            folder = next(one for one in folders if os.path.isdir(os.path.join(one, *inner.split("."))))
+            found[inner] = Module(inner, os.path.join(folder, *inner.split(".")))
+    return found
 
 
-def _files_of(module: str, folder: str) -> Iterator[str]:
-    base = os.path.join(folder, *module.split("."))
-    yield from (base + suffix for suffix in all_suffixes() if os.path.isfile(base + suffix))
-    if os.path.isdir(base) and any(os.path.isfile(os.path.join(base, f"__init__{end}")) for end in all_suffixes()):
-        for inner, folders, files in os.walk(base):
-            folders[:] = sorted(one for one in folders if one != "__pycache__")
-            yield from (os.path.join(inner, one) for one in sorted(files) if one.endswith(tuple(all_suffixes())))
+def _read_module(name: str, path: str) -> Module:
+    if path.endswith(tuple(EXTENSION_SUFFIXES)):
+        return Module(name, path, file_hash(path))
+    source = _read_checked(path)
+    return Module(name, path, (os.path.realpath(path), hashlib.sha256(source).hexdigest()), source)
 
 
-def _imports(path: str, folder: str) -> list[str]:
-    if not path.endswith(".py"):
+def _files_of(module: str, folders: Sequence[str]) -> list[str]:
+    bases = [os.path.join(folder, *module.split(".")) for folder in folders]
+    places = [place + end for one in bases for place in (one, os.path.join(one, "__init__")) for end in _SUFFIXES]
+    return list({os.path.realpath(one): one for one in places if os.path.isfile(one)}.values())
+
+
+def _sources(module: str, files: Sequence[str]) -> dict[str, str]:
+    """The file of a module, or all files of a package, by the name of each. Raises UsageError."""
+    found = [(module, one) for one in files]
+    if len(found) == 1 and os.path.basename(files[0]).startswith("__init__."):
+        found = list(_package_files(os.path.dirname(files[0]), module))
+    sources: dict[str, str] = {}
+    for name, path in found:
+        if other := sources.get(name):
+            raise UsageError(
+                f"the module {one_line(name)} has two sources, {one_line(other)} and {one_line(path)}, and only one of "
+                "them would be used. Remove or rename the other."
+            )
+        sources[name] = path
+    return sources
+
+
+def _package_files(base: str, package: str) -> Iterator[tuple[str, str]]:
+    for folder, folders, files in os.walk(base):
+        folders[:] = sorted(one for one in folders if one.isidentifier() and one != "__pycache__")
+        inner = os.path.relpath(folder, base)
+        above = [package, *(inner.split(os.sep) if inner != "." else [])]
+        for one in sorted(files):
+            stem = next((one.removesuffix(end) for end in _SUFFIXES if one.endswith(end)), "")
+            if stem.isidentifier():
+                yield ".".join(above if stem == "__init__" else [*above, stem]), os.path.join(folder, one)
+
+
+def _is_elsewhere(top: str, folders: Sequence[str], *, wanted: bool) -> bool:
+    """Whether Python has, or would take, another module of this name: a process can have one of a name.
+
+    Where it is the one that the file names, UsageError is raised: the other module would be used.
+    """
+    own = _files_of(top, folders)
+    if (loaded := sys.modules.get(top)) is not None:
+        other = getattr(loaded, "__file__", None)
+        is_other = not _is_one_of(other, own) if own or other else not hasattr(loaded, "__path__")
+    else:
+        asked = (one.find_spec(top, None) for one in sys.meta_path if not isinstance(one, AgreedModules))
+        spec = next((one for one in asked if one is not None), None)
+        other = spec.origin if spec is not None and spec.has_location else None
+        is_other = spec is not None and not _is_one_of(other, own) and bool(spec.loader or not own)
+    if is_other and wanted:
+        taken = f"{one_line(other)} has" if other else "a module of Python's own has"
+        named = one_line((own or [os.path.join(folders[0], top)])[0])
+        raise UsageError(f"{taken} the name of {named}, and only one of them can. Rename the file.")
+    return is_other
+
+
+def _is_one_of(path: str | None, files: Iterable[str]) -> bool:
+    return bool(path) and os.path.realpath(str(path)) in map(os.path.realpath, files)
+
+
+def _imports(module: Module) -> list[str]:
+    if module.source is None:
         return []
     import ast  # noqa: PLC0415 - for agents with modules beside them
 
     try:
-        with open(path, "rb") as source:
-            tree = ast.parse(source.read())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = ast.parse(module.source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # importing it will tell
-    package = os.path.relpath(os.path.dirname(path), folder).split(os.sep)
+    package = module.name.split(".")[: None if module.is_package else -1]
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [one.name for one in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*(one for one in above if one != "."), *([node.module] if node.module else [])])
+            base = ".".join([*above, *([node.module] if node.module else [])])
             names += [base] if base else []
             names += [f"{base}.{one.name}" if base else one.name for one in node.names]
     return _with_packages(names)
@@ -218,6 +339,63 @@ def _imports(path: str, folder: str) -> list[str]:
 def _with_packages(names: Iterable[str]) -> list[str]:
     """Importing a.b.c runs a and a.b first."""
     return [".".join(parts[: at + 1]) for parts in (one.split(".") for one in names) for at in range(len(parts))]
+
+
+class AgreedModules:
+    """Finds the modules that the user agreed to, and no other file of their folders.
+
+    No such folder is on the path of modules: from there Python, a package or a process of ours would take whatever
+    they look for and do not find elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.modules: dict[str, Module] = {}
+
+    def add(self, modules: Mapping[str, Module]) -> None:
+        self.modules.update(modules)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)  # before the one that would look into the folder of a package
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002 - Python's names
+        module = self.modules.get(fullname)
+        if module is None:
+            if fullname.partition(".")[0] in self.modules:
+                raise ModuleNotFoundError(f"No module named {fullname!r} was there when you agreed", name=fullname)
+            return None
+        loader = None if module.hashed is None else (_Extension if module.source is None else _Source)(module)
+        spec = ModuleSpec(fullname, loader, origin=module.path, is_package=module.is_package)
+        spec.has_location = loader is not None
+        if module.is_package:
+            spec.submodule_search_locations = [os.path.dirname(module.path) if module.hashed else module.path]
+        return spec
+
+
+class _Source(SourceFileLoader):
+    """Compiles the bytes that were hashed: the file may be another by now, and `__pycache__` may hold anything."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__(module.name, module.path)
+        self._source = module.source or b""
+
+    def get_data(self, path: str) -> bytes:
+        return self._source if path == self.path else super().get_data(path)
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self._source, self.get_filename(fullname))
+
+
+class _Extension(ExtensionFileLoader):
+    def __init__(self, module: Module) -> None:
+        super().__init__(module.name, module.path)
+        self._hashed = module.hashed
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if file_hash(self.path) != self._hashed:
+            raise ImportError(f"{one_line(self.path)} has changed since you were asked", name=spec.name, path=self.path)
+        return super().create_module(spec)
+
+
+agreed_modules = AgreedModules()
 
 
 # Whose word a file is, and where keys may go

@@ -270,8 +270,10 @@ def test_a_change_of_any_file_is_a_new_question(checkout: Checkout, monkeypatch:
 
 @requirement("trust:asks-again-when-changed")
 def test_the_packages_around_a_module_are_part_of_it(checkout: Checkout) -> None:
-    found = {os.path.relpath(one, checkout.folder) for one in trust.module_files("deep.other", [str(checkout.folder)])}
-    assert found == {"deep/__init__.py", "deep/inner.py", "deep/other.py"}
+    found = trust.find_modules("deep.other", [str(checkout.folder)])
+    assert {os.path.relpath(one.path, checkout.folder) for one in found.values()} == {
+        "deep/__init__.py", "deep/inner.py", "deep/other.py"
+    }  # fmt: skip
 
 
 @requirement("trust:asks-again-when-changed")

@@ -18,7 +18,7 @@ from holdall.bag import Holdall
 from holdall.llm.model_names import MODEL_KEY, model_named, url_of
 from holdall.llm.protocol import Model
 from holdall.mcp.client.spec import Configured
-from holdall.trust import Claims, file_hash, module_files, origin_of
+from holdall.trust import Claims, Module, file_hash, named_modules, origin_of
 from holdall.values.errors import UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -44,6 +44,7 @@ class _Build:
     warn: Callable[[str], None]
     stack: contextlib.AsyncExitStack
     servers: Mapping[str, Configured]
+    modules: Mapping[str, Mapping[str, Module]]
     models: dict[str, Model] = field(default_factory=dict[str, Model])
 
     async def agent(self, file: AgentFile, inherited: str = "") -> Agent:
@@ -54,7 +55,7 @@ class _Build:
                 f"{file.path}: no model. Name one with --model, `model:` in the front matter, HOLDALL_MODEL, or the "
                 "setting `model` (provider:name, openai:NAME@URL, gguf:PATH or scripted:FILE)."
             )
-        tools = _function_tools(file) + await self._server_tools(file, settings)
+        tools = _function_tools(file, self.modules[file.path]) + await self._server_tools(file, settings)
         _check_tool_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
 
@@ -112,9 +113,10 @@ async def build_agent(
     NotTrusted where that may not be. A program that wrote the file itself passes a function that does nothing.
     """
     servers = {one.path: servers_of(one) for one in _tree(file)}
-    agree(_claims(file, servers, settings_of))
+    modules = {one.path: _modules(one) for one in _tree(file)}
+    agree(_claims(file, servers, modules, settings_of))
     async with contextlib.AsyncExitStack() as stack:
-        yield await _Build(home, settings_of, warn, stack, servers).agent(file)
+        yield await _Build(home, settings_of, warn, stack, servers, modules).agent(file)
 
 
 # What the user has to agree to. Nothing is imported for it, and no variable's value is in it.
@@ -126,26 +128,41 @@ def _tree(agent: AgentFile) -> Iterator[AgentFile]:
         yield from _tree(child)
 
 
-def _claims(file: AgentFile, servers: Mapping[str, Configured], settings_of: SettingsOf) -> Claims:
+def _claims(
+    file: AgentFile,
+    servers: Mapping[str, Configured],
+    modules: Mapping[str, Mapping[str, Module]],
+    settings_of: SettingsOf,
+) -> Claims:
     """An agent that has a prompt, a provider's model and nothing else claims nothing: its words go where the user's key
     is for.
     """
     claims, agents = Claims(file.path), Claims(file.path)
     for one in _tree(file):
         agents += Claims(file.path, () if one is file else (("agent", one.path),))
-        claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims + _modules(one)
+        claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims
+        claims += _module_claims(one, modules[one.path])
         claims += _models(one, settings_of(one))
     return agents + claims if claims.shown else claims
 
 
-def _modules(agent: AgentFile) -> Claims:
-    claims, here = Claims(agent.path), os.getcwd()
+def _modules(agent: AgentFile) -> dict[str, Module]:
+    here = os.getcwd()
     folders = [agent.folder, *([here] if {"", here} & {*sys.path} else [])]
-    for named in agent.tools:
-        files = module_files(named.partition(":")[0], folders)
-        where = f"   ({os.path.relpath(files[0], agent.folder)})" if files else "   (where Python looks)"
-        claims += Claims(agent.path, (("module", named + where),), tuple(map(file_hash, files)))
-    return claims
+    found: dict[str, Module] = {}
+    for spec in agent.tools:
+        found |= named_modules(spec, folders)
+    return found
+
+
+def _module_claims(agent: AgentFile, modules: Mapping[str, Module]) -> Claims:
+    shown: list[tuple[str, str]] = []
+    for spec in agent.tools:
+        named = modules.get(spec.partition(":")[0])
+        where = os.path.relpath(named.path, agent.folder) if named is not None else "where Python looks"
+        shown.append(("module", f"{spec}   ({where})"))
+    hashes = [one.hashed for one in modules.values() if one.hashed is not None]
+    return Claims(agent.path, tuple(shown), tuple(hashes))
 
 
 def _models(agent: AgentFile, settings: Settings) -> Claims:
@@ -165,11 +182,11 @@ def _models(agent: AgentFile, settings: Settings) -> Claims:
     return claims
 
 
-def _function_tools(file: AgentFile) -> list[AgentTool]:
+def _function_tools(file: AgentFile, modules: Mapping[str, Module]) -> list[AgentTool]:
     if not file.tools:
         return []
     functions: Any = importlib.import_module("holdall.agent.functions")  # it needs an extra
-    loaded = [functions.load_function_tool(spec, folder=file.folder) for spec in file.tools]
+    loaded = [functions.load_function_tool(spec, folder=file.folder, modules=modules) for spec in file.tools]
     return [AgentTool(one.spec, one.call) for one in loaded]
 
 

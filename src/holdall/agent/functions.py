@@ -21,25 +21,17 @@ import functools
 import importlib
 import inspect
 import json
-import os
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    SourceFileLoader,
-)
 from types import ModuleType
 from typing import Any, ClassVar, cast
 
 from holdall.agent.files import is_function_name
 from holdall.text.escape import one_line
+from holdall.trust import Module, agreed_modules, named_modules
 from holdall.values.errors import MissingExtra, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -433,20 +425,28 @@ def _call(function: Callable[..., Any], parameters: Parameters, name: str) -> Ca
 # By name. A module beside the agent's file is found after everything that is installed, so that it can hide nothing.
 
 
-def load_function_tool(spec: str, *, folder: str = "") -> FunctionTool:
+def load_function_tool(spec: str, *, folder: str = "", modules: Mapping[str, Module] | None = None) -> FunctionTool:
     """The tool that an agent's file names as `module:name`; `folder` is that of the file."""
-    found = load_function(spec, folder=folder)
+    found = load_function(spec, folder=folder, modules=modules)
     try:
         return function_tool(found)
     except UsageError as problem:
         raise UsageError(f"{spec}: {problem}") from problem
 
 
-def load_function(spec: str, *, folder: str = "") -> Any:
-    """What is under that name. `folder` is looked in last, and stays on the path of modules for what it imports."""
+def load_function(spec: str, *, folder: str = "", modules: Mapping[str, Module] | None = None) -> Any:
+    """What is under that name, where Python looks or in `folder`.
+
+    Of the folder, the modules that `spec` names and that those import are found; `modules` are they, with the content
+    that the user has agreed to.
+    """
     if not is_function_name(spec):
         raise UsageError(f"{one_line(spec)!r} is not the name of a function; write module:name, as in my_tools:search.")
     module_name, _, name = spec.partition(":")
+    if modules is None and folder:
+        modules = named_modules(spec, [folder])
+    if modules:
+        agreed_modules.add(modules)
     found: Any = _module(module_name, spec, folder)
     for part in name.split("."):
         try:
@@ -459,10 +459,8 @@ def load_function(spec: str, *, folder: str = "") -> Any:
 
 
 def _module(name: str, spec: str, folder: str) -> ModuleType:
-    if folder:
-        _import_from_source(folder)
     try:
-        found = importlib.import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         if problem.name is not None and (name == problem.name or name.startswith(f"{problem.name}.")):
             looked = f", nor in {one_line(folder)}" if folder else ""
@@ -470,53 +468,6 @@ def _module(name: str, spec: str, folder: str) -> ModuleType:
         raise _failed(spec, name, problem) from problem
     except (Exception, SystemExit) as problem:  # the module's own code ran, and may do anything
         raise _failed(spec, name, problem) from problem
-    if folder:
-        _check_name_clash(name.partition(".")[0], spec, folder)
-    return found
-
-
-class _SourceLoader(SourceFileLoader):
-    """Compiles the source each time: `__pycache__` of a checkout may hold anything; the user agreed to the source."""
-
-    def get_code(self, fullname: str) -> types.CodeType:
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
-
-
-_from_source: set[str] = set()
-
-
-def _import_from_source(folder: str) -> None:
-    """For modules in the folder and below it. A compiled module without its source is not found there."""
-    if folder not in sys.path:
-        sys.path.append(folder)
-    if folder in _from_source:
-        return
-    if not _from_source:
-        sys.path_hooks.insert(0, _finder)
-    _from_source.add(folder)
-    for known in [one for one in sys.path_importer_cache if one == folder or one.startswith(folder + os.sep)]:
-        del sys.path_importer_cache[known]
-    importlib.invalidate_caches()
-
-
-def _finder(path: str) -> FileFinder:
-    """Not for packages that are installed below the folder, as in a virtual environment."""
-    above = [one for one in sys.path if path == one or path.startswith(one.rstrip(os.sep) + os.sep)]
-    if max(above, key=len, default="") not in _from_source:
-        raise ImportError(path)
-    return FileFinder(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceLoader, SOURCE_SUFFIXES))
-
-
-def _check_name_clash(top: str, spec: str, folder: str) -> None:
-    """A process can have one module of a name: refuse a file whose name is taken, or the other module would be used."""
-    loaded = getattr(sys.modules.get(top), "__file__", None)
-    for path in (os.path.join(folder, f"{top}.py"), os.path.join(folder, top, "__init__.py")):
-        if os.path.isfile(path) and not (loaded and os.path.exists(loaded) and os.path.samefile(path, loaded)):
-            taken = f"{one_line(loaded)} has" if loaded else "a module of Python's own has"
-            raise UsageError(
-                f"{spec}: {taken} the name of {one_line(path)}, and only one of them can. Rename the file."
-            )
 
 
 def _failed(spec: str, module: str, problem: BaseException) -> UsageError:
