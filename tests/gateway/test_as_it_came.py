@@ -82,3 +82,37 @@ async def test_numbers_of_kept_structured_content_are_those_that_came(client: Wi
     result = await client.call("raw", result=f'{{"content":[],"structuredContent":{structured}}}')
     link = next(block["uri"] for block in result["content"] if block["type"] == "resource_link")
     assert (await client.result("resources/read", {"uri": link}))["contents"][0]["text"] == structured
+
+
+TEXT = "R" * 100_000
+LARGE = [{"content": [{"type": "text", "text": TEXT}]}, {"structuredContent": {"a": TEXT}}, {"later": TEXT}]
+
+
+@requirement("gateway:any-kind")
+@pytest.mark.parametrize("large", LARGE)
+@pytest.mark.parametrize("kind", ["whatever", "task", 7])
+async def test_no_kind_of_result_lets_a_large_one_pass(client: Wire, kind: object, large: dict[str, Any]) -> None:
+    result = await client.call("raw", result=json.dumps({"resultType": kind, **large}))
+    assert "all of it is kept" in text_of(result)
+    assert len(json.dumps(result)) < 5_000
+
+
+@requirement("gateway:any-kind")
+async def test_a_question_passes_and_an_output_in_it_does_not(tmp_path: Path) -> None:
+    """To a client of the newer era: one of the older is asked in another way."""
+    about = "io.modelcontextprotocol/"
+    meta = {f"{about}protocolVersion": "2026-07-28", f"{about}clientInfo": {"name": "c", "version": "1"}}
+    question = {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list"}}}
+    async with wire(gateway(tmp_path, server=raw(tmp_path))) as client:
+        for large in ({}, *LARGE[:2]):
+            arguments = {"result": json.dumps(question | large)}
+            result = await client.result("tools/call", {"name": "raw", "arguments": arguments, "_meta": meta})
+            assert result["inputRequests"] == question["inputRequests"]
+            assert ("all of it is kept" in text_of(result)) if large else ("content" not in result)
+            assert len(json.dumps(result)) < 5_000
+
+
+@pytest.mark.parametrize("kind", ["task", "whatever"])
+async def test_a_small_result_of_another_kind_is_the_servers_own_to_the_byte(client: Wire, kind: str) -> None:
+    result = f'{{"resultType":"{kind}", "task":{{"taskId":"a"}}}}'
+    assert (await line_of(client, result)).rstrip("\n").endswith(f',"result":{result}}}')

@@ -289,7 +289,8 @@ class ToolCall:
                 return self._failed(refusal)
             self._refusal = refusal
             return of_refusal(refusal)
-        if result.get("resultType") not in (None, "complete"):  # a question, a task, a kind that is still to come
+        # Only a question is no output. A task, or a kind that is still to come, passes while it is small.
+        if messages.is_question(result) and not result.keys() & set(_ENVELOPE):
             if not self._asked.open:
                 raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)
             self._untouched = self._masked(codec.plain(result))
