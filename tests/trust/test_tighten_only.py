@@ -1,13 +1,14 @@
 """An agent's file tightens what the user has set, and loosens none of it."""
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdall import config
+from holdall import Holdall, config
 from holdall.policy.setting_values import is_looser
 from holdall.values.settings import CEILING, USER_ONLY, Settings, ToolPolicy, kind_of
 from tests.requirements import requirement
@@ -86,3 +87,17 @@ def test_what_the_user_has_not_set_is_the_files_to_set() -> None:
             name, one.metadata["most"] or True
         )
         assert getattr(load({name: value}, {}).settings, name) == value
+
+
+@requirement("trust:tighten-only")
+@pytest.mark.anyio
+async def test_what_a_tool_is_called_with_several_servers_costs_it_no_policy(tmp_path: Path) -> None:
+    """How many servers there are, and so whether a name has a prefix, is up to the file."""
+    tools = {"sec": ToolPolicy(store="never", redact=True, max_inline_bytes=100), "v__sec": ToolPolicy(store="always")}
+    async with Holdall.open(home=str(tmp_path), settings=Settings(tools=tools)) as bag:
+        core = bag.core
+        assert core.policy_of("v__sec") == ToolPolicy(store="never", redact=True, max_inline_bytes=100)
+        assert core.policy_of("a__b__sec") == core.policy_of("sec") == tools["sec"]
+        assert core.policy_of("other") == core.policy_of("v__other") == ToolPolicy()
+        assert core.limits_for("a__sec").bytes == 100
+        assert core.redaction_of("v__sec") is not None

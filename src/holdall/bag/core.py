@@ -133,7 +133,7 @@ class Shared:
 
 
 Answer = TypeVar("Answer")
-_NO_POLICY = ToolPolicy()
+NO_POLICY = ToolPolicy()
 _REMEMBERED_CHARS = 8192
 _REMEMBERED_NOTICES = 500
 
@@ -241,7 +241,20 @@ class Core:
         return self._redaction if self._redaction is not None and self.policy_of(tool).redact else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
-        return self.settings.tools.get(tool, _NO_POLICY)
+        """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of
+        what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
+        a checkout.
+        """
+        tables = self.settings.tools
+        if not tables:
+            return NO_POLICY
+        names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]
+        found = [tables[name] for name in names if name in tables]
+        if len(found) < 2:
+            return found[0] if found else NO_POLICY
+        from holdall.policy.setting_values import strictest  # noqa: PLC0415 - seldom has a tool two of them
+
+        return strictest(found)
 
     @property
     def limits(self) -> Limits:
@@ -302,9 +315,8 @@ class Core:
         return self.signature + handle if self.dialect.marked_by == "handle" else handle
 
     def limits_for(self, tool: str) -> Limits:
-        if tool not in self.settings.tools:
-            return self._limits
-        return limits_of(self.settings, self.dialect.limits, self.policy_of(tool))
+        policy = self.policy_of(tool)
+        return self._limits if policy is NO_POLICY else limits_of(self.settings, self.dialect.limits, policy)
 
     def bounds(self, *, bounded: bool = True) -> Bounds:
         if not bounded:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import cast
 
 from holdall.bag import streams
-from holdall.bag.core import Core
+from holdall.bag.core import NO_POLICY, Core
 from holdall.bag.records import Noticed, noticed_key
 from holdall.bag.streams import discard
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
@@ -747,7 +747,7 @@ async def keep_as_well(core: Core, prepared: Prepared) -> None:
 
 def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None:
     """Fast path: a small text of a tool without its own policy. None for anything else."""
-    if type(output) is not str or origin.tool in core.settings.tools or core.imitates(output):
+    if type(output) is not str or core.policy_of(origin.tool) is not NO_POLICY or core.imitates(output):
         return None
     if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
         return None

@@ -4,8 +4,8 @@ What cannot be is refused by name, with the place, the value and the rule. Where
 and of `agent.files`; nothing here looks at a disk.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import Field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, fields, replace
 from math import inf
 from typing import Any, cast
 
@@ -64,6 +64,20 @@ def is_looser(one: "Field[Any]", value: Any, than: Any) -> bool:
     if rule in (LESS, CEILING):
         return than is not None and (value is None or value > than)
     return _rank(value, rule) > _rank(than, rule)
+
+
+def strictest(policies: Sequence[ToolPolicy]) -> ToolPolicy:
+    """What the first says, where no other is stricter."""
+    found = policies[0]
+    for other in policies[1:]:
+        now = {one.name: (getattr(found, one.name), getattr(other, one.name)) for one in fields(ToolPolicy)}
+        stricter = {
+            name: theirs
+            for name, (ours, theirs) in now.items()
+            if theirs is not None and (ours is None or is_looser(OF_A_TOOL[name], ours, theirs))
+        }
+        found = replace(found, **stricter)
+    return found
 
 
 def _days(value: Any) -> float:
