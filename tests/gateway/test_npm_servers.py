@@ -63,7 +63,7 @@ async def test_everything_says_the_same_through_the_gateway(tmp_path: Path) -> N
     async with both(tmp_path, npm_server("server-everything")) as (direct, through):
         there, here = await direct.greet(), await through.greet()
         assert exact({**here, "instructions": ""}) == exact({**there, "instructions": ""})
-        assert here["instructions"].startswith(there["instructions"])
+        assert f">\n{there['instructions']}\n</server-" in here["instructions"]
         await same(direct, through, [*EVERYTHING, ("completion/complete", COMPLETED)])
         theirs, ours = await direct.result("tools/list"), await through.result("tools/list")
         assert exact(but_ours(ours)) == exact(but_ours(theirs))

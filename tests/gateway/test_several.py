@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -26,7 +27,10 @@ async def test_names_have_the_server_before_them(tmp_path: Path) -> None:
     async with wire(gateway(tmp_path, "--config", config)) as client:
         greeting = await client.greet()
         assert greeting["serverInfo"]["name"] == "holdall"
-        assert "# a\nbe kind to a" in greeting["instructions"]
+        said = greeting["instructions"]
+        assert re.search(r"a:\n<(server-[0-9a-f]{8})>\nbe kind to a\n</\1>\nb.b:\n<\1>\nbe kind to b\n</\1>$", said), (
+            said
+        )
         listed = await client.result("tools/list")
         names = [tool["name"] for tool in listed["tools"]]
         assert {"a__echo", "b_b__echo", "a__pid", "context_read"} <= set(names)

@@ -52,6 +52,10 @@ _KEPT_SECONDS = 600.0  # a question that nobody answers for so long is given up
 Work = Callable[[ClientRequest], Awaitable[dict[str, Any]]]
 
 
+def _new_tag() -> str:
+    return secrets.token_hex(4)
+
+
 class Conversations:
     def __init__(self) -> None:
         self._open: dict[str, _Conversation] = {}
@@ -376,7 +380,7 @@ class Front:
             self._model = model_of(self.client)
             self._bag.models.offer(self._model)
         capabilities = self._capabilities(greetings)
-        instructions = listing.instructions_of(greetings, self._instructions())
+        instructions = listing.instructions_of(greetings, self._instructions(), _new_tag)
         return listing.initialize_result(revision, greetings, capabilities, instructions)
 
     async def _discover(self, relay: Relay) -> dict[str, Any]:
@@ -384,7 +388,7 @@ class Front:
         if any(not greeting.modern for greeting in greetings.values()):
             # A client of both eras continues with the handshake, in which such a server can ask its client.
             raise Refusal(METHOD_NOT_FOUND, "Method not found", "server/discover")
-        instructions = listing.instructions_of(greetings, self._instructions())
+        instructions = listing.instructions_of(greetings, self._instructions(), _new_tag)
         return listing.discover_result(greetings, self._capabilities(greetings), instructions)
 
     async def _greetings(self, relay: Relay) -> dict[str, Greeting]:

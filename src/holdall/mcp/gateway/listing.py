@@ -5,7 +5,7 @@ of them is, and how a client is greeted.
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import holdall
@@ -18,7 +18,7 @@ from holdall.mcp.gateway.relay import Relay
 from holdall.text.escape import one_line
 from holdall.values.errors import UpstreamFault
 from holdall.values.patterns import lazy_pattern
-from holdall.wire.notes import widened
+from holdall.wire.notes import widened, with_servers
 from holdall.wire.tool import ToolSpec
 
 # The names under which a client sees what several servers offer, and back. Pure.
@@ -113,11 +113,10 @@ def capabilities_of(greetings: Sequence[Greeting], *, changing: bool, offers: bo
     return found
 
 
-def instructions_of(greetings: Mapping[str, Greeting], ours: str) -> str:
-    """What the servers say, each under its name where there are several, then what we say."""
+def instructions_of(greetings: Mapping[str, Greeting], ours: str, new_tag: Callable[[], str]) -> str:
+    """What we say, then what the servers say, each under its name where there are several."""
     said = {name: greeting.instructions for name, greeting in greetings.items() if greeting.instructions}
-    texts = list(said.values()) if len(greetings) == 1 else [f"# {name}\n{text}" for name, text in said.items()]
-    return "\n\n".join([*texts, *([ours] if ours else [])])
+    return with_servers(ours, said, named=len(greetings) > 1, new_tag=new_tag)
 
 
 def initialize_result(
@@ -128,7 +127,7 @@ def initialize_result(
     base = dict(one.raw) if one is not None else {}
     base |= {"protocolVersion": revision, "capabilities": dict(capabilities)}
     base |= {"serverInfo": dict(server_info(known_greetings))}
-    return base | ({"instructions": instructions} if instructions else {})
+    return _with_instructions(base, instructions)
 
 
 def discover_result(
@@ -137,8 +136,15 @@ def discover_result(
     known_greetings = list(greetings.values())
     base = dict(known_greetings[0].raw) if len(known_greetings) == 1 and known_greetings[0].modern else {}
     base |= {"supportedVersions": list(messages.MODERN), "capabilities": dict(capabilities)}
-    base |= {"instructions": instructions} if instructions else {}
+    base = _with_instructions(base, instructions)
     return messages.completed("server/discover", base, server_info(known_greetings))
+
+
+def _with_instructions(base: dict[str, Any], instructions: str) -> dict[str, Any]:
+    """In place of the server's own, which may be anything."""
+    if instructions:
+        return base | {"instructions": instructions}
+    return {name: value for name, value in base.items() if name != "instructions"}
 
 
 def _merged(tables: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
