@@ -56,8 +56,11 @@ def test_nothing_beside_a_configuration_is_written_or_read(
 
 
 @requirement("trust:install-writes-through-no-link")
+@pytest.mark.parametrize("here", ["checkout", "."])
 @pytest.mark.parametrize("linked", [".cursor", ".cursor/mcp.json"])
-def test_a_link_in_a_checkout_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: str) -> None:
+def test_a_link_in_a_checkout_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: str, here: str
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "mcp.json").write_text(PLAIN)
@@ -68,7 +71,7 @@ def test_a_link_in_a_checkout_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     else:
         (checkout / ".cursor").mkdir()
         (checkout / ".cursor" / "mcp.json").symlink_to(elsewhere / "mcp.json")
-    monkeypatch.chdir(checkout)
+    monkeypatch.chdir(tmp_path / here)
     file = str(checkout / ".cursor" / "mcp.json")
     for work in (lambda: install(file, "holdall", config_folder=str(tmp_path / "own")),
                  lambda: uninstall(file, config_folder=str(tmp_path / "own"))):  # fmt: skip
@@ -76,6 +79,15 @@ def test_a_link_in_a_checkout_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
             work()
         assert f"--file {elsewhere / 'mcp.json'}" in str(refused.value)
     assert (elsewhere / "mcp.json").read_text() == PLAIN
+
+
+def test_a_link_in_the_users_own_home_is_no_part_of_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    (tmp_path / "dotfiles" / "mcp.json").write_text(PLAIN)
+    (tmp_path / ".cursor").symlink_to(tmp_path / "dotfiles")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    install(str(tmp_path / ".cursor" / "mcp.json"), "holdall", config_folder=str(tmp_path / "own"))
+    assert (tmp_path / "dotfiles" / "mcp.json").read_text() != PLAIN
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

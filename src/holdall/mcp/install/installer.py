@@ -407,16 +407,27 @@ def _read(file: str) -> str:
 
 
 def _refuse_links(file: str) -> None:
-    """A checkout may bring links: of what is below the working folder no part may be one, elsewhere not the file."""
-    here = os.getcwd()
-    below = os.path.relpath(file, here).split(os.sep) if file.startswith(here.rstrip(os.sep) + os.sep) else []
-    paths = [os.path.join(here, *below[: at + 1]) for at in range(len(below))] or [file]
-    for path in paths:
-        if os.path.islink(path):
+    """A checkout may bring links, and it may be anywhere: no part of a path may be one.
+
+    Those that only root could make, and those that lie in the user's home itself, are no part of a checkout.
+    """
+    home = os.path.expanduser("~")
+    parts = os.path.abspath(file).split(os.sep)
+    for at in range(2, len(parts) + 1):
+        path = os.sep.join(parts[:at])
+        if not os.path.islink(path) or (at < len(parts) and _is_of_system(path)):
+            continue
+        if at == len(parts) or os.path.dirname(path) != home:
             raise UsageError(
                 f"{path} is a symbolic link, and nothing is written through one. Name the file that is meant: "
                 f"--file {os.path.realpath(file)}"
             )
+
+
+def _is_of_system(link: str) -> bool:
+    """Made by root, in a folder where nobody else could have made it."""
+    about, folder = os.lstat(link), os.stat(os.path.dirname(link))
+    return about.st_uid == folder.st_uid == 0 and not folder.st_mode & 0o022 and os.getuid() != 0
 
 
 def _write(file: str, text: str, *, mode: int) -> None:
