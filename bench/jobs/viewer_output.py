@@ -62,6 +62,7 @@ async def _looks(port: int, token: str) -> AsyncGenerator[tuple[str, Look, Look]
         page = await browser.new_page(viewport={"width": 1280, "height": 900})
         base = f"http://127.0.0.1:{port}"
         await page.goto(f"{base}/?token={token}")
+        base = page.url.rstrip("/")  # pages are below a path of this start
 
         async def first(address: str) -> None:
             await page.goto(f"{base}{address}", wait_until="commit")

@@ -1,6 +1,7 @@
 """The viewer for tests: in this process for what a response says, as a process of its own for all else."""
 
 import contextlib
+import http.client
 import os
 import queue
 import signal
@@ -9,8 +10,10 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 from starlette.testclient import TestClient
@@ -34,7 +37,7 @@ def client(home: Path, *, token: str | None = TOKEN) -> Generator[TestClient]:
         yield made
 
 
-@dataclass(slots=True)
+@dataclass
 class Viewer:
     """`holdall view`, running."""
 
@@ -43,8 +46,16 @@ class Viewer:
     said: "queue.Queue[str]" = field(default_factory=queue.Queue[str])
 
     @property
-    def base(self) -> str:
+    def origin(self) -> str:
         return self.address.partition("?")[0].rstrip("/")
+
+    @cached_property
+    def base(self) -> str:
+        """What the addresses of pages begin with: the token leads there."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_SECONDS)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/?token={self.token}", headers={"Host": urlsplit(self.address).netloc})
+            return self.origin + connection.getresponse().headers["location"].rstrip("/")
 
     @property
     def token(self) -> str:
@@ -52,7 +63,7 @@ class Viewer:
 
     @property
     def port(self) -> int:
-        return int(self.base.rpartition(":")[2])
+        return int(self.origin.rpartition(":")[2])
 
     def line(self) -> str:
         """The next one of its standard error."""

@@ -1,7 +1,9 @@
 """The pages in a real browser: what a person sees and can do, and that nothing of what is shown ever runs."""
 
 import re
+import threading
 from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from holdall.bag import Holdall
 from holdall.cli.viewer import WAY_IN
+from tests.requirements import requirement
 from tests.web.conftest import Watched
 from tests.web.stories import Told, investigation, plain
 from tests.web.support import Viewer, done, viewer
@@ -45,6 +48,37 @@ def test_the_token_leaves_the_address_bar_and_scripts_cannot_read_it(
     (cookie,) = watched.context.cookies()
     assert (cookie.get("httpOnly"), cookie.get("sameSite")) == (True, "Strict")
     watched.is_calm()
+
+
+@requirement("viewer:own-path")
+def test_another_server_on_this_machine_gets_no_cookie(served: tuple[Viewer, Told], watched: Watched) -> None:
+    """Cookies know no ports: at the same host only the path keeps them from a neighbour."""
+    at, _ = served
+    heard: list[str | None] = []
+
+    class Neighbour(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.headers["cookie"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    watched.visit(at.address)
+    with HTTPServer(("127.0.0.1", 0), Neighbour) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            for path in ("", "s/x", "static/style.css"):
+                watched.page.goto(f"http://127.0.0.1:{server.server_port}/{path}")
+        finally:
+            server.shutdown()
+            serving.join()
+    assert heard
+    assert set(heard) == {None}
+    watched.visit(f"{at.base}/")
+    assert watched.page.locator("h1").inner_text() == "Sessions"
 
 
 def test_a_file_that_leads_to_the_viewer_lets_in(served: tuple[Viewer, Told], watched: Watched, tmp_path: Path) -> None:

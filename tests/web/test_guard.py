@@ -73,6 +73,7 @@ def test_without_the_token_nothing_is_told(home: Path, path: str) -> None:
             stranger.get(path, headers={"authorization": f"Basic {TOKEN}"}),
             stranger.get(path, headers={"cookie": f"holdall-view-{PORT}=wrong"}),
             stranger.get(path, headers={"cookie": f"holdall-view-1={TOKEN}"}),
+            stranger.get(f"{_path(stranger)}{path}"),
             stranger.get(f"{path}?token=wrong"),
             stranger.get(f"{path}?token={TOKEN}&token=wrong"),
             stranger.get(path, headers={"authorization": "Bearer ü".encode("latin-1")}),  # type: ignore[dict-item]
@@ -85,12 +86,12 @@ def test_the_token_in_the_address_is_exchanged_for_a_cookie(home: Path) -> None:
     with client(home, token=None) as browser:
         answer = browser.get("/", params={"q": "a&b", "token": TOKEN})
         assert answer.status_code == 303
-        assert answer.headers["location"] == "/?q=a%26b"
+        assert answer.headers["location"] == f"{_path(browser)}/?q=a%26b"
         parts = [part.strip() for part in answer.headers["set-cookie"].split(";")]
         name, _, value = parts[0].partition("=")
-        assert (name, parts[1:]) == (f"holdall-view-{PORT}", ["Path=/", "HttpOnly", "SameSite=Strict"])
+        assert (name, parts[1:]) == (f"holdall-view-{PORT}", [f"Path={_path(browser)}", "HttpOnly", "SameSite=Strict"])
         assert len(value) > 40
-        assert value != TOKEN, "a server at another port gets the cookie too"
+        assert value != TOKEN
         assert browser.get(answer.headers["location"]).status_code == 200
 
 
@@ -99,25 +100,44 @@ def test_the_exchange_never_leads_to_another_host(home: Path, path: str) -> None
     with client(home, token=None) as browser:
         answer = browser.get(f"{BASE}{path}?token={TOKEN}")
     assert answer.status_code == 303
-    assert re.match(r"/(?![/\\])", answer.headers["location"])
+    assert re.match(r"/[0-9a-f]{32}/(?![/\\])", answer.headers["location"])
+
+
+@requirement("viewer:own-path")
+def test_a_cookie_lets_in_only_below_a_path_that_nobody_else_knows(home: Path) -> None:
+    with client(home, token=None) as one, client(home, token=None) as other:
+        path = _path(one)
+        cookie = {"cookie": one.get(f"/s/x?token={TOKEN}").headers["set-cookie"].partition(";")[0]}
+        one.cookies.clear()
+        asked = [f"{path}/", path, f"{path}/static/style.css", "/", f"{path}x/", f"{_path(other)}/", f"/{path}/"]
+        answers = [one.get(f"{BASE}{at}", headers=cookie).status_code for at in asked]
+    assert answers == [200, 200, 200, 401, 401, 401, 401]
+    assert len(path) > 32
+
+
+def test_every_address_on_a_page_is_below_that_path(home: Path) -> None:
+    with client(home) as browser:
+        pages = [browser.get(f"{_path(browser)}{path}").text for path in ("/", "/nowhere", "/?q=x", "/s/x")]
+        outside = [browser.get(path).text for path in ("/", "/nowhere")]
+    for page in pages:
+        addresses = re.findall(r'(?:href|src|action|hx-get)="([^"#]+)"', page)
+        assert len(addresses) >= 6
+        assert all(address.startswith(f"{_path(browser)}/") for address in addresses)
+    assert not any(_path(browser) in page for page in outside)
 
 
 @requirement("viewer:own-host")
-def test_where_the_viewer_has_a_host_of_its_own_a_cookie_lets_in_only_there(home: Path) -> None:
-    own = f"0123456789abcdef.localhost:{PORT}"
-    app = create_app(str(home), TOKEN, HOST, PORT, own=own)
-    with TestClient(app, base_url=BASE, follow_redirects=False) as browser:
-        first = browser.get(f"/?q=x&token={TOKEN}")
-        assert first.status_code == 303
-        assert "set-cookie" not in first.headers, "every server of this machine would get it"
-        assert first.headers["location"].startswith(f"http://{own}/?q=x&token=")
-        assert TOKEN not in first.headers["location"]
-        second = browser.get(first.headers["location"])
-        assert (second.status_code, second.headers["location"]) == (303, "/?q=x")
-        cookie = second.headers["set-cookie"].partition(";")[0]
-        assert browser.get("/", headers={"host": own, "cookie": cookie}).status_code == 200
-        assert browser.get("/", headers={"cookie": cookie}).status_code == 401
-        assert browser.get("/", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+@pytest.mark.parametrize("host", [f"0123456789abcdef.localhost:{PORT}", f"{HOST}:{PORT}", f"localhost:{PORT}"])
+def test_where_the_viewer_has_a_name_of_its_own_it_is_also_at_its_address(home: Path, host: str) -> None:
+    """Through a tunnel a browser may not know the name."""
+    app = create_app(str(home), TOKEN, HOST, PORT, own=f"0123456789abcdef.localhost:{PORT}")
+    with TestClient(app, base_url=f"http://{host}", follow_redirects=False) as browser:
+        first = browser.get(f"/?token={TOKEN}")
+        assert browser.get(first.headers["location"]).status_code == 200
+
+
+def _path(browser: TestClient) -> str:
+    return str(browser.app.state.rules.path)  # type: ignore[attr-defined]
 
 
 def test_a_browser_that_comes_from_a_file_gets_a_page_that_leads_on(home: Path) -> None:
@@ -125,8 +145,8 @@ def test_a_browser_that_comes_from_a_file_gets_a_page_that_leads_on(home: Path) 
     with client(home, token=None) as browser:
         answer = browser.get(f"/?q=%22%3E%3Cscript%3E&token={TOKEN}", headers=told)
         assert answer.status_code == 200
-        assert 'content="0;url=/?q=%22%3E%3Cscript%3E"' in answer.text
-        assert browser.get("/").status_code == 200
+        assert f'content="0;url={_path(browser)}/?q=%22%3E%3Cscript%3E"' in answer.text
+        assert browser.get(f"{_path(browser)}/").status_code == 200
 
 
 def test_a_ticket_is_good_for_one_use(home: Path) -> None:

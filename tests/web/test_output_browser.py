@@ -214,7 +214,7 @@ def test_a_needle_in_one_long_line_is_found_and_its_bytes_are_marked(site: Site,
     assert found is not None
     data = page.evaluate(
         "async ([base, from, to]) => (await fetch(`${base}/raw`, {headers: {Range: `bytes=${from}-${to - 1}`}})).text()",
-        [site.outputs["long"], int(found[1]), int(found[2])],
+        [f"{site.viewer.base}{site.outputs['long']}", int(found[1]), int(found[2])],
     )
     assert data == "needle"
     watched.is_calm()

@@ -22,7 +22,7 @@ OUTSIDE = (
 def test_every_file_that_a_template_names_is_there_with_its_type(home: Path) -> None:
     named: set[str] = set()
     for template in (WEB / "templates").glob("*.html"):
-        named |= set(re.findall(r'(?:src|href)="(/static/[^"]+)"', template.read_text(encoding="utf-8")))
+        named |= set(re.findall(r'(?:src|href)="{{ prefix }}(/static/[^"]+)"', template.read_text(encoding="utf-8")))
     assert {"/static/style.css", "/static/keys.js", "/static/icon.svg", "/static/htmx/htmx.min.js"} <= named
     types = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     with client(home) as browser:

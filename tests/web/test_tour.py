@@ -78,7 +78,7 @@ def test_the_session_looks_the_same_where_it_was_imported(
             pages = [_words(watched.page)]
             links = watched.page.eval_on_selector_all("table a[href*='/o/']", "all => all.map(one => one.pathname)")
             for link in links:
-                watched.visit(f"{shown.base}{link}")
+                watched.visit(f"{shown.origin}{link}")
                 watched.page.locator("[data-part=text] .row .text").first.wait_for()
                 watched.page.locator("#panel-notice pre").wait_for()
                 pages.append(_words(watched.page))

@@ -111,9 +111,9 @@ def test_a_browser_is_opened_at_a_file_of_ours_with_a_ticket_for_one_use(home: P
         assert stat.S_IMODE(page.stat().st_mode) == 0o600
         assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
         opened = page.read_text().partition("url=")[2].partition('"')[0]
-        assert opened.startswith(f"{at.base}/?token=")
+        assert opened.startswith(f"{at.origin}/?token=")
         assert at.token not in opened
-        path = opened.removeprefix(at.base)
+        path = opened.removeprefix(at.origin)
         assert _get(at, path, Authorization="")[0] == 303
         assert _get(at, path, Authorization="")[0] == 401
         process.stdout.close()
@@ -158,7 +158,7 @@ def test_web_012_a_web_socket_from_another_origin_is_refused(home: Path) -> None
                "Sec-WebSocket-Key": "x3JJHMbDL1EzLkh9GBhXDw=="}  # fmt: skip
     with viewer(home) as at:
         assert _get(at, "/", Origin="http://evil.example", **upgrade)[0] == 403
-        assert _get(at, "/", Origin=at.base, **upgrade)[0] == 200, "and from ours it is a page like any other"
+        assert _get(at, "/", Origin=at.origin, **upgrade)[0] == 200, "and from ours it is a page like any other"
 
 
 def test_web_013_what_it_says_of_a_refusal_is_one_escaped_line(home: Path) -> None:

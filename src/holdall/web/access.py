@@ -4,8 +4,8 @@ Pages of other origins are refused: not by a name of its own that leads here (th
 its own origin, not in a frame, and not without the token, which is new with each start. Nothing here changes anything,
 so only GET and HEAD are answered. It never writes the token into a log.
 
-A browser sends a cookie to every port of a host, so any server on this machine would get it: where names under
-`localhost` lead here, the viewer has one of its own, and only there a cookie lets in.
+A browser sends a cookie to every port of a host, so any server on this machine would get it. Pages are therefore below
+a path that nobody else knows, and the cookie is for that path only. This works at any name and through any tunnel.
 """
 
 import hmac
@@ -52,12 +52,12 @@ class Denied(Exception):
 
 @record(frozen=False)
 class AccessRules:
-    """Who is let in. `hosts` are written as a browser sends them, with the port; `own` is the one for cookies."""
+    """Who is let in. `hosts` are written as a browser sends them, with the port."""
 
     hosts: frozenset[str]
     token: str = field(repr=False)
     cookie: str  # its name
-    own: str = ""
+    path: str = field(default_factory=lambda: f"/{secrets.token_hex(16)}", repr=False)  # of pages and the cookie
     pass_: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # what is in the cookie
     tickets: set[str] = field(default_factory=set[str], repr=False)
 
@@ -89,8 +89,8 @@ class AccessRules:
         if headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none") and not _is_navigation(headers):
             raise Denied(403, "requests from other origins are refused")
 
-    def knows(self, headers: "dict[bytes, str]") -> bool:
-        """Whether it brings the token, as a cookie or as `Authorization: Bearer`."""
+    def knows(self, headers: "dict[bytes, str]", *, below: bool) -> bool:
+        """Whether it brings the token as `Authorization: Bearer` or, if it is `below` our path, the cookie."""
         scheme, _, bearer = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self.is_token(bearer.strip()):
             return True
@@ -99,18 +99,10 @@ class AccessRules:
             jar.load(headers.get(b"cookie", ""))
         except CookieError:
             return False
-        if self.own and headers.get(b"host", "").lower() != self.own:
-            return False
-        return self.cookie in jar and _is_same(self.pass_, jar[self.cookie].value)
+        return below and self.cookie in jar and _is_same(self.pass_, jar[self.cookie].value)
 
     def is_token(self, given: str) -> bool:
         return _is_same(self.token, given)
-
-    def way_in(self, host: str, rest: str) -> str:
-        """Where a request with the token continues: at the host for cookies, which it needs a ticket for."""
-        if not self.own or host.lower() == self.own:
-            return rest
-        return f"http://{self.own}{rest}{'&' if '?' in rest else '?'}token={self.ticket()}"
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -135,12 +127,15 @@ class Guard:
 
     async def _http(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         began = time.monotonic()
+        if below := f"{scope['path']}/".startswith(f"{self._rules.path}/"):
+            inner = str(scope["path"]).removeprefix(self._rules.path) or "/"
+            scope = {**scope, "path": inner, "root_path": self._rules.path}  # no log has the path either
         try:
             headers = _single(scope["headers"])
             self._rules.check(scope["method"], headers)
             if (rest := self._redirect_without_token(scope)) is not None:
-                await answer.let_in(self._rules.way_in(headers[b"host"], rest), self._rules, headers)
-            elif self._rules.knows(headers):
+                await answer.let_in(self._rules, rest, headers)
+            elif self._rules.knows(headers, below=below):
                 await self._app(scope, receive, answer)
             else:
                 raise Denied(401, "open the address that `holdall view` has printed, with its token")
@@ -154,7 +149,7 @@ class Guard:
         _LOG.info("%s %s %d in %.0f ms", *_log_line(scope), answer.status, (time.monotonic() - began) * 1000)
 
     def _redirect_without_token(self, scope: Scope) -> str | None:
-        """Where to continue without the token that is in the address; None if none does. Raises Denied."""
+        """Where to continue below our path without the token of the address; None if it has none. Raises Denied."""
         asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         tokens = [value for name, value in asked if name == "token"]
         if not tokens:
@@ -162,7 +157,7 @@ class Guard:
         if not all(map(self._rules.takes, tokens)):
             raise Denied(401, "this token is not known; open the address that `holdall view` has printed")
         rest = urlencode([(name, value) for name, value in asked if name != "token"])
-        path = "/" + quote(str(scope["path"])).lstrip("/")  # two slashes would lead to another host
+        path = f"{self._rules.path}/{quote(str(scope['path'])).lstrip('/')}"
         return f"{path}?{rest}" if rest else path
 
 
@@ -181,11 +176,11 @@ class _Answer:
             message["headers"] = [*kept, *HEADERS]
         await self._send(message)
 
-    async def let_in(self, to: str, rules: AccessRules, headers: "dict[bytes, str]") -> None:
-        """With the cookie, unless it continues at another host."""
-        cookie = f"{rules.cookie}={rules.pass_}; Path=/; HttpOnly; SameSite=Strict"
-        given = ((b"set-cookie", cookie.encode()),) if to.startswith("/") else ()
-        if to.startswith("/") and headers.get(b"sec-fetch-site") == "cross-site":
+    async def let_in(self, rules: AccessRules, to: str, headers: "dict[bytes, str]") -> None:
+        """With the cookie."""
+        cookie = f"{rules.cookie}={rules.pass_}; Path={rules.path}; HttpOnly; SameSite=Strict"
+        given = ((b"set-cookie", cookie.encode()),)
+        if headers.get(b"sec-fetch-site") == "cross-site":
             # A browser that came from elsewhere sends no such cookie along a redirect, but from a page of ours it does.
             page = f'<!doctype html><title>Holdall</title><meta http-equiv="refresh" content="0;url={escape(to)}">'
             await self._whole(200, page.encode(), given)
@@ -195,7 +190,7 @@ class _Answer:
     async def refuse(self, denied: Denied) -> None:
         text = escape(f"{denied.status}: {denied}.")
         page = (
-            f'<!doctype html><html lang="en"><title>Holdall</title><p>{text}</p><p><a href="/">Try again</a></p></html>'
+            f'<!doctype html><html lang="en"><title>Holdall</title><p>{text}</p><p><a href="">Try again</a></p></html>'
         )
         await self._whole(denied.status, page.encode(), ())
 

@@ -197,7 +197,7 @@ async def page(request: Request) -> Response:
         return render(
             request, "output.html", session=bag.session, facts=facts, total=total, gone=gone,
             by=_best_view(facts, total), seen=coverage.share(total.bytes), retrievals=coverage.retrievals,
-            views=[] if gone else await asking.views(bag, facts), base=f"/s/{bag.session.id}/o/{facts.handle}",
+            views=[] if gone else await asking.views(bag, facts), base=_base(request, bag, facts),
             arguments=_written(facts.origin.arguments),
         )  # fmt: skip
 
@@ -211,8 +211,12 @@ async def notice(request: Request) -> Response:
 async def quotes(request: Request) -> Response:
     async with state_of(request).session(request.path_params["session"]) as bag:
         facts = await bag.show(request.path_params["handle"])
-        base = f"/s/{bag.session.id}/o/{facts.handle}"
-        return render(request, "output_quotes.html", questions=await questions_about(bag, facts), base=base)
+        asked = await questions_about(bag, facts)
+        return render(request, "output_quotes.html", questions=asked, base=_base(request, bag, facts))
+
+
+def _base(request: Request, bag: Holdall, facts: Facts) -> str:
+    return f"{request.scope['root_path']}/s/{bag.session.id}/o/{facts.handle}"
 
 
 async def raw(request: Request) -> Response:

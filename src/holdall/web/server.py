@@ -39,9 +39,9 @@ _LOG = logging.getLogger("holdall.web")
 def create_app(
     home: str, token: str, host: str, port: int, *, settings: Settings | None = None, own: str = ""
 ) -> Starlette:
-    """For one store, at one address; `token` lets in. `own` is a host that no other server on this machine has."""
+    """For one store, at one address; `token` lets in. `own` is another name of it, which no other server has."""
     hosts = hosts_of(host, port) | ({own} if own else set[str]())
-    rules = AccessRules(hosts, token, f"holdall-view-{port}", own)  # cookies know no ports: one for each viewer
+    rules = AccessRules(hosts, token, f"holdall-view-{port}")
     viewer = ViewerState(home, settings or Settings())
 
     @contextlib.asynccontextmanager

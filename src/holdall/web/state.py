@@ -111,8 +111,8 @@ def state_of(request: Request) -> ViewerState:
 def render(
     request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any
 ) -> HTMLResponse:
-    """A page or a fragment of one. Templates see `request` and these values."""
-    page = state_of(request).rendered(template, {"request": request, **values})
+    """A page or a fragment of one. Templates see these values, and as `prefix` what their addresses begin with."""
+    page = state_of(request).rendered(template, {**values, "prefix": request.scope["root_path"]})
     return HTMLResponse(page, status, headers)
 
 
