@@ -136,9 +136,9 @@ async def test_the_tools_of_a_server_over_http(write: Any, tmp_path: Path) -> No
 
 async def test_tools_of_several_servers_cannot_be_mixed_up(write: Any, tmp_path: Path) -> None:
     server = good_server()
-    file = write(f"servers: {json.dumps({'one': server, 'two': server})}", REPORT)
+    file = write(f"servers: {json.dumps({'one': server, 'v' * 90: server})}", REPORT)
     async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of()) as agent:
-        assert {"one__echo", "two__echo"} <= {spec.name for spec in agent.tools.specs}
+        assert {"one__echo", "v" * 58 + "__echo"} <= {spec.name for spec in agent.tools.specs}
 
 
 async def test_a_server_that_does_not_start_stops_the_building_and_what_else_was_started_ends(

@@ -93,11 +93,16 @@ def test_what_the_user_has_not_set_is_the_files_to_set() -> None:
 @pytest.mark.anyio
 async def test_what_a_tool_is_called_with_several_servers_costs_it_no_policy(tmp_path: Path) -> None:
     """How many servers there are, and so whether a name has a prefix, is up to the file."""
-    tools = {"sec": ToolPolicy(store="never", redact=True, max_inline_bytes=100), "v__sec": ToolPolicy(store="always")}
+    tools = {
+        "a.dot": ToolPolicy(store="never"),
+        "sec": ToolPolicy(store="never", redact=True, max_inline_bytes=100),
+        "v__sec": ToolPolicy(store="always"),
+    }
     async with Holdall.open(home=str(tmp_path), settings=Settings(tools=tools)) as bag:
         core = bag.core
         assert core.policy_of("v__sec") == ToolPolicy(store="never", redact=True, max_inline_bytes=100)
         assert core.policy_of("a__b__sec") == core.policy_of("sec") == tools["sec"]
         assert core.policy_of("other") == core.policy_of("v__other") == ToolPolicy()
         assert core.limits_for("a__sec").bytes == 100
+        assert core.policy_of("a_dot") == core.policy_of("s__a_dot") == core.policy_of("a.dot") == tools["a.dot"]
         assert core.redaction_of("v__sec") is not None

@@ -33,6 +33,7 @@ SettingsOf = Callable[[AgentFile], Settings]
 _RUNTIME_TOOLS = ("final_report", "task_status", "batch", "spawn_agent")
 _INVALID_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")  # in the name of a tool, for one provider or another
 _LONGEST_NAME = 64
+_BETWEEN = "__"  # the name of a server and that of its tool
 
 
 @record(frozen=False)
@@ -93,7 +94,7 @@ class _Build:
         for name, listed in (await servers.tools()).items():
             if isinstance(listed, UpstreamFault):
                 raise listed
-            prefix = f"{name}__" if len(servers) > 1 else ""
+            prefix = name if len(servers) > 1 else ""
             tools += [_server_tool(servers[name], one, prefix=prefix) for one in listed]
         return tools
 
@@ -206,6 +207,9 @@ def _server_tool(connection: "Connection", described: Mapping[str, Any], *, pref
         return (await connection.call(name, arguments)).typed()
 
     schema: Mapping[str, Any] = described.get("inputSchema") or {"type": "object"}
-    shown = _INVALID_IN_NAMES.sub("_", f"{prefix}{name}")[:_LONGEST_NAME]
+    shown = _INVALID_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
+    # The name of a server is cut, not that of its tool, by which its policy is found.
+    if prefix and (room := _LONGEST_NAME - len(shown) - len(_BETWEEN)) > 0:
+        shown = f"{_INVALID_IN_NAMES.sub('_', prefix)[:room]}{_BETWEEN}{shown}"
     spec = ToolSpec(shown, str(described.get("description") or ""), schema)
     return AgentTool(spec, call, connection.name)

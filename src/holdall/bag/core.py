@@ -152,6 +152,11 @@ class Parts:
     shared: Shared | None = None  # with the other sessions of a pool
 
 
+def _as_providers_take_it(name: str) -> str:
+    """The name of a tool where it may have no dots and the like."""
+    return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "_-") else "_" for sign in name)
+
+
 def _redaction(settings: Settings) -> "Redaction | None":
     """When a session is opened: without the extra that it needs, none is."""
     if not any(one.redact for one in settings.tools.values()):
@@ -181,6 +186,8 @@ class Core:
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self._limits = limits_of(parts.settings, parts.dialect.limits)
         self._redaction = _redaction(parts.settings)
+        tables = parts.settings.tools
+        self._policies = {_as_providers_take_it(name): one for name, one in tables.items()} | dict(tables)
         # What can be fetched, by handle, oldest first: also what an earlier run of this session has kept.
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
@@ -245,7 +252,7 @@ class Core:
         what its own name has: how many servers there are, and what they are called, is up to a file that may be part of
         a checkout.
         """
-        tables = self.settings.tools
+        tables = self._policies
         if not tables:
             return NO_POLICY
         names = [tool, *(tool[at + 2 :] for at in range(len(tool) - 2) if tool.startswith("__", at))]

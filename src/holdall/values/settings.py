@@ -121,7 +121,7 @@ class Settings:
         False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output", stricter=NO_YES
     )
     reference_max_bytes: int = _setting(
-        MIB, "the most that one such argument may bring in", least=1, most=2**40, stricter=LESS
+        MIB, "the most that one such argument may bring in", least=1, most=2**40, stricter=CEILING
     )
     tools: Mapping[str, ToolPolicy] = _setting(dict, "a table for each tool that is treated differently")
     retention: str | None = _setting(
@@ -167,7 +167,7 @@ class Settings:
     )
     tool_timeout_seconds: float = _setting(
         600.0, "the longest that a call may take, in the background too", least=0.001, most=31_536_000,
-        also=("toolTimeout",), stricter=LESS
+        also=("toolTimeout",), stricter=CEILING
     )  # fmt: skip
     max_background_calls: int = _setting(
         8, "calls that run at once; the others wait in a queue", least=1, most=10**6, stricter=LESS
@@ -194,13 +194,17 @@ class Settings:
         least=1,
         most=10**6,
         also=("maxTurns",),
-        stricter=LESS,
+        stricter=CEILING,
     )
     max_calls_per_turn: int = _setting(
-        32, "the tool calls of one turn of an agent; more are refused one by one", least=1, most=10_000, stricter=LESS
+        32,
+        "the tool calls of one turn of an agent; more are refused one by one",
+        least=1,
+        most=10_000,
+        stricter=CEILING,
     )
-    max_agents: int = _setting(16, "the agents that one run may start in all", least=0, most=10_000, stricter=LESS)
-    max_agent_depth: int = _setting(3, "how deep agents may start agents", least=0, most=100, stricter=LESS)
+    max_agents: int = _setting(16, "the agents that one run may start in all", least=0, most=10_000, stricter=CEILING)
+    max_agent_depth: int = _setting(3, "how deep agents may start agents", least=0, most=100, stricter=CEILING)
     window: int | None = _setting(
         None, "the context window of the agent's model in tokens, where it is not known", least=1000, most=10**9,
         also=("contextWindow",),
