@@ -13,9 +13,12 @@ may only tighten are in `config`. This module starts and sends nothing; `agreed_
 beside an agent's file: those that were agreed to, with the content that they had then.
 """
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,12 +29,14 @@ from importlib.machinery import (
     ExtensionFileLoader,
     ModuleSpec,
     SourceFileLoader,
+    all_suffixes,
 )
 from types import CodeType, ModuleType
 from urllib.parse import urlsplit
 
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import NotTrusted, UsageError
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
 KEYS_SETTING = "key_urls"
@@ -100,9 +105,6 @@ def _is_private_group(group: int) -> bool:
 # What a file names
 
 
-_SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".rb", ".pl", ".php", ".lua", ".jar", ".ps1")
-
-
 @record
 class Claims:
     """What a file, with all that it names, would run and send.
@@ -155,36 +157,228 @@ def text_hash(path: str, text: str) -> tuple[str, str]:
     return os.path.realpath(path), hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def script_files(words: Sequence[str], cwd: str | None, folder: str) -> list[str]:
-    """Files of code that a command names, below where it starts or below `folder`; data changes with each run."""
-    start = os.path.abspath(cwd or ".")
-    found: list[str] = []
-    for at, word in enumerate(words):
-        if not word or "\0" in word or (os.path.isabs(word) and not is_own(word, (start, folder))):
-            continue
-        path = os.path.join(start, word)
-        if at and words[at - 1] == "-m":
-            path = os.path.join(start, *word.split("."))
-            places = [f"{path}.py", os.path.join(path, "__main__.py"), os.path.join(path, "__init__.py")]
-        elif at == 0 and os.sep not in word:  # found on the PATH
-            continue
-        else:
-            places = [path, os.path.join(path, "__main__.py"), os.path.join(path, "index.js")]
-        found += [one for one in places if os.path.isfile(one) and (at == 0 or _is_code(one))]
-    return found
+# What a command of a file runs, as far as it can be seen: those files are watched. The same files are looked for when
+# the user is asked and right before each start.
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_CODE = "py pyz js mjs cjs jsx ts mts cts tsx sh bash zsh rb pl php lua jar wasm so dylib ps1".split()  # noqa: SIM905
+_SCRIPTS = tuple(f".{one}" for one in _CODE)
+_MENTIONS = lazy_pattern(  # in a text: what may be the path of code
+    rf"\.{{1,2}}/[\w./@+-]+|[\w./@+-]+\.(?:{'|'.join(_CODE)})\b".encode()
+)
+_PUNCTUATION = "\"'`;&|()<>,"
+_INTERPRETERS = _words("python pypy node deno bun sh bash zsh dash ksh ruby perl php lua java tsx ts-node")
+_RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch cargo docker docker-compose podman")
+_PROJECT_FILES = _words(
+    "package.json .npmrc Makefile makefile GNUmakefile justfile Taskfile.yml deno.json pyproject.toml uv.toml build.rs "
+    "Dockerfile compose.yaml compose.yml docker-compose.yaml docker-compose.yml"
+)
+_ENTRIES = _words("__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml")
+_MAX_WATCHED = 400
+_MAX_WATCHED_BYTES = 256 * 1024 * 1024
+_MAX_SCANNED_BYTES = 1024 * 1024
+_MAX_TRIES = 10_000
+
+# Variables by which programs are told which other code or program to run.
+_DECIDING = lazy_pattern(
+    r"ENV|IFS|HOME|SHELL|SHELLOPTS|PAGER|EDITOR|VISUAL|BROWSER|.*PATH|.*_(COMMAND|PRELOAD|OPTIONS|OPTS|PROXY)|"
+    r"_?(LD|DYLD|PYTHON|NODE|BASH|ZDOTDIR|PERL|RUBY|GEM|BUNDLE|GIT|SSH|JAVA|JDK|NPM|UV|PIP|DENO|BUN|YARN|PNPM|PHP|LUA|"
+    r"DOCKER|MAKE|XDG|HOLDALL).*",
+    re.IGNORECASE,
+)
+
+
+def decides_code(variable: str) -> bool:
+    """Whether a variable of this name can say which code runs."""
+    return _DECIDING.fullmatch(variable) is not None
+
+
+@record
+class Watched:
+    """The hashes of the files that a command runs; not `whole` where there are more than are looked at."""
+
+    files: tuple[tuple[str, str], ...]
+    whole: bool = True
+
+
+def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str | None, folder: str) -> Watched:
+    """`environment` is what the file sets, `folder` the one that it is in. Raises UsageError if others can write one.
+
+    The program; what an interpreter is told to run; words that are files of code, also after `=` and inside of a
+    command for a shell; what starts a folder that is named; what a runner like npm reads; modules beside a Python
+    script; code that one of these names by its path. Data is not among them, which changes with each run. An absolute
+    path outside of both folders leads to what is installed.
+    """
+    return _Watch(words, environment, os.path.abspath(cwd or "."), folder).files()
+
+
+class _Watch:
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], start: str, folder: str) -> None:
+        self._words = words
+        self._environment = environment
+        self._start = start
+        self._folder = folder
+        self._import_folders: dict[str, None] = {}
+        self._looked_up: set[tuple[str, str]] = set()
+        self._tries = _MAX_TRIES
+        wide = (os.path.realpath("/"), os.path.realpath(os.path.expanduser("~")))
+        self._projects = [one for one in (start, folder) if os.path.realpath(one) not in wide]
+
+    def files(self) -> Watched:
+        waiting = [*self._program(), *self._of_words(), *self._of_variables()]
+        waiting += [inner for one in self._import_folders for inner in _direct_modules(one)]
+        found: dict[str, str] = {}
+        whole, left = True, _MAX_WATCHED_BYTES
+        for path in waiting:  # which grows
+            real = os.path.realpath(path)
+            if real in found or not os.path.isfile(real):
+                continue
+            if len(found) == _MAX_WATCHED or os.path.getsize(real) > left:
+                whole = False
+                continue
+            left -= os.path.getsize(real)
+            found.update([file_hash(real)])
+            waiting += self._of_text(real)
+        return Watched(tuple(sorted(found.items())), whole=whole and self._tries > 0)
+
+    def _program(self) -> list[str]:
+        """The command, unless it is one that is installed."""
+        command, sets_path = self._words[0], "PATH" in self._environment
+        if os.sep in command:
+            return [os.path.join(self._start, command)] if self._is_here(command) else []
+        for place in os.get_exec_path(self._environment if sets_path else None):
+            path = os.path.join(self._start, place, command)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return [path] if not os.path.isabs(place) or (sets_path and is_own(path, self._projects)) else []
+        return []
+
+    def _of_words(self) -> list[str]:
+        name = os.path.basename(self._words[0])
+        found = [os.path.join(self._start, one) for one in sorted(_PROJECT_FILES)] if name in _RUNNERS else []
+        is_python = name.startswith(("python", "pypy"))
+        runs_file = name.rstrip("0123456789.") in _INTERPRETERS  # whatever its name, until there is one
+        for before, word in itertools.pairwise(self._words):
+            option = before if before.startswith("-") and not before.startswith("--") else ""
+            module = word if option.endswith("m") else word.removeprefix("-m") if word.startswith("-m") else ""
+            if option.endswith(("m", "c", "e")):
+                runs_file = False
+                self._import_folders.update({self._start: None} if is_python or option.endswith("m") else {})
+            found += self._modules([module], [self._start])
+            for path in self._paths(word):
+                found += [path + end for end in _SCRIPTS]
+                if os.path.isdir(path):
+                    found += [os.path.join(path, one) for one in sorted(_ENTRIES)]
+                    runs_file = runs_file and before.startswith("-")
+                elif os.path.isfile(path) and (runs_file or _is_code(path)):
+                    found.append(path)
+                    if path.endswith((".py", ".pyz")) or (is_python and runs_file):
+                        self._import_folders[os.path.dirname(os.path.realpath(path))] = None
+                    runs_file = runs_file and before.startswith("-") and not path.endswith(_SCRIPTS)
+            found += self._mentioned(os.fsencode(word), self._start)
+        return found
+
+    def _of_variables(self) -> list[str]:
+        found: list[str] = []
+        for name, value in self._environment.items():
+            found += self._mentioned(os.fsencode(value), self._start)
+            for path in self._paths(value.replace(":", " ")) if decides_code(name) else ():
+                if name == "PYTHONPATH":
+                    self._import_folders[os.path.realpath(path)] = None
+                elif name.endswith("PATH") and os.path.isdir(path) and is_own(path, self._projects):
+                    found += [os.path.join(path, one) for one in sorted(os.listdir(path))]
+                else:
+                    found.append(path)
+        return found
+
+    def _paths(self, word: str) -> list[str]:
+        """What a word may name: itself, what follows `=`, and each word in it."""
+        parts = [word, *(one.strip(_PUNCTUATION) for one in word.split())] if "\0" not in word else []
+        parts += [one.partition("=")[2] for one in parts if "=" in one]
+        return [os.path.join(self._start, one) for one in dict.fromkeys(parts) if one and self._is_here(one)]
+
+    def _is_here(self, path: str) -> bool:
+        """An absolute path may lead to what is installed."""
+        return not os.path.isabs(path) or is_own(path, (self._start, self._folder))
+
+    def _of_text(self, path: str) -> list[str]:
+        with open(path, "rb") as file:
+            text = file.read(_MAX_SCANNED_BYTES)
+        if b"\0" in text:
+            return []
+        folder = os.path.dirname(path)
+        found = self._mentioned(text, folder)
+        if path.endswith(".py") or folder in self._import_folders:
+            folders = [*self._import_folders, *([] if folder in self._import_folders else [folder])]
+            found += self._modules(_imports(text, []), folders) + _unchecked(path)
+        return found
+
+    def _modules(self, names: Iterable[str], folders: Sequence[str]) -> list[str]:
+        """Of a package all files."""
+        found: list[str] = []
+        asked = {(name, folder) for name in names for folder in folders if all(map(str.isidentifier, name.split(".")))}
+        for name, folder in sorted(asked - self._looked_up):
+            files = _files_of(name, [folder])
+            packages = [os.path.dirname(one) for one in files if os.path.basename(one).startswith("__init__.")]
+            found += files
+            found += [
+                inner for one in packages for _, inner in itertools.islice(_package_files(one, name), _MAX_WATCHED)
+            ]
+        self._looked_up |= asked
+        return found
+
+    def _mentioned(self, text: bytes, folder: str) -> list[str]:
+        found: list[str] = []
+        for match in dict.fromkeys(_MENTIONS.findall(text)):
+            for place in dict.fromkeys((folder, self._start)):
+                self._tries -= 1
+                if self._tries <= 0:
+                    return found
+                path = os.path.join(place, os.fsdecode(match))
+                more = [] if path.endswith(_SCRIPTS) else [path + end for end in _SCRIPTS]
+                more += [os.path.join(path, one) for one in sorted(_ENTRIES)] if os.path.isdir(path) else []
+                found += [one for one in (path, *more) if os.path.isfile(one) and _is_code(one) and self._is_here(one)]
+        return found
 
 
 def _is_code(path: str) -> bool:
     return path.endswith(_SCRIPTS) or os.access(path, os.X_OK)
 
 
+def _direct_modules(folder: str) -> list[str]:
+    """A module that is added there may take the place of one of Python's own."""
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            if name.endswith(tuple(all_suffixes())):
+                found.append(path)
+            elif name.isidentifier() and os.path.isdir(path):
+                found += [os.path.join(path, f"__init__{end}") for end in all_suffixes()]
+    return found
+
+
+def _unchecked(path: str) -> list[str]:
+    """Compiled code beside a module that Python takes without a look at the source."""
+    folder, name = os.path.split(path)
+    cached = os.path.join(folder, "__pycache__")
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        for one in sorted(os.listdir(cached)):
+            if one.startswith(f"{name.partition('.')[0]}.") and one.endswith(".pyc"):
+                with open(os.path.join(cached, one), "rb") as file:
+                    is_timed = file.read(8)[4:] == bytes(4)
+                found += [] if is_timed else [os.path.join(cached, one)]
+    return found
+
+
 # Modules beside an agent's file: which there are, and importing exactly those.
 
 
-_SUFFIXES = (
-    *EXTENSION_SUFFIXES,
-    *SOURCE_SUFFIXES,
-)  # Python takes the first; compiled code without a source is not taken
+_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # compiled code without a source is not found
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
 
@@ -204,6 +398,10 @@ class Module:
     @property
     def is_package(self) -> bool:
         return self.hashed is None or os.path.basename(self.path).startswith("__init__.")
+
+    @property
+    def package(self) -> list[str]:
+        return self.name.split(".")[: None if self.is_package else -1]
 
 
 def named_modules(spec: str, folders: Sequence[str]) -> dict[str, Module]:
@@ -241,7 +439,7 @@ def find_modules(name: str, folders: Sequence[str]) -> dict[str, Module]:
             if len(found) > _MAX_FILES or size > _MAX_SOURCE_BYTES:
                 most = f"{_MAX_FILES:,} files or {_MAX_SOURCE_BYTES:,} bytes"
                 raise UsageError(f"the module {one_line(name)} is made of more than {most}.")
-            waiting += _imports(found[inner])
+            waiting += _imports(found[inner].source or b"", found[inner].package)
     for inner in _with_packages(found):
         if inner not in found:
             folder = next(one for one in folders if os.path.isdir(os.path.join(one, *inner.split("."))))
@@ -314,22 +512,20 @@ def _is_one_of(path: str | None, files: Iterable[str]) -> bool:
     return bool(path) and os.path.realpath(str(path)) in map(os.path.realpath, files)
 
 
-def _imports(module: Module) -> list[str]:
-    if module.source is None:
-        return []
+def _imports(source: bytes, package: Sequence[str]) -> list[str]:
+    """The names that a module imports, wherever in it; `package` is the one that it is in."""
     import ast  # noqa: PLC0415 - for agents with modules beside them
 
     try:
-        tree = ast.parse(module.source)
+        tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # importing it will tell
-    package = module.name.split(".")[: None if module.is_package else -1]
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [one.name for one in node.names]
         elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
+            above = package[: len(package) - node.level + 1] if node.level else package[:0]
             base = ".".join([*above, *([node.module] if node.module else [])])
             names += [base] if base else []
             names += [f"{base}.{one.name}" if base else one.name for one in node.names]
@@ -484,6 +680,7 @@ class Agreements:
 
 _LONGEST_SHOWN = 4000
 _MAX_SHOWN = 200
+_MAX_NAMES = 20
 
 
 def told(claims: Claims) -> list[str]:
@@ -492,8 +689,17 @@ def told(claims: Claims) -> list[str]:
         raise NotTrusted(
             f"{one_line(claims.path)} names more than can be shown. Look at it; if all of it may run, add --trust."
         )
-    width = max((len(kind) for kind, _ in claims.shown), default=0)
-    return [f"  {kind:<{width}}  {one_line(text, 16 * _LONGEST_SHOWN)}" for kind, text in claims.shown]
+    shown = [*claims.shown, ("watched", _watched_names(claims))] if claims.files else claims.shown
+    width = max((len(kind) for kind, _ in shown), default=0)
+    return [f"  {kind:<{width}}  {one_line(text, 16 * _LONGEST_SHOWN)}" for kind, text in shown]
+
+
+def _watched_names(claims: Claims) -> str:
+    """The files whose change is a new question, those of the file's own folder first."""
+    folder = os.path.dirname(os.path.realpath(claims.path)) + os.sep
+    names = sorted((one.removeprefix(folder) for one, _ in claims.files), key=lambda one: (os.path.isabs(one), one))
+    rest = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {rest} more files" if rest > 0 else "")
 
 
 def check_agreed(

@@ -127,9 +127,11 @@ def test_a_run_is_refused_and_told_all_that_would_run(holdall: Program, checkout
 holdall: CHECKOUT/agent.md names what would run or be sent, and you have not agreed to it yet:
   agent     CHECKOUT/sub.md
   command   PYTHON ./serve.py server-ran   in CHECKOUT   (server files)
-  sets      TOKEN, NODE_OPTIONS   (server files)
+  sets      TOKEN='${GIVEN}'   (server files)
+  sets      NODE_OPTIONS='--require ./x.js'   WHICH DECIDES WHAT CODE RUNS   (server files)
   variable  GIVEN → server files
   module    my_tools:search   (my_tools.py)
+  watched   agent.md, deep/__init__.py, deep/inner.py, deep/other.py, helper.py, mcp.json, model.json, my_tools.py, serve.py, sub.md
 Look at it. Then run holdall run CHECKOUT/agent.md "…" in a terminal, which asks once, or add --trust.
 """)
     assert VALUE not in ran.err
@@ -142,8 +144,10 @@ def test_a_gateway_is_refused_and_told_what_it_would_start(holdall: Program, che
     assert plain(ran.err, checkout) == snapshot("""\
 holdall: CHECKOUT/mcp.json names what would run or be sent, and you have not agreed to it yet:
   command   PYTHON ./serve.py server-ran   in CHECKOUT   (server files)
-  sets      TOKEN, NODE_OPTIONS   (server files)
+  sets      TOKEN='${GIVEN}'   (server files)
+  sets      NODE_OPTIONS='--require ./x.js'   WHICH DECIDES WHAT CODE RUNS   (server files)
   variable  GIVEN → server files
+  watched   deep/__init__.py, deep/inner.py, deep/other.py, helper.py, mcp.json, my_tools.py, serve.py
 Look at it. Then run holdall gateway --config CHECKOUT/mcp.json in a terminal, which asks once, or add --trust.
 """)
     assert VALUE not in ran.err
@@ -286,21 +290,6 @@ def test_the_same_files_elsewhere_are_a_new_question(
     assert claims_of(checkout.agent).digest == before, "values are not part of it"
     shutil.copytree(checkout.folder, tmp_path / "other")
     assert claims_of(str(tmp_path / "other" / "agent.md")).digest != before
-
-
-@requirement("trust:asks-again-when-changed")
-def test_a_database_that_a_server_writes_to_is_no_code(tmp_path: Path) -> None:
-    for name in ("data.db", "run.sh", "tool", "mod.py", "app/index.js"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("x")
-    (tmp_path / "tool").chmod(0o755)
-    words = ["node", "app", "./data.db", "run.sh", "tool", "-m", "mod", SERVER, "none.py"]
-    found = trust.script_files(words, str(tmp_path), str(tmp_path))
-    assert [os.path.relpath(one, tmp_path) for one in found] == ["app/index.js", "run.sh", "tool", "mod.py"]
-    program = trust.script_files(["./data.db"], str(tmp_path), str(tmp_path))
-    assert [os.path.relpath(one, tmp_path) for one in program] == ["data.db"], "it is the program"
-    whole = str(tmp_path / "run.sh")  # of a checkout: ${PWD}/run.sh
-    assert trust.script_files(["sh", whole], "/", str(tmp_path)) == [whole]
 
 
 def test_compiled_code_that_came_with_the_source_is_not_run(holdall: Program, checkout: Checkout) -> None:

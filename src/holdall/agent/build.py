@@ -105,17 +105,19 @@ async def build_agent(
     *,
     home: str,
     settings_of: SettingsOf,
-    agree: Callable[[Claims], None],
+    agree: Callable[[Claims], bool | None],
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Agent]:
     """Raises UsageError or UpstreamFault, which say what to mend.
 
     Before anything is imported, started or sent, `agree` gets all that the file and its agents name, and raises
-    NotTrusted where that may not be. A program that wrote the file itself passes a function that does nothing.
+    NotTrusted where that may not be. Where it returns True, a server is started only while the files that it runs are
+    what they were then. A program that wrote the file itself passes a function that does nothing.
     """
     servers = {one.path: servers_of(one) for one in _tree(file)}
     modules = {one.path: _modules(one) for one in _tree(file)}
-    agree(_claims(file, servers, modules, settings_of))
+    if not agree(_claims(file, servers, modules, settings_of)):
+        servers = {path: one.unwatched() for path, one in servers.items()}
     async with contextlib.AsyncExitStack() as stack:
         yield await _Build(home, settings_of, warn, stack, servers, modules).agent(file)
 

@@ -349,7 +349,8 @@ def _ready(
     servers = _servers(ask)
     if ask.config is not None:  # a command on the command line is the user's own word
         command = f"holdall gateway --config {shlex.quote(ask.config)}"
-        agreement(options, trust=ask.trust, command=command)(servers.claims)
+        if not agreement(options, trust=ask.trust, command=command)(servers.claims):
+            servers = servers.unwatched()
     _log()
     for warning in servers.warnings:
         logging.getLogger("holdall.gateway").warning("%s", warning)

@@ -33,8 +33,10 @@ def agreements() -> Agreements:
     return Agreements(own_folder())
 
 
-def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = True) -> Callable[[Claims], None]:
+def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = True) -> Callable[[Claims], bool]:
     """A function that raises NotTrusted unless the user agrees, now or before, to what a file claims.
+
+    It returns whether the files are to stay as they are: those that the user's own file names may change.
 
     `command` is what to run in a terminal to be asked. The flag `--trust` is for one run and is not remembered; what a
     person answers in a terminal is, until the file or what it names changes.
@@ -42,18 +44,19 @@ def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = 
     from holdall.config import key_urls, own_folder
     from holdall.trust import check_agreed, check_keys, is_own
 
-    def check(claims: Claims) -> None:
+    def check(claims: Claims) -> bool:
         known = agreements()
         # A home from the command line may be part of the checkout.
         usual = replace(options, home=None).configuration().home
         if is_own(claims.path, (own_folder(), os.path.join(usual, CLIENTS_FOLDER))) or known.holds(claims, keys=True):
-            return
+            return False
         found = options.configuration()
         check_keys(claims, key_urls(found.settings), file=found.file)
         # A client that was started in a terminal has one, too: only where we read from it is somebody asked.
         terminal = asks and screen.is_terminal(sys.stderr) and sys.stdin.isatty()
         ask = functools.partial(_asked, claims.path) if terminal else None
         check_agreed(claims, known, trust=trust, ask=ask, command=command)
+        return True
 
     return check
 
@@ -62,7 +65,7 @@ def _asked(path: str, lines: Sequence[str]) -> bool:
     screen.about(f"{one_line(path, 500)} names what will run as you, or be sent:")
     for line in lines:
         screen.about(line)
-    sys.stderr.write("Agree to exactly this, until one of these files changes? [y/N] ")
+    sys.stderr.write("Agree to exactly this, until a watched file changes? Other files are not watched. [y/N] ")
     sys.stderr.flush()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the loop would hold Ctrl-C back
     try:

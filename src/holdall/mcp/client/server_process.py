@@ -12,6 +12,7 @@ from holdall.mcp.client import codec
 from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.spec import StdioServer, without_secrets
 from holdall.text.escape import one_line
+from holdall.values.errors import NotTrusted
 from holdall.values.record import record
 
 # What a server writes on standard output, taken apart into the lines that can be messages and the rest.
@@ -251,7 +252,9 @@ async def start(
     hear: Callable[[bytes], None],
     silent: Callable[[], None],
 ) -> Child:
-    """Raises OSError if it cannot be started."""
+    """Raises OSError if it cannot be started, NotTrusted if it would run other files than those that were agreed to."""
+    if spec.has_changed():
+        raise NotTrusted("files that it runs have changed")
     inherited = environment if spec.inherits else {key: environment[key] for key in _NEEDED if key in environment}
     _, child = await asyncio.get_running_loop().subprocess_exec(
         lambda: Child(hear, silent),

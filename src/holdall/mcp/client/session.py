@@ -17,7 +17,7 @@ from holdall.mcp.client.protocol import CONNECTION_CLOSED, METHOD_NOT_FOUND, SUB
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFailure, Mailbox
 from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
 from holdall.text.escape import one_line
-from holdall.values.errors import UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
+from holdall.values.errors import NotTrusted, UpstreamFault, UpstreamRefused, UpstreamTimeout, UsageError
 
 # The one error in which a request ends that was not answered with a result, with advice on how to fix it.
 
@@ -98,6 +98,11 @@ def not_started(spec: ServerSpec, problem: Exception) -> UpstreamFault:
             advice = f"Its command{where} has spaces in it: what follows the program belongs into args."
         return UpstreamFault(
             spec.name, f"cannot be started: {spec.shown}: {problem.strerror or 'failed'}", advice=advice
+        )
+    if isinstance(problem, NotTrusted):
+        advice = f"Start this again: you are asked again about what is{where or ' in its file'}."
+        return UpstreamFault(
+            spec.name, "was not started: files that it runs have changed since you agreed", advice=advice
         )
     first: BaseException = problem
     while isinstance(first, BaseExceptionGroup):  # the SDK's tasks fail together

@@ -15,7 +15,16 @@ from urllib.parse import urlsplit
 
 from holdall.text.escape import one_line
 from holdall.text.json.jsonc import DuplicateKey, parse_jsonc
-from holdall.trust import Claims, check_writers, file_hash, origin_of, script_files, text_hash, variables
+from holdall.trust import (
+    Claims,
+    Watched,
+    check_writers,
+    decides_code,
+    origin_of,
+    text_hash,
+    variables,
+    watched_files,
+)
 from holdall.values.errors import BadServer, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -192,6 +201,14 @@ class StdioServer:
     source: str = ""  # the file that names it
     has_name: bool = True  # else it is called by its command
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # keys that are not known here
+    watched: Watched | None = field(default=None, repr=False, compare=False)  # None: whatever is there may run
+
+    def has_changed(self) -> bool:
+        """Whether it would run other files than the user has agreed to."""
+        if self.watched is None:
+            return False
+        words, folder = (self.command, *self.arguments), os.path.dirname(os.path.abspath(self.source))
+        return watched_files(words, self.environment, self.cwd, folder) != self.watched
 
     @property
     def shown(self) -> str:
@@ -286,6 +303,11 @@ class Configured:
     servers: tuple[ServerSpec, ...]
     warnings: tuple[str, ...] = ()
     claims: Claims = field(default=Claims(""), compare=False)
+
+    def unwatched(self) -> "Configured":
+        """For the user's own servers, whose files may change while we run."""
+        found = (replace(one, watched=None) if isinstance(one, StdioServer) else one for one in self.servers)
+        return replace(self, servers=tuple(found))
 
 
 def load(path: str, *, environment: Mapping[str, str] | None = None, inherits: bool = False) -> Configured:
@@ -405,8 +427,10 @@ class _Reading:
         )
         cwd = self._text(about["cwd"], place.at("cwd")) if about.get("cwd") is not None else None
         environment = self._pairs(about, place.at("env"), check_variable)
-        self._claim_command(name, about, (command, *arguments), cwd)
-        return StdioServer(name, command, arguments, environment, cwd, self._inherits, **common)
+        folder = os.path.dirname(os.path.abspath(self._source))
+        watched = watched_files((command, *arguments), environment, cwd, folder)
+        self._claim_command(name, about, watched)
+        return StdioServer(name, command, arguments, environment, cwd, self._inherits, watched=watched, **common)
 
     def _http(self, name: str, about: Mapping[str, Any], place: Place, common: Mapping[str, Any]) -> HttpServer:
         (key,) = (key for key in URLS if key in about)
@@ -418,16 +442,18 @@ class _Reading:
 
     # What the user is asked about: the words of the file, before variables were put in.
 
-    def _claim_command(self, name: str, about: Mapping[str, Any], words: tuple[str, ...], cwd: str | None) -> None:
+    def _claim_command(self, name: str, about: Mapping[str, Any], watched: Watched) -> None:
         written = [str(about["command"]), *map(str, about.get("args", []))]
-        where = f"   in {about['cwd']}" if cwd is not None else ""
+        where = f"   in {about['cwd']}" if about.get("cwd") is not None else ""
         given: Mapping[str, Any] = about.get("env") or {}
         shown = [("command", f"{shlex.join(written)}{where}   (server {name})")]
-        shown += [("sets", f"{', '.join(given)}   (server {name})")] if given else []
+        for key, value in given.items():
+            loud = "   WHICH DECIDES WHAT CODE RUNS" if decides_code(key) else ""
+            shown.append(("sets", f"{key}={shlex.quote(value)}{loud}   (server {name})"))
+        if not watched.whole:
+            shown.append(("unwatched", f"files that it runs: they are too many or too large   (server {name})"))
         used = [one for text in (*written, about.get("cwd"), *given.values()) for one in variables_in(text)]
-        folder = os.path.dirname(os.path.abspath(self._source))
-        files = tuple(file_hash(path) for path in script_files(words, cwd, folder))
-        self._claims += Claims(self._source, (*shown, *variables({f"server {name}": used})), files)
+        self._claims += Claims(self._source, (*shown, *variables({f"server {name}": used})), watched.files)
 
     def _claim_url(self, name: str, about: Mapping[str, Any], written: str, url: str) -> None:
         given: Mapping[str, Any] = about.get("headers") or {}

@@ -1,0 +1,171 @@
+"""What a server's command runs: which files are watched, what the question says of them, and that nothing else starts."""
+
+import asyncio
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall import trust
+from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.spec import StdioServer, load
+from holdall.values.errors import UpstreamFault
+from tests.cli.agents import SERVER
+from tests.requirements import requirement
+
+UNCHECKED = importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + bytes(8)
+
+
+def write(folder: Path, *names: str, text: str = "x") -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def watched(folder: Path, *words: str, **environment: str) -> list[str]:
+    found = trust.watched_files(words, environment, str(folder), str(folder))
+    assert found.whole
+    return [os.path.relpath(one, folder) for one, _ in found.files]
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize(
+    ("words", "texts", "others"),
+    [
+        ("python3 srv.txt out", {"srv.txt": "import helper, pack.a", "helper.py": "", "pack/__init__.py": "",
+                                 "pack/a.py": "from . import b", "pack/b.py": "", "random.py": ""}, ["out", "note.txt"]),
+        ("python3 -u lib/serve.py out", {"lib/serve.py": "", "lib/beside.py": ""}, ["out", "helper.py"]),
+        ("python3 -Im pack.deep", {"pack/__init__.py": "", "pack/deep.py": "", "random.py": ""}, []),
+        ("python3 -c 'import a'", {"a.py": ""}, ["data"]),
+        ("node server", {"server.js": "require('./lib/one')", "lib/one.js": "import './two.mjs'", "lib/two.mjs": ""},
+         ["lib/three.js"]),
+        ("node app ./data.db", {"app/index.js": ""}, ["data.db"]),
+        ("node --require ./hook.txt --require=./x.js server.js", {"hook.txt": "", "x.js": "", "server.js": ""}, []),
+        ("npx .", {"package.json": '{"bin": "./bin/cli"}', "bin/cli.js": ""}, []),
+        ("npm start", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, []),
+        ("make serve", {"Makefile": "serve:\n\t@sh x.sh\n", "x.sh": ""}, []),
+        ("uvx mcp-server-sqlite --db-path ./data.db", {}, ["data.db", "package.json"]),
+        ("./tool data.db", {"tool": ""}, ["data.db"]),
+        ("tool", {}, ["tool"]),
+        ("{folder}/tool", {"tool": ""}, []),
+        ("/usr/bin/env run.sh", {"run.sh": ". ./x", "x": ""}, []),
+        ("sh -c 'set -e; . ./a.sh; exec ./tool; cat note.txt'", {"a.sh": "", "tool": ""}, []),
+    ],
+)  # fmt: skip
+def test_the_code_that_a_command_names_is_watched(
+    tmp_path: Path, words: str, texts: dict[str, str], others: list[str]
+) -> None:
+    write(tmp_path, *others)
+    for name, text in texts.items():
+        write(tmp_path, name, text=text)
+        (tmp_path / name).chmod(0o755 if "." not in name else 0o644)
+    assert watched(tmp_path, *shlex.split(words.format(folder=tmp_path))) == sorted(texts)
+
+
+@requirement("trust:asks-again-when-changed")
+def test_the_code_that_variables_name_is_watched(tmp_path: Path) -> None:
+    write(tmp_path, "b.py", "c.js", "bin/uptime", "lib/x.txt", "src/mod.py", "rc", "pre.so")
+    (tmp_path / "bin" / "uptime").chmod(0o755)
+    assert watched(tmp_path, "uptime", PATH="./bin:/usr/bin") == ["bin/uptime"]
+    assert watched(tmp_path, "true", PATH=f"{tmp_path}/bin:/usr/bin") == ["bin/uptime"], "it may run others"
+    assert watched(tmp_path, "true", NODE_OPTIONS="--require=./c.js", BASH_ENV="rc") == ["c.js", "rc"]
+    assert watched(tmp_path, "true", PYTHONPATH="src", LD_LIBRARY_PATH="lib", LD_PRELOAD="./pre.so") == [
+        "lib/x.txt", "pre.so", "src/mod.py"
+    ]  # fmt: skip
+    assert watched(tmp_path, "true", MEMORY_FILE="./rc", SCRIPT="b.py") == ["b.py"]
+
+
+@requirement("trust:asks-again-when-changed")
+def test_compiled_code_that_python_does_not_compare_with_its_source_is_watched(tmp_path: Path) -> None:
+    write(tmp_path, "serve.py", "__pycache__/serve.cpython-311.pyc")
+    cached = tmp_path / "__pycache__" / "serve.cpython-311.pyc"
+    cached.write_bytes(importlib.util.MAGIC_NUMBER + bytes(12))
+    assert watched(tmp_path, "python3", "serve.py") == ["serve.py"]
+    cached.write_bytes(UNCHECKED)
+    assert watched(tmp_path, "python3", "serve.py") == ["__pycache__/serve.cpython-311.pyc", "serve.py"]
+
+
+@requirement("trust:shows-what-it-names")
+def test_too_many_files_are_said_to_be_unwatched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_MAX_WATCHED", 3)
+    write(tmp_path, "serve.py", "a.py", "b.py")
+    write(tmp_path, "mcp.json", text=json.dumps({"mcpServers": {"a": {"command": "python3", "args": ["serve.py"]}}}))
+    monkeypatch.chdir(tmp_path)
+    assert [one for one, _ in load("mcp.json").claims.shown] == ["command"]
+    write(tmp_path, "c.py")
+    found = load("mcp.json").claims
+    assert found.shown[1] == ("unwatched", "files that it runs: they are too many or too large   (server a)")
+    assert len(found.files) == 4, "with the file itself"
+
+
+@requirement("trust:shows-what-it-names")
+def test_variables_are_shown_as_the_file_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They decide what runs as much as the command does."""
+    names = (
+        "PATH",
+        "LD_PRELOAD",
+        "PYTHONPATH",
+        "NODE_OPTIONS",
+        "BASH_ENV",
+        "ENV",
+        "GIT_SSH_COMMAND",
+        "npm_config_prefix",
+    )
+    assert all(map(trust.decides_code, names))
+    assert not any(map(trust.decides_code, ("TOKEN", "API_KEY", "LOG_LEVEL", "MEMORY_FILE", "LANG")))
+    monkeypatch.setenv("GIVEN", "of-the-user")
+    write(tmp_path, "bin/uptime", "helper.py", *(f"m{at:02}.py" for at in range(20)))
+    (tmp_path / "bin" / "uptime").chmod(0o755)
+    environment = {"PATH": "./bin:/usr/bin", "TOKEN": "${GIVEN}", "NOTE": "two words\x1b[2J"}
+    server = {"command": "uptime", "args": ["helper.py"], "env": environment, "cwd": str(tmp_path)}
+    write(tmp_path, "mcp.json", text=json.dumps({"mcpServers": {"a": server}}))
+    told = trust.told(load(str(tmp_path / "mcp.json")).claims)
+    assert "\n".join(told).replace(str(tmp_path), "DIR") == snapshot("""\
+  command   uptime helper.py   in DIR   (server a)
+  sets      PATH=./bin:/usr/bin   WHICH DECIDES WHAT CODE RUNS   (server a)
+  sets      TOKEN='${GIVEN}'   (server a)
+  sets      NOTE='two words\\x1b[2J'   (server a)
+  variable  GIVEN → server a
+  watched   bin/uptime, helper.py, m00.py, m01.py, m02.py, m03.py, m04.py, m05.py, m06.py, m07.py, m08.py, m09.py, m10.py, m11.py, m12.py, m13.py, m14.py, m15.py, m16.py, m17.py and 3 more files\
+""")
+
+
+# What was agreed to is what is started
+
+
+def server(tmp_path: Path) -> StdioServer:
+    about = {"command": sys.executable, "args": ["./serve.py", "ran"], "cwd": str(tmp_path)}
+    write(tmp_path, "serve.py", text=Path(SERVER).read_text())
+    write(tmp_path, "mcp.json", text=json.dumps({"mcpServers": {"files": about}}))
+    assert [getattr(one, "watched", 0) for one in load(str(tmp_path / "mcp.json")).unwatched().servers] == [None]
+    (one,) = load(str(tmp_path / "mcp.json")).servers
+    assert isinstance(one, StdioServer)
+    return one
+
+
+@requirement("trust:asks-again-when-changed")
+@pytest.mark.parametrize("name", ["serve.py", "json.py"])
+def test_a_server_whose_files_have_changed_is_not_started(tmp_path: Path, name: str) -> None:
+    """While the question is on the screen, or before it is started again: also by a module that takes Python's place."""
+    spec = server(tmp_path)
+    assert not spec.has_changed()
+    write(tmp_path, name)
+
+    async def start() -> None:
+        connection = Connection(spec)
+        try:
+            await connection.tools()
+        finally:
+            await connection.aclose()
+
+    with pytest.raises(UpstreamFault) as refused:
+        asyncio.run(start())
+    assert str(refused.value).replace(str(tmp_path), "DIR") == snapshot(
+        'MCP server "files" was not started: files that it runs have changed since you agreed. Start this again: you are asked again about what is in DIR/mcp.json.'
+    )
+    assert not (tmp_path / "ran").exists()
