@@ -1,6 +1,7 @@
 """`holdall view` as a process: its address, its end, what it says where it cannot begin, how many it serves."""
 
 import contextlib
+import errno
 import http.client
 import os
 import resource
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +23,8 @@ from tests.requirements import requirement
 from tests.web.support import Viewer, viewer
 
 
-def _get(at: Viewer, path: str = "/", **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", at.port, timeout=30)
+def _get(at: Viewer, path: str = "/", *, by: str = "127.0.0.1", **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(by, at.port, timeout=30)
     try:
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request("GET", path, headers={"Authorization": f"Bearer {at.token}", **told})
@@ -70,6 +72,80 @@ def test_a_port_that_is_taken_is_named(home: Path) -> None:
     assert ran.code == 2
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.fixture
+def both() -> None:
+    """Where a machine has only one loopback address, there is no other one to defend."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 on this machine")
+
+
+@requirement("viewer:own-host")
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_no_neighbour_gets_our_port_at_the_other_loopback_address(host: str) -> None:
+    """Names under localhost lead to both, and browsers try ::1 first: they would bring the token to a stranger."""
+    listening = bound(host, 0)
+    with contextlib.ExitStack() as held:
+        for one in listening:
+            held.enter_context(one)
+        port = listening[0].getsockname()[1]
+        for address, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
+            with pytest.raises(OSError, match="already in use"):
+                socket.create_server((address, port), family=family)
+
+
+@pytest.mark.usefixtures("both")
+def test_it_answers_at_both_addresses(home: Path) -> None:
+    with viewer(home, "--host", "localhost") as at:
+        assert _get(at, Host=f"localhost:{at.port}")[0] == 200
+        assert _get(at, by="::1", Host=f"localhost:{at.port}")[0] == 200
+
+
+@pytest.mark.usefixtures("both")
+def test_a_port_that_is_taken_at_the_other_address_is_named() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=rf"^cannot listen on \[::1\]:{port}: Address already in use"):
+            bound("127.0.0.1", port)
+    for one in bound("127.0.0.1", port):  # nothing of the first attempt is left
+        one.close()
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, number: int, *, times: int) -> list[int]:
+    """IPv6 fails so many times with this error. Returns the ports that were tried."""
+    real, tried = socket.create_server, list[int]()
+
+    def create(address: tuple[str, int], *, family: socket.AddressFamily, **options: Any) -> socket.socket:
+        if family == socket.AF_INET6:
+            tried.append(address[1])
+            if len(tried) <= times:
+                raise OSError(number, "simulated")
+            return socket.socket()
+        return real(address, family=family, **options)
+
+    monkeypatch.setattr(socket, "create_server", create)
+    return tried
+
+
+def test_without_a_chosen_port_another_one_is_taken_that_is_free_at_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = _failing(monkeypatch, errno.EADDRINUSE, times=2)
+    listening = bound("127.0.0.1", 0)
+    for one in listening:
+        one.close()
+    assert len(listening) == 2
+    assert len(set(tried)) == 3
+
+
+def test_where_there_is_no_ipv6_one_address_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    _failing(monkeypatch, errno.EADDRNOTAVAIL, times=99)
+    (only,) = bound("127.0.0.1", 0)
+    only.close()
+    with pytest.raises(UsageError, match=r"^cannot listen on \[::1\]"):
+        bound("::1", 0)
 
 
 @pytest.mark.parametrize("missing", ["starlette", "jinja2", "uvicorn"])

@@ -4,6 +4,7 @@ signal.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import secrets
@@ -93,6 +94,8 @@ async def _trouble(request: Request, problem: Exception) -> Response:
 
 
 MAX_CONNECTIONS = 100  # a browser opens six for each window
+_ATTEMPTS = 20  # to find a port that is free at both addresses
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no such address, so nobody else has it either
 
 
 @record
@@ -107,8 +110,8 @@ async def serve(
     home: str, host: str, port: int, ready: Callable[[Ready], None], *, settings: Settings | None = None
 ) -> None:
     """Until a signal. `ready` is told the addresses once they are served."""
-    listener = bound(host, port)
-    port = listener.getsockname()[1]
+    listening = bound(host, port)
+    port = listening[0].getsockname()[1]
     token = secrets.token_urlsafe(32)
     own = own_name(port)
     app = create_app(home, token, host, port, settings=settings, own=own)
@@ -119,7 +122,7 @@ async def serve(
     )  # fmt: skip
     server = _Server(config)
     stop = _shutdown_requested()
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    serving = asyncio.ensure_future(server.serve(sockets=listening))
     stopped = asyncio.ensure_future(stop.wait())
     shown = f"http://{own}/" if own else f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     ready(Ready(f"{shown}?token={token}", f"{shown}?token={cast('AccessRules', app.state.rules).ticket()}"))
@@ -131,19 +134,41 @@ async def serve(
         await asyncio.wait((serving,), timeout=5)
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Already listening when the address is printed."""
+def bound(host: str, port: int) -> list[socket.socket]:
+    """Listening at both loopback addresses, before the address is printed.
+
+    Names under `localhost` lead to both: who had our port at the other one would get the token of a browser that tries
+    that one first.
+    """
     if not is_loopback(host):
         raise UsageError(
             f"the viewer listens on this machine only (127.0.0.1, ::1 or localhost), not on {host[:100]}. From another "
             "one, go through a tunnel: ssh -L 8765:127.0.0.1:8765 THIS-MACHINE, with holdall view --port 8765 here."
         )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=128)
-    except (OSError, OverflowError) as problem:
-        why = os.strerror(problem.errno or 0) if isinstance(problem, OSError) else "a port is a number up to 65535"
-        raise UsageError(f"cannot listen on {host}:{port}: {why}. Without --port a free one is taken.") from problem
+    for _ in range(0 if port else _ATTEMPTS - 1):
+        with contextlib.suppress(UsageError):
+            return _bound(host, port)
+    return _bound(host, port)
+
+
+def _bound(host: str, port: int) -> list[socket.socket]:
+    found: list[socket.socket] = []
+    with contextlib.ExitStack() as opened:
+        for address in ("::1", "127.0.0.1") if host == "::1" else ("127.0.0.1", "::1"):
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            try:
+                one = socket.create_server((address, port), family=family, backlog=128)
+            except (OSError, OverflowError) as problem:
+                number = problem.errno or 0 if isinstance(problem, OSError) else 0
+                if found and number in _NOT_HERE:
+                    continue
+                at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+                why = os.strerror(number) if number else "a port is a number up to 65535"
+                raise UsageError(f"cannot listen on {at}: {why}. Without --port a free one is taken.") from problem
+            found.append(opened.enter_context(one))
+            port = one.getsockname()[1]
+        opened.pop_all()
+    return found
 
 
 class Connection(http_connection.Connection):
