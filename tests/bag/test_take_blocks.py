@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mcp.types as mcp
 import pytest
@@ -48,6 +48,27 @@ async def test_a_large_mcp_result_is_a_valid_one_with_the_notice_in_it(tmp_path:
         assert f"handle: {taken.handle}" in again.content[1].text
         assert result.model_dump_json() == before, "what came in is not changed"
         assert (await bag.read(taken.handle, bytes=":", bounded=False)).text == LOG
+
+
+@requirement("clamp:around-results", "way:takes-content-blocks")
+@pytest.mark.parametrize(("count", "size", "shown"), [(3, 900_000, 3), (1000, 3, 100), (30, 900_000, 11)])
+async def test_of_many_images_the_first_are_shown_and_the_others_kept_together(
+    tmp_path: Path, count: int, size: int, shown: int
+) -> None:
+    """Each is small; all of them are not."""
+    images = [{"type": "image", "data": base64.b64encode(b"x" * size).decode(), "mimeType": "image/png"}] * count
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(images, tool="t")
+        content: list[Any] = list(cast("list[Any]", taken.content))
+        assert [block["type"] for block in content[:shown]] == ["image"] * shown
+        if count == shown:
+            assert taken.content is images
+            return
+        (note,) = content[shown:]
+        assert isinstance(taken, Kept)
+        assert note["text"].startswith(f"[{count - shown} blocks, ")
+        whole = await bag.fetch.original_text(taken.artifact.handle)
+        assert json.loads(whole) == images[shown:]
 
 
 @requirement("clamp:around-results", "way:takes-content-blocks")

@@ -1,9 +1,11 @@
 """Names of several servers, and back."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.mcp.gateway.listing import Names
+from tests.requirements import requirement
 
 RESERVED = ("context_read", "tool_output")
 
@@ -20,6 +22,15 @@ def test_a_tool_cannot_take_a_name_of_ours() -> None:
     assert names.shown("files", "context_read") == "files__context_read"
     assert names.meant("context_read") is None
     assert names.shown("files", "files__context_read") == "files__files__context_read"
+
+
+@requirement("trust:our-names")
+@pytest.mark.parametrize("like", ["context.read", "context_read ", "Context_Read", "context-read", "/context read/"])
+def test_nor_one_that_becomes_ours_in_a_model_api(like: str) -> None:
+    names = Names(["files"], reserved=RESERVED)
+    assert names.shown("files", like) == f"files__{like}"
+    assert names.meant(f"files__{like}") == ("files", like)
+    assert names.meant(like) is None
 
 
 def test_servers_of_like_names_are_told_apart() -> None:

@@ -394,6 +394,10 @@ class _Carried:
     is_blob: bool = False
 
 
+_BLOCKS_AT_ONCE = 500
+_MOST_BLOBS, _BLOBS_TOGETHER = 100, 10  # of one result: more of them are kept, and more than so many times the limit
+
+
 async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
     """The parts with notes in place of what is too large, and what was stored.
 
@@ -409,21 +413,29 @@ async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Lim
         new[at] = (*_text_alone(block), Note(text_block(block, note)))
 
     most = _most(core, limits)
-    left = {True: most, False: most}  # of the fields of text blocks, and of other blocks
-    crowds: dict[bool, list[tuple[int, object, bytes]]] = {True: [], False: []}
-    for at, block in enumerate(parts.blocks or ()):
-        carried = _carried(core, block, limits)
-        if carried.is_too_large:
-            await put(at, block, carried.what, carried.data)
-        elif carried.data and not carried.is_blob:
-            of_text = text_of(block) is not None
-            left[of_text] -= len(carried.data)
-            if left[of_text] < 0:
-                crowds[of_text].append((at, block, carried.data))
-    for of_text, crowd in crowds.items():
+    # Of the fields of text blocks, of other blocks, and of blobs, all of each together.
+    left = {"fields": most, "block": most, "blob": _BLOBS_TOGETHER * core.settings.max_inline_blob_bytes}
+    crowds: dict[str, list[tuple[int, object, bytes]]] = {kind: [] for kind in left}
+    blobs = 0
+    blocks = parts.blocks or ()
+    for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
+        some = blocks[first : first + _BLOCKS_AT_ONCE]
+        # Many take long, and others wait for the loop.
+        looks = partial(_all_carried, core, limits, some)
+        found = await asyncio.to_thread(looks) if len(blocks) > _BLOCKS_AT_ONCE else looks()
+        for at, (block, carried) in enumerate(zip(some, found, strict=True), first):
+            if carried.is_too_large:
+                await put(at, block, carried.what, carried.data)
+            elif carried.data:
+                kind = "blob" if carried.is_blob else "block" if text_of(block) is None else "fields"
+                blobs += carried.is_blob
+                left[kind] -= len(carried.data)
+                if left[kind] < 0 or (kind == "blob" and blobs > _MOST_BLOBS):
+                    crowds[kind].append((at, block, _json(block) if carried.is_blob else carried.data))
+    for kind, crowd in crowds.items():
         new |= {at: _text_alone(block) for at, block, _ in crowd}
         for at, block, _ in crowd[:1]:
-            what = fields_named(len(crowd)) if of_text else plural(len(crowd), "block")
+            what = fields_named(len(crowd)) if kind == "fields" else plural(len(crowd), "block")
             await put(at, block, what, b"[" + b", ".join(data for *_, data in crowd) + b"]")
     return (parts.with_blocks(new) if new else parts), tuple(kept)
 
@@ -601,7 +613,7 @@ async def flattened(core: Core, parts: Parts, origin: Origin) -> str | bytes:
     said: list[str] = [] if parts.blocks is not None else [parts.text or ""]
     limits = core.limits_for(origin.tool)
     for block in parts.blocks or ():
-        text, carried = text_of(block), _carried(core, block, limits)
+        text, carried = text_of(block), _carried(core, limits, block)
         said += [text] if text is not None else []
         if carried.is_blob or (text is not None and carried.is_too_large):
             said.append(await noted(carried.what, carried.data))
@@ -626,7 +638,11 @@ async def _stored(core: Core, data: object, origin: Origin, notes: Sequence[str]
         return None, str(fault)
 
 
-def _carried(core: Core, block: object, limits: Limits) -> _Carried:
+def _all_carried(core: Core, limits: Limits, blocks: Sequence[object]) -> list[_Carried]:
+    return [_carried(core, limits, block) for block in blocks]
+
+
+def _carried(core: Core, limits: Limits, block: object) -> _Carried:
     most = _most(core, limits)
     beside = extra_fields(block)
     if text_of(block) is not None:

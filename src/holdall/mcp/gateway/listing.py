@@ -37,7 +37,7 @@ class Names:
 
     def __init__(self, servers: Sequence[str], *, reserved: Collection[str] = (), prefix: str | None = None) -> None:
         self._servers = tuple(servers)
-        self._reserved = frozenset(reserved)
+        self._reserved = frozenset(map(_as_models_see_it, reserved))
         template = prefix if prefix is not None else (DEFAULT_PREFIX if len(servers) > 1 else "")
         self._prefixes = _distinct(servers, template)
         self._forced = _distinct(servers, template or DEFAULT_PREFIX)
@@ -46,10 +46,10 @@ class Names:
     def shown(self, server: str, name: str) -> str:
         """The name of this for the client. The same each time."""
         shown = self._fitting(self._prefixes[server], name)
-        if shown in self._reserved or self._taken.get(shown, (server, name)) != (server, name):
+        if self._is_ours(shown) or self._taken.get(shown, (server, name)) != (server, name):
             shown = self._fitting(self._forced[server], name)
         base, number = shown, 1
-        while shown in self._reserved or self._taken.get(shown, (server, name)) != (server, name):
+        while self._is_ours(shown) or self._taken.get(shown, (server, name)) != (server, name):
             number += 1
             shown = f"{base}_{number}"
         self._taken[shown] = (server, name)
@@ -64,15 +64,23 @@ class Names:
             if prefix and shown.startswith(prefix):
                 return server, shown[len(prefix) :]
         for server in self._servers:
-            if shown.startswith(self._forced[server]) and shown[len(self._forced[server]) :] in self._reserved:
+            if shown.startswith(self._forced[server]) and self._is_ours(shown[len(self._forced[server]) :]):
                 return server, shown[len(self._forced[server]) :]
-        alone = len(self._servers) == 1 and not self._prefixes[self._servers[0]] and shown not in self._reserved
+        alone = len(self._servers) == 1 and not self._prefixes[self._servers[0]] and not self._is_ours(shown)
         return (self._servers[0], shown) if alone else None
+
+    def _is_ours(self, name: str) -> bool:
+        return _as_models_see_it(name) in self._reserved
 
     @staticmethod
     def _fitting(prefix: str, name: str) -> str:
         room = _LONGEST - len(name)
         return f"{prefix[-room:] if 0 < room < len(prefix) else prefix}{name}"
+
+
+def _as_models_see_it(name: str) -> str:
+    """Clients make of a name what the model APIs take: `context.read` and `Context_Read ` may become one of ours."""
+    return _ODD.sub("_", name).strip("_-").replace("-", "_").casefold()
 
 
 def _distinct(servers: Sequence[str], template: str) -> dict[str, str]:
