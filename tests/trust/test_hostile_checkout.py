@@ -356,7 +356,8 @@ def test_the_model_key_goes_to_no_url_that_only_a_file_names(holdall: Program, c
         ({"url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer ${GIVEN}"}}, "http://127.0.0.1:9"),
         ({"url": "http://127.0.0.1:9/${GIVEN}"}, "http://127.0.0.1:9"),
         ({"url": "${PLACE}@127.0.0.1:9/mcp", "headers": {"X": "${GIVEN}"}}, "http://127.0.0.1:9"),
-        ({"url": "${PLACE}/mcp", "headers": {"X": "${GIVEN}"}}, ""),
+        ({"url": "${SERVER}/bucket-of-somebody", "headers": {"X": "${GIVEN}"}}, "http://127.0.0.1:9"),
+        ({"url": "${SERVER}/mcp"}, ""),
         ({"url": "http://127.0.0.1:9/mcp", "headers": {"X": "written in the file"}}, ""),
         ({"url": "http://127.0.0.1:9/mcp", "headers": {"X": "${NOT_SET:-so is this}"}}, ""),
     ],
@@ -365,7 +366,7 @@ def test_variables_go_to_no_url_that_only_a_file_names(
     holdall: Program, checkout: Checkout, server: dict[str, Any], goes: str
 ) -> None:
     checkout.write("mcp.json", json.dumps({"mcpServers": {"web": server}}))
-    env = {"PLACE": "http://own.example"}
+    env = {"PLACE": "http://own.example", "SERVER": "http://127.0.0.1:9"}
     ran = served(holdall, "--config", checkout.config, **env)
     assert ran.code == 2
     assert (f" to {goes}:" in ran.err.replace(":9.", ":9:")) == bool(goes)

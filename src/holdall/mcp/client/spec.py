@@ -460,16 +460,18 @@ class _Reading:
         headers = f"   with {', '.join(given)}" if given else ""
         used = [one for text in (written, *given.values()) for one in variables_in(text)]
         shown = (("url", f"{written}{headers}   (server {name})"), *variables({f"server {name}": used}))
-        sent = [] if self._is_of_environment(written, url) else [one for one in used if one in self._environment]
+        sent = [one for one in used if one in self._environment and one != self._origin_variable(written, url)]
         self._claims += Claims(self._source, shown, sends=tuple((one, origin_of(url)) for one in sent))
 
-    def _is_of_environment(self, written: str, url: str) -> bool:
-        """Whether the user's environment says which server it is, and the file at most which path there."""
+    def _origin_variable(self, written: str, url: str) -> str:
+        """The variable by which the user's environment says which server it is. Others are not sent there for that: the
+        file chooses path and headers, and many may share a server.
+        """
         first = _PLACE.match(written)
         match = _NAME.fullmatch(first[1]) if first is not None else None
         if match is None or match[1] not in self._environment:
-            return False
-        return origin_of(self._environment[match[1]]) == origin_of(url)
+            return ""
+        return match[1] if origin_of(self._environment[match[1]]) == origin_of(url) else ""
 
     def _kind(self, about: Mapping[str, Any], place: Place) -> str:
         given = [key for key in ("command", *URLS) if key in about]
