@@ -44,28 +44,62 @@ KEYS_SETTING = "key_urls"
 # Who can write to a file
 
 
-_NOBODY = 65534  # how root looks like in a user namespace that does not have it
+_NOBODY = 65534  # what root looks like in a user namespace that does not have it
+_MAX_LINKS = 40  # as the kernel has it
+_UID_MAP = "/proc/self/uid_map"
 
 
 def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
     """Raises UsageError where others could change the file, or put another one in its place."""
-    _check(path, about, what, owners=(os.geteuid(), 0))
+    _check(os.path.realpath(path), about, what, owners=(os.geteuid(), 0))
     check_folders(path, what)
 
 
 def check_folders(path: str, what: str) -> None:
-    """All folders above it count, those of a link and of its target. In one with the sticky bit, like /tmp, others can
+    """Each folder on the way to it counts, that of every link too. In one with the sticky bit, like /tmp, others can
     add files but not replace ours.
     """
-    for one in {os.path.abspath(path), os.path.realpath(path)}:
-        folder = os.path.dirname(one)
-        while True:
-            above = os.stat(folder)
-            if not above.st_mode & stat.S_ISVTX:
-                _check(folder, above, f"a folder of {what}", owners=(os.geteuid(), 0, _NOBODY), file=path)
-            if folder == os.path.dirname(folder):
-                break
-            folder = os.path.dirname(folder)
+    owners = (os.geteuid(), 0, *_owners_like_root())
+    for folder, link in _way_to(path):
+        above = os.stat(folder)
+        if not above.st_mode & stat.S_ISVTX:
+            _check(folder, above, f"a folder of {what}", owners=owners, file=path)
+        if link and os.lstat(link).st_uid not in owners:
+            raise UsageError(
+                f"the link {one_line(link)} to {what} {one_line(path)} belongs to another user; so it is not read."
+            )
+
+
+def _way_to(path: str) -> Iterator[tuple[str, str]]:
+    """Each folder that is looked into on the way to the file, with the link that is found there, if it is one."""
+    here, links = os.sep, 0
+    names = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    while names:
+        name = names.pop()
+        if name in ("", ".", ".."):
+            here = os.path.dirname(here) if name == ".." else here
+            continue
+        at = os.path.join(here, name)
+        is_link = os.path.islink(at)
+        yield here, at if is_link else ""
+        if not is_link:
+            here = at
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise UsageError(f"{one_line(path)} goes through too many links.")
+        target = os.readlink(at)
+        names += target.split(os.sep)[::-1]
+        here = os.sep if os.path.isabs(target) else here
+
+
+def _owners_like_root() -> tuple[int, ...]:
+    """In a user namespace that has every user, `nobody` is a user like others."""
+    try:
+        with open(_UID_MAP, encoding="ascii") as file:
+            return () if file.read().split() == ["0", "0", "4294967295"] else (_NOBODY,)
+    except OSError:
+        return ()
 
 
 def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ...], file: str = "") -> None:
@@ -138,7 +172,7 @@ def file_hash(path: str) -> tuple[str, str]:
     real = os.path.realpath(path)
     try:
         with open(real, "rb") as source:
-            check_writers(real, os.fstat(source.fileno()))
+            check_writers(path, os.fstat(source.fileno()))
             return real, hashlib.file_digest(source, "sha256").hexdigest()
     except OSError as problem:
         raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
@@ -241,7 +275,7 @@ class _Watch:
                 whole = False
                 continue
             left -= os.path.getsize(real)
-            found.update([file_hash(real)])
+            found.update([file_hash(path)])
             waiting += self._of_text(real)
         return Watched(tuple(sorted(found.items())), whole=whole and self._tries > 0)
 

@@ -495,3 +495,53 @@ def test_a_folder_like_tmp_is_no_danger_to_what_is_in_it(tmp_path: Path) -> None
     folder.chmod(0o777)
     with pytest.raises(UsageError, match=f"chmod go-w {folder}"):
         trust.check_writers(str(path), path.stat())
+
+
+@requirement("trust:others-can-write")
+def test_the_folder_of_every_link_on_the_way_counts(tmp_path: Path) -> None:
+    """One of them is not the folder that is named, nor the one that it ends in."""
+    (tmp_path / "real.md").touch()
+    (tmp_path / "mid").mkdir()
+    (tmp_path / "mid" / "link.md").symlink_to("../real.md")
+    path = tmp_path / "agent.md"
+    path.symlink_to("mid/link.md")
+    trust.check_writers(str(path), path.stat())
+    (tmp_path / "mid").chmod(0o777)
+    with pytest.raises(UsageError, match=f"anybody can write to a folder of the file {tmp_path}/mid .*agent.md"):
+        trust.check_writers(str(path), path.stat())
+    (tmp_path / "mid").chmod(0o755)
+    (tmp_path / "mid" / "link.md").unlink()
+    (tmp_path / "mid" / "link.md").symlink_to("../agent.md")
+    with pytest.raises(UsageError, match="goes through too many links"):
+        trust.check_writers(str(path), (tmp_path / "real.md").stat())
+
+
+@requirement("trust:others-can-write")
+def test_links_of_others_and_folders_of_nobody_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real.md").touch()
+    path = tmp_path / "agent.md"
+    path.symlink_to("real.md")
+    about = path.stat()
+
+    def give(name: str, one: Path, user: int) -> None:
+        before: Callable[..., os.stat_result] = getattr(os, name)
+        theirs = os.stat_result((*before(one)[:4], user, *before(one)[5:]))
+
+        def stat(asked: object, **more: Any) -> os.stat_result:
+            return theirs if str(asked) == str(one) else before(asked, **more)
+
+        patch.setattr(os, name, stat)
+
+    with monkeypatch.context() as patch:
+        give("lstat", path, os.geteuid() + 4321)
+        with pytest.raises(UsageError, match=f"the link {path} to the file {path} belongs to another user"):
+            trust.check_writers(str(path), about)
+    patch = monkeypatch
+    give("stat", tmp_path, 65534)
+    uid_map = tmp_path / "uid_map"
+    monkeypatch.setattr(trust, "_UID_MAP", str(uid_map))
+    uid_map.write_text("         0       1000          1\n")
+    trust.check_writers(str(path), about)
+    uid_map.write_text("         0          0 4294967295\n")
+    with pytest.raises(UsageError, match=f"a folder of the file {tmp_path} .* belongs to another user .id 65534"):
+        trust.check_writers(str(path), about)
