@@ -32,6 +32,13 @@ def blob(text: str) -> dict[str, Any]:
     return {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "text/plain", "blob": data}}
 
 
+class Odd:
+    """What JSON cannot say is told as Python tells it."""
+
+    def __repr__(self) -> str:
+        return f"<connected with {LINE}>"
+
+
 RESULTS: dict[str, object] = {
     "a small text": SMALL,
     "a large text": LARGE,
@@ -41,6 +48,9 @@ RESULTS: dict[str, object] = {
     "a large value": {"password": SECRET, "rows": [SECRET, *("x" * 100 for _ in range(5000))]},
     "a result of MCP": {"content": [block(SMALL)], "structuredContent": {"password": SECRET}, "isError": False},
     "a large result": {"content": [block(LARGE), block(SECRET)], "isError": True},
+    "a set": {LINE, "x"},
+    "an object": Odd(),
+    "JSON with escapes": json.dumps({"text": LINE}).replace("correct", "\\u0063orrect"),
     "a resource": {"content": [blob(SMALL)]},
     "a large resource": {"content": [blob(LARGE * 3), block(SECRET)]},
 }
@@ -63,6 +73,7 @@ async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
         taken = await bag.take(RESULTS[what], tool="env", arguments={"token": SECRET, "note": f"--password {SECRET}"})
         shown = told(taken.content)
         assert SECRET not in shown
+        assert SECRET[3:] not in shown
     assert not anywhere(tmp_path)
     if "text" in what or "result" in what:
         assert "masked with * by the policy of its tool" in shown

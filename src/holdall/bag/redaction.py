@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from holdall.bag.streams import value_text
 from holdall.store.bundle.redact import Values, usual_rules
 from holdall.store.protocol import OutputWriter
 from holdall.text.secrets import Find, Finding, Masker, is_bare_number, json_findings, masked, merged
@@ -78,12 +79,17 @@ class Redaction:
     def _learn_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
         for start, end, kind in self._rules.find(data):
             self._seen(data[start:end], kind)
+        if _is_escaped_json(data):
+            self._learn_json(data)
         if named:
             self._seen(data, "Secret Keyword")
         return data, 0
 
     def _mask_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
-        found = [(0, len(data), "")] if named and data else merged(self._find(data))
+        found = [(0, len(data), "")] if named and data else self._find(data)
+        if _is_escaped_json(data):
+            found += json_findings(data, self._find, self._rules.is_secret)
+        found = merged(found)
         numbers = {start for start, end, _ in found if is_bare_number(data, start, end)}
         return masked(data, found, numbers), len(found)
 
@@ -94,6 +100,11 @@ class Redaction:
     def _mask_json(self, data: bytes) -> tuple[bytes, int]:
         found = json_findings(data, self._find, self._rules.is_secret)
         return masked(data, found), len(found)
+
+
+def _is_escaped_json(data: bytes) -> bool:
+    """JSON whose strings read otherwise than they are written."""
+    return b"\\u" in data and data.lstrip()[:1] in (b"{", b"[")
 
 
 class _Walk:
@@ -149,7 +160,10 @@ class _Walk:
             after = self.changed(before, inner)
             if after is not before:
                 value = with_field(value, inner, after)
-        return value
+        # What else it is, a set or an object of the tool's own, a model would read as this.
+        text, _ = value_text(value)
+        shown = self._of_text(text, name)
+        return value if shown == text else shown
 
     def _of_text(self, text: str, name: str) -> str:
         if name in _BLOBS and (packed := _unpacked(text)) is not None:

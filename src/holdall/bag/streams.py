@@ -9,7 +9,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Any, cast
 
 from holdall.store.sources import Source, json_text
+from holdall.values.errors import HoldallError
 from holdall.values.record import record
+from holdall.wire.notes import unreadable
 from holdall.wire.results import is_known_block
 
 _MORE = 64 * 1024  # beyond the limit, so that a stream that fits is never taken for one that does not
@@ -148,3 +150,15 @@ def value_size(value: object) -> int:
         return sum(map(len, json_text(value)))
     except Exception:  # told when it is written
         return 1024
+
+
+def value_text(value: object) -> tuple[str, tuple[str, ...]]:
+    """Any value as text, and what is to be said of that. Never raises, whatever the value does when it is looked at."""
+    try:
+        return "".join(json_text(value)), ()
+    except Exception as problem:  # what JSON cannot say is told as Python tells it
+        note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__}: {problem}"
+    try:
+        return repr(value), (note,)
+    except Exception as problem:
+        return unreadable(value, problem), (note,)

@@ -14,7 +14,7 @@ from typing import cast
 from holdall.bag import streams
 from holdall.bag.core import NO_POLICY, Core
 from holdall.bag.records import Noticed, noticed_key
-from holdall.bag.streams import discard
+from holdall.bag.streams import discard, value_text
 from holdall.policy.decide import Decision, Fits, Keep, Limits, decide
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader, Progress
@@ -41,7 +41,6 @@ from holdall.wire.notes import (
     structured_not_kept,
     structured_note,
     two_handles,
-    unreadable,
     why_not_kept,
     without_mark,
 )
@@ -263,18 +262,6 @@ def value_as_text(output: object) -> str:
     if isinstance(output, bytes):
         return output.decode("utf-8", "replace")
     return value_text(output)[0]
-
-
-def value_text(value: object) -> tuple[str, tuple[str, ...]]:
-    """Any value as text, and what is to be said of that. Never raises, whatever the value does when it is looked at."""
-    try:
-        return "".join(json_text(value)), ()
-    except Exception as problem:  # what JSON cannot say is told as Python tells it
-        note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__}: {problem}"
-    try:
-        return repr(value), (note,)
-    except Exception as problem:
-        return unreadable(value, problem), (note,)
 
 
 def with_text(prepared: Prepared) -> Prepared:
