@@ -140,12 +140,14 @@ class ToolCalls:
         again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
         seen = Seen(coverage.share(total, plus=spans), again=again)
         told = None if isinstance(found, Passage | Found) and found.of_messages else seen
-        shown = repr(found)
+        shown = repr(found) + facts.error
         frame = Frame(self._core.handle_of(facts), tag_for(shown, new_tag), self._core.dialect.go_on)
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}
         match found:
             case Passage():
-                return passage_answer(found, frame, told, verb="slice" if ask.verb == "slice" else "read")
+                return passage_answer(
+                    found, frame, told, verb="slice" if ask.verb == "slice" else "read", error=facts.error
+                )
             case Found():
                 return found_answer(found, frame, told, asked=asked)
             case Table():

@@ -24,7 +24,7 @@ from holdall.values.events import Event
 from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
-from holdall.wire.answers import MOST_TOLD, Frame, StillRunning, Waited, tag_for
+from holdall.wire.answers import MOST_TOLD, Frame, StillRunning, Waited, error_line, tag_for
 from holdall.wire.clamp import clamp_result
 from holdall.wire.tool import Ask
 
@@ -246,10 +246,18 @@ class Background:
                 frame = Frame(core.handle_of(facts), tag_for(text, new_tag), core.dialect.go_on)
                 if left.fits((fenced := frame.fenced(text)).encode()):
                     return fenced, (Span(0, size),)
-            told, spans = core.dialect.written(await view_of(core, facts.handle)) if size else ("", ())
+            if size:
+                told, spans = core.dialect.written(await view_of(core, facts.handle))
+            else:
+                told, spans = self._error(facts), ()
         except HoldallError:  # expired or damaged: whoever reads it is told so
             return "", ()
         return (told, spans) if left.fits(told.encode("utf-8", "replace")) else ("", ())
+
+    def _error(self, facts: Facts) -> str:
+        """Of a call that gave nothing it is all there is."""
+        core, line = self._core, error_line(facts.error)
+        return Frame(core.handle_of(facts), tag_for(line, new_tag), core.dialect.go_on).fenced(line) if line else ""
 
     async def _one(self, handle: str) -> Dispatched | None:
         """None for an output that no call of ours writes."""

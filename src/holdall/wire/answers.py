@@ -107,8 +107,7 @@ def _line(facts: Facts) -> str:
 def _not_ready(facts: Facts) -> str:
     if facts.state == "ready":
         return ""
-    # Of a call that gave nothing it is all there is: more of it than of a name.
-    return f", {facts.state}" + (f": {foreign(facts.error, 200)}" if facts.error else "")
+    return f", {facts.state}" + (f": {foreign(facts.error)}" if facts.error else "")
 
 
 def _running(one: StillRunning) -> str:
@@ -188,6 +187,7 @@ def not_json(problem: Exception) -> str:
 NOT_AN_OBJECT = "The arguments must be a JSON object."
 
 
+_MAX_ERROR = 600  # characters, inside a fence
 _LONGEST = 1200  # characters of a sentence that says what is wrong, and of a note about an answer
 
 
@@ -282,11 +282,12 @@ def tag_for(text: str, new_tag: Callable[[], str]) -> str:
     return tag
 
 
-def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: str = "read") -> str:
+def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: str = "read", error: str = "") -> str:
+    """`error` is how the call failed; the tag of the frame does not occur in it."""
     total = passage.total
     if passage.past_end:
         ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
-        return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], "", "")
+        return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], error_line(error), "")
     head = [
         _lines(passage.lines, total.lines),
         f"bytes {_range(passage.bytes)} of {total.bytes:,}",
@@ -302,6 +303,12 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
     if verb == "slice" and not passage.next and following:
         following = {"start": passage.chars.end, "length": passage.chars.end - passage.chars.start}
     return frame.around(head, body, frame.next(verb, following, at_end=_ends(passage)))
+
+
+def error_line(error: str) -> str:
+    """For a fence: why a call failed, where that is more than a sentence of ours may hold."""
+    line = one_line(error, _MAX_ERROR)
+    return f"error: {line}" if line != foreign(error) else ""
 
 
 def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any]) -> str:
