@@ -243,6 +243,9 @@ _AROUND = 5  # lines before an error
 _BYTES = 4000
 _LONG_LINE = 1000  # bytes; longer lines are read by bytes
 _ARGUMENT = 240  # characters: SQL with a few names of the output in it
+_PATTERN = 80
+_WORD = lazy_pattern(r"""(?s)"[^"]*"?|'[^']*'?|[^\s"']+""")
+_LONGEST_WORD = 60
 
 
 def next_calls(view: View) -> list[str]:
@@ -253,7 +256,7 @@ def next_calls(view: View) -> list[str]:
     if not view.facts.measure.bytes:
         return []
     leads = view.outline.leads if view.outline is not None else ()
-    short = (lead for lead in leads if all(len(str(one)) <= _ARGUMENT for one in lead.arguments.values()))
+    short = (lead for lead in leads if all(_is_short(name, str(one)) for name, one in lead.arguments.items()))
     calls = [_lead(view, lead) for lead in islice(short, MOST - 1)]
     calls.insert(1 if view.near or view.errors else MOST, _read(view))
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT_CALL:
@@ -261,6 +264,12 @@ def next_calls(view: View) -> list[str]:
     if view.extracts:
         calls.append(f'tool_output(handle="{view.handle}", extract="…")')
     return list(dict.fromkeys(calls))
+
+
+def _is_short(name: str, value: str) -> bool:
+    """Names of an output stand in it outside of the fence: none may be a sentence."""
+    most = _ARGUMENT if name == "sql" else _PATTERN
+    return len(value) <= most and all(len(word[0]) <= _LONGEST_WORD + 2 for word in _WORD.finditer(value))
 
 
 def _lead(view: View, lead: Lead) -> str:
