@@ -56,6 +56,18 @@ session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls · 3,702 tokens �
 """)
 
 
+@pytest.mark.parametrize("odd", ["x", "NaN", float("nan"), float("inf"), 10**400, [1], {}, None, True])
+def test_a_figure_that_is_none_is_shown_as_none(odd: Any) -> None:
+    """A bundle can bring any JSON."""
+    names = ("seconds", "tokens", "input_tokens", "output_tokens", "cost", "calls", "turns", "chars", "verified", "why")
+    figures = dict.fromkeys(names, odd)
+    kinds = ("turn", "model", "tool", "agent", "extraction", "unknown")
+    totals = dict.fromkeys(("model_calls", "tool_calls", "input_tokens", "output_tokens", "cost"), odd)
+    tree = op("session", "s", *(op(kind, "n", **figures) for kind in kinds), totals=totals)
+    assert len(list(drawn_tree(tree | {"reported": odd, "totals": totals}))) == 7
+    assert len(list(drawn_tree(tree | {"totals": odd}))) == 7
+
+
 def test_a_run_without_a_report_says_so_and_what_a_stranger_named_is_cut() -> None:
     (first, second) = drawn_tree(op("session", "x" * 500, op("turn", "1")))
     assert first.startswith(f"session {'x' * 99}… · 1 turn · 0 model calls · ")

@@ -24,7 +24,7 @@ from holdall.cli.options import FAULT, FOUND_NOTHING, Known, Options, command, p
 from holdall.cli.streams import StdoutError, stdout_error
 from holdall.cli.trust import Trust, agreement
 from holdall.text.escape import for_people, one_line
-from holdall.text.numbers import grouped, plural, size
+from holdall.text.numbers import grouped, number, plural, size, whole
 from holdall.values.errors import NothingFound, StoreFault, UsageError
 
 if TYPE_CHECKING:
@@ -128,21 +128,21 @@ def _below(node: Node, indent: str) -> Iterator[str]:
 
 
 def _root(tree: Node) -> str:
-    totals = cast("Node", tree.get("totals", {}))
+    totals = _node(tree.get("totals"))
     turns = sum(1 for one in tree.get("children", ()) if one["op"] == "turn")
     parts = [
         f"session {one_line(str(tree.get('name', '')), 100)}",
         plural(turns, "turn"),
-        plural(int(totals.get("model_calls", 0)), "model call"),
-        plural(int(totals.get("tool_calls", 0)), "tool call"),
-        f"{grouped(int(totals.get('input_tokens', 0)) + int(totals.get('output_tokens', 0)))} tokens",
+        plural(whole(totals.get("model_calls")), "model call"),
+        plural(whole(totals.get("tool_calls")), "tool call"),
+        f"{grouped(whole(totals.get('input_tokens')) + whole(totals.get('output_tokens')))} tokens",
         *_cost(totals),
         _seconds(tree),
     ]
     if "recovered" in tree:
         parts.append("was made shorter for its model")
-    reported = cast("Node | None", tree.get("reported"))
-    if reported is None:
+    reported = _node(tree.get("reported"))
+    if not reported:
         parts.append("no report yet")
     else:
         status = "no report of the model's" if reported.get("synthetic") else f"reported {reported.get('status')}"
@@ -157,25 +157,30 @@ def _told(node: Node) -> str:
             why = f"the last one: {node['why']}" if node.get("why") else ""
             parts = [f"turn {node['name']}", _seconds(node), f"{_number(node, 'tokens')} tokens in it", why]
         case "model":
-            calls = plural(int(node.get("calls", 0)), "call") if node.get("calls") else ""
+            calls = plural(whole(node.get("calls")), "call") if node.get("calls") else ""
             parts = [f"model {node['name']}", _seconds(node), _tokens(node), *_cost(node), calls, _why(node)]
         case "tool":
             failed = "failed" if node.get("is_error") else ""
             what = " ".join(str(part) for part in (node.get("outcome", ""), node.get("handle", "")) if part)
             parts = [f"tool {node['name']}", _seconds(node), failed, what, f"{_number(node, 'chars')} chars"]
         case "agent":
-            turns = plural(int(node["turns"]), "turn") if "turns" in node else "did not end"
+            turns = plural(whole(node["turns"]), "turn") if "turns" in node else "did not end"
             parts = [f"agent {node['name']}", _seconds(node), turns, _tokens(node), *_cost(node)]
         case "extraction":
-            proved = f"{node['verified']} verified" if "verified" in node else ""
+            proved = f"{_number(node, 'verified')} verified" if "verified" in node else ""
             parts = [f"question about {node.get('handle', '')}", _seconds(node), str(node.get("strategy", "")), proved]
         case other:
             parts = [str(other), str(node.get("name", ""))]
     return one_line(" · ".join(part for part in parts if part), 1000)
 
 
+def _node(value: object) -> Node:
+    """A bundle can bring any JSON here."""
+    return cast("Node", value) if isinstance(value, Mapping) else {}
+
+
 def _seconds(node: Node) -> str:
-    seconds = float(node.get("seconds", 0.0))
+    seconds = number(node.get("seconds"))
     return f"{seconds:.1f} s" if seconds >= 0.1 or not seconds else f"{seconds * 1000:.0f} ms"
 
 
@@ -184,11 +189,11 @@ def _tokens(node: Node) -> str:
 
 
 def _number(node: Node, name: str) -> str:
-    return grouped(int(node.get(name) or 0))
+    return grouped(whole(node.get(name)))
 
 
 def _cost(node: Node) -> list[str]:
-    return [money(float(node["cost"]))] if node.get("cost") else []
+    return [money(number(node["cost"]))] if node.get("cost") else []
 
 
 def _why(node: Node) -> str:

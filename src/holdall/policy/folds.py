@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any, Literal
 
+from holdall.text.numbers import number, whole
 from holdall.values.events import Event
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -130,16 +131,16 @@ class Counters:
         data = event.data
         match event.kind:
             case "kept":
-                self.kept_bytes += _number(data.get("bytes"))
-                out = _number(data.get("tokens")) - _number(data.get("content_tokens"))
+                self.kept_bytes += whole(data.get("bytes"))
+                out = whole(data.get("tokens")) - whole(data.get("content_tokens"))
                 self.tokens_kept_out += max(0, out) if data.get("replaced") else 0
             case "retrieved":
                 self.retrievals[str(data.get("verb", "?"))] += 1
-                self.retrieved_tokens += _number(data.get("tokens"))
+                self.retrieved_tokens += whole(data.get("tokens"))
             case "asked":
-                self.model_tokens += _number(data.get("input_tokens")) + _number(data.get("output_tokens"))
+                self.model_tokens += whole(data.get("input_tokens")) + whole(data.get("output_tokens"))
                 cost = data.get("cost")
-                self.model_cost += float(cost) if isinstance(cost, int | float) else 0.0
+                self.model_cost += number(cost)
             case "extracted":
                 self.extractions[str(data.get("strategy", "?"))] += 1
                 self.fallbacks += data.get("reason") == "fallback"
@@ -189,10 +190,6 @@ _ADDED = (
     "model_tokens",
     "model_cost",
 )
-
-
-def _number(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 0
 
 
 # The operation tree: session, turns, and in them model calls, tool calls, sub-agents and extractions.
@@ -322,4 +319,4 @@ class Tree:
 
 
 def _number_in(value: object) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18 else 0

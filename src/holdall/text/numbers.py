@@ -11,6 +11,15 @@ _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4
 _SIZE = lazy_pattern(r"\s*(?P<number>[0-9]{1,15}(?:\.[0-9]{1,6})?)\s*(?P<unit>[a-zA-Z]{0,3})\s*", re.ASCII)
 
 
+def number(value: object) -> float:
+    """What a log says; 0 where that is not a number, or none that could be true."""
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e18 else 0.0
+
+
+def whole(value: object) -> int:
+    return int(number(value))
+
+
 def grouped(number: int) -> str:
     return f"{number:,}"
 

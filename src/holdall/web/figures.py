@@ -1,28 +1,16 @@
 """Numbers, times and charts as the pages show them. Pure, except for the time zone of this machine."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from holdall.policy.folds import Coverage, Ranges
 from holdall.text.escape import one_line
-from holdall.text.numbers import age, grouped, plural, roughly, size
+from holdall.text.numbers import age, grouped, number, plural, roughly, size, whole
 from holdall.values.events import Event
 from holdall.values.record import record
 
 # Numbers and times as the pages show them.
-
-
-def number(value: object) -> float:
-    """What a log says; 0 where that is not a number, or none that could be true."""
-    if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e18:
-        return float(value)
-    return 0.0
-
-
-def whole(value: object) -> int:
-    return int(number(value))
 
 
 def duration(seconds: float) -> str:
