@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdall.bag.journal import Journal, logged_events
-from holdall.store.directory import session_files
+from holdall.store import records
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.totals import bad_lines_of
 from tests.requirements import requirement
@@ -104,7 +104,7 @@ def test_the_newest_part_of_a_log_begins_with_a_whole_line(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_longer_than_any_is_named_and_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_files, "_LONGEST_LINE", 3 * MIB)
+    monkeypatch.setattr(records, "LONGEST_LINE", 3 * MIB)
     with closing(DirectoryStore(str(tmp_path))) as store:
         session = store.open_session("s1")
         first, last = b'{"at":1.0,"event":"turn","number":1}\n', b'{"at":1.0,"event":"turn","number":2}\n'

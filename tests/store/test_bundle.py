@@ -336,3 +336,31 @@ def test_what_a_model_said_does_not_travel(tmp_path: Path) -> None:
         plain = exported(store, session)
         store.remember(session, facts.measure.sha256, "cd" * 32, b'{"answer": "invented"}')
         assert exported(store, session) == plain
+
+
+@requirement("bundle:no-verdicts")
+@pytest.mark.parametrize("times", [1, 2], ids=["the same ids", "new ids"])
+@pytest.mark.parametrize("key", [b'"verified"', b'"verifi\\u0065d"'], ids=["plain", "escaped"])
+def test_nobody_says_for_us_that_quotes_are_verified(tmp_path: Path, times: int, key: bytes) -> None:
+    asked = b'{"at":9.0,"event":"extracted","handle":"k3f9","snippets":7,%s:7,"quotes":[[0,3,"exact"]]}\n' % key
+    other = b'{"at":9.5,"event":"turn","why":"verified: \\u0065"}\n'
+    node = b'{"op":"extraction","name":"x","snippets":7,%s:7}' % key
+    with closing(DirectoryStore(str(tmp_path / "here"))) as store:
+        session = filled(store)
+        store.append_events(session, asked + other)
+        store.save_tree(
+            session, b'{"op":"session","name":"s","children":[{"op":"turn","name":"1","children":[%s]}]}' % node
+        )
+        bundle = exported(store, session)
+    for number in range(times):
+        imported(tmp_path / "there", bundle, name=f"copy-{number}")
+    with closing(DirectoryStore(str(tmp_path / "there"))) as store:
+        copy = store.find_session(f"copy-{times - 1}")
+        assert copy is not None
+        events = [json.loads(line) for line in store.events_from(copy, 0).lines.splitlines()]
+        saved = store.tree(copy) or b""
+    assert [one["event"] for one in events] == ["kept", "spawned", "extracted", "turn"], "each line proves itself"
+    assert events[2] == {"at": 9.0, "event": "extracted", "handle": "k3f9", "snippets": 7, "quotes": [[0, 3, "exact"]]}
+    assert events[3]["why"] == "verified: e"
+    (turn,) = json.loads(saved)["children"]
+    assert turn["children"] == [{"op": "extraction", "name": "x", "snippets": 7}]

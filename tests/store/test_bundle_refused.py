@@ -70,6 +70,18 @@ def refused(home: Path, data: bytes) -> str:
     return str(caught.value)
 
 
+@requirement("bundle:lying-refused")
+def test_a_line_of_events_that_no_reader_would_read_is_refused(
+    bundle: bytes, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines are held in memory as they come."""
+    monkeypatch.setattr(record, "LONGEST_LINE", 1 << 20)
+    forged = taken_apart(bundle)
+    forged.change("events.ndjson", lambda lines: lines + b"x" * (5 << 20) + b"\n")
+    forged.contents["sessions"][0]["events_bytes"] += (5 << 20) + 1
+    assert "has a line of more than 1,048,576 bytes, which no log has" in refused(home, forged.to_bytes())
+
+
 @requirement("bundle:lying-refused", "bundle:all-or-nothing")
 def test_cut_at_any_byte_it_is_refused(bundle: bytes, home: Path) -> None:
     ends = [*range(12), *range(len(bundle) - 130, len(bundle))]

@@ -46,6 +46,27 @@ async def test_an_extraction_shows_its_quotes_with_their_bytes_and_whether_they_
     assert "1 of 2 quotes verified" in page
 
 
+@requirement("bundle:no-verdicts")
+async def test_what_an_event_claims_is_not_shown_as_verified(home: Path) -> None:
+    """A bundle could have brought it: only bytes that were read now are a proof."""
+    invented = "EVERYTHING PASSED"
+    async with Holdall.open(home=str(home), session="forged") as bag:
+        kept = await bag.keep("all failed\n" * 500, tool="test")
+        for handle in (kept.handle, "zzzz"):
+            bag.journal.record("extracted", handle=handle, tool="test", snippets=7, verified=7, strategy="grep",
+                               quotes=[[90_000, 90_005, "exact", invented], [90_000, 90_005, "loose"], [0, 3, "exact"]])  # fmt: skip
+        session = bag.session.id
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}").text
+    assert invented not in page
+    assert "7 of 7" not in page
+    assert page.count("1 of 2 quotes verified") == 1
+    assert page.count("0 of 2 quotes verified") == 1
+    assert page.count("5 quotes not listed") == 2
+    pills = re.findall(r'<span class="pill is-(?:good|bad)">([^<]+)</span>\s*<a [^>]*><q>([^<]+)</q>', page)
+    assert sorted(set(pills)) == [("not verified", "no longer there"), ("verified", "all")]
+
+
 async def test_every_operation_is_there_and_leads_somewhere(home: Path) -> None:
     told = await investigation(home)
     (handle,) = told.handles

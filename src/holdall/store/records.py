@@ -40,6 +40,7 @@ VERSION = 2
 VERSIONS = (1, 2)  # that are read, and written in sessions that are theirs
 READS = " and ".join(map(str, VERSIONS))  # as messages say it
 PROVEN_LOGS: tuple[Log, ...] = ("events", "transcript")
+LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
 _HEX = lazy_pattern(r"[0-9a-f]{16,64}")
 _HANDLES_IN = lazy_pattern(rb'"handle":"([^"\\]{1,100})"')
 _MAGIC = b"holdall record "
@@ -199,6 +200,19 @@ def tree_without(data: bytes, handles: Collection[str]) -> bytes:
         return {name: list(map(visited, value)) if name == "children" else value for name, value in flat.items()}
 
     return _dumped(visited(json.loads(data)))
+
+
+def without_verdict(line: bytes) -> bytes:
+    """An event without how many quotes were verified: only we can say that."""
+    if b"verified" not in line and b"\\u" not in line:  # a key can be written with escapes
+        return line
+    with contextlib.suppress(ValueError, RecursionError):
+        flat: object = json.loads(line)
+        if isinstance(flat, dict):
+            event = cast("dict[str, Any]", flat)
+            if event.get("event") == "extracted" and event.pop("verified", None) is not None:
+                return _dumped(event) + line[len(line.rstrip(b"\n")) :]
+    return line
 
 
 def tombstone(facts: Facts, now: float) -> Facts:

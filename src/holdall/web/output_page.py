@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from holdall.bag import Holdall
 from holdall.formats.registry import format_of
+from holdall.text.numbers import whole
 from holdall.text.ranges import whole_number
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
 from holdall.values.events import Event
@@ -140,7 +141,7 @@ def _shown_after(later: Sequence[Event]) -> tuple[Span, ...]:
 async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Span]) -> Question:
     data = event.data
     kept: object = data.get("quotes")
-    total, proved = _number(data.get("snippets")), _number(data.get("verified"))
+    total, proved = whole(data.get("snippets")), whole(data.get("verified"))
 
     def look(reader: Reader) -> list[Quote]:
         if isinstance(kept, list):
@@ -177,10 +178,6 @@ def _read(reader: Reader, span: Span, badge: Badge) -> Quote:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "ignore")
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 _LONG_LINES = 1000  # bytes of an average line from which on an output is shown by bytes

@@ -139,6 +139,7 @@ async def _timeline_values(request: Request) -> dict[str, Any]:
         **values,
         "stamp": stamp,
         "proofs": proofs,
+        "rows": [timeline_rows.counted(row, proofs) for row in values["rows"]],
         "report": _report(values, proofs, session),
         "family": await asyncio.to_thread(_family, viewer, summary),
         "now": time.time(),
@@ -181,13 +182,13 @@ async def _proofs(bag: Holdall, quotes: Sequence[Quote]) -> dict[Quote, Proof]:
     """The quotes with their words, read from the output: what is shown is what is there."""
     found: dict[Quote, Proof] = {}
     for quote in quotes:
-        words, href = quote.words, ""
+        text, href = "", ""
         if quote.end > quote.start:
             href = output_address(bag.session.id, quote.handle, quote.start, quote.end)
             end = min(quote.end, quote.start + _LONGEST_QUOTE)
             with contextlib.suppress(HoldallError):  # expired or damaged: the link says more
-                words = (await bag.read(quote.handle, bytes=(quote.start, end), bounded=False)).text
-        found[quote] = Proof(quote, words, href)
+                text = (await bag.read(quote.handle, bytes=(quote.start, end), bounded=False)).text
+        found[quote] = Proof(quote, text, href)
     return found
 
 

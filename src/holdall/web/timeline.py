@@ -3,18 +3,18 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, cast
 
 from holdall.policy.folds import Operation
 from holdall.text.escape import one_line
-from holdall.text.numbers import grouped, plural, roughly, size
+from holdall.text.numbers import grouped, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
 from holdall.values.events import Event
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.web.figures import money, number, whole
+from holdall.web.figures import money
 
 # The operations of a session as rows of a picture: what, when, how long, and where it leads. Pure.
 #
@@ -30,17 +30,15 @@ _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "ex
 
 @record
 class Quote:
-    """A piece of an output that an answer rests on; `words` are there where it is nowhere in the output."""
+    """A piece of an output that an answer rests on, as the event has it. `words` are only those of one that is nowhere
+    in the output.
+    """
 
     handle: str
     start: int
     end: int
     check: str
     words: str = ""
-
-    @property
-    def verified(self) -> bool:
-        return self.check in ("exact", "loose")
 
 
 @record
@@ -227,8 +225,8 @@ def _figures(one: Operation) -> Iterator[str]:
         yield f"{grouped(whole(data.get('input_tokens')))} → {grouped(whole(data.get('output_tokens')))} tokens"
         if cost := number(data.get("cost")):
             yield money(cost)
-    if one.kind == "extraction":
-        yield f"{whole(data.get('verified'))} of {plural(whole(data.get('snippets')), 'quote')} verified"
+    if one.kind == "extraction" and (more := whole(data.get("snippets")) - sum(1 for _ in quotes_in(one))) > 0:
+        yield f"{plural(more, 'quote')} not listed"
 
 
 def quotes_in(one: Operation) -> Iterator[Quote]:
@@ -238,8 +236,8 @@ def quotes_in(one: Operation) -> Iterator[Quote]:
         match given:
             case [int(start), int(end), str(check)] if 0 <= start <= end:
                 yield Quote(handle, start, end, check)
-            case [int(start), int(end), str(check), str(words)] if 0 <= start <= end:
-                yield Quote(handle, start, end, check, words)
+            case [int(start), int(end), "none", str(words)] if 0 <= start <= end:
+                yield Quote(handle, start, end, "none", words)
             case _:
                 pass
 
@@ -296,11 +294,24 @@ class Reported:
 
 @record
 class Proof:
-    """A quote of an extraction with the words that are there; empty if they could not be read."""
+    """A quote of an extraction with the words that were read from the output now; empty if they are not there."""
 
     quote: Quote
     text: str
     href: str
+
+    @property
+    def verified(self) -> bool:
+        return self.quote.check in ("exact", "loose") and bool(self.text)
+
+
+def counted(row: Row, proofs: Mapping[Quote, Proof]) -> Row:
+    """With how many of its quotes are there: the number in the event is a claim, which a bundle may have brought."""
+    known = [proofs[one] for one in row.quotes if one in proofs]
+    if not known:
+        return row
+    verified = f"{sum(one.verified for one in known)} of {plural(len(known), 'quote')} verified"
+    return replace(row, figures=(verified, *row.figures))
 
 
 def task_of(messages: Iterable[Message]) -> str:
@@ -330,7 +341,7 @@ def linked(text: str, session: str, handles: Iterable[str], proofs: Iterable[Pro
         named = re.compile(rf"(?<![\w-])({words})(?![\w-])")
         found += [(*hit.span(1), output_address(session, hit[1]), "this output") for hit in named.finditer(text)]
     for proof in proofs:
-        if proof.quote.verified and (place := _place_of(proof.text.strip(), text)) is not None:
+        if proof.verified and (place := _place_of(proof.text.strip(), text)) is not None:
             found.append((*place, proof.href, "a verified quote"))
     pieces: list[Piece] = []
     end = 0

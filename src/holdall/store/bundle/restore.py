@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from holdall.policy.measure import Measurer
 from holdall.policy.retention import Retention
+from holdall.store import records
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.stream import BundleReader, Entry
 from holdall.store.ids import new_uuid
@@ -28,6 +29,7 @@ from holdall.store.records import (
     is_answer,
     resealed,
     whole_lines,
+    without_verdict,
 )
 from holdall.store.sources import joined
 from holdall.store.totals import room_for, taken
@@ -85,23 +87,30 @@ def check_tombstone(facts: Facts, table: BlockTable) -> None:
         raise _refusal(facts.handle, "its bytes are missing")
 
 
-def check_tree(data: bytes) -> None:
-    """A snapshot of an operation tree: objects with a kind, a name, and children of the same form."""
+def checked_tree(data: bytes) -> bytes:
+    """A snapshot of an operation tree: objects with a kind, a name, and children of the same form.
+
+    It comes back without how many quotes were verified: only we can say that.
+    """
     try:
-        waiting: list[tuple[object, int]] = [(json.loads(data), 0)]
+        root = json.loads(data)
     except (ValueError, RecursionError) as problem:
         raise BundleRefused("the operation tree of this bundle cannot be read as JSON.") from problem
+    waiting: list[tuple[object, int]] = [(root, 0)]
+    verdicts = 0
     while waiting:
         node, level = waiting.pop()
         if level > _DEEPEST or not isinstance(node, Mapping):
             raise BundleRefused("the operation tree of this bundle is not one.")
-        table = cast("Mapping[str, object]", node)
+        table = cast("dict[str, object]", node)
+        verdicts += table.pop("verified", None) is not None
         children = table.get("children", [])
         named = isinstance(table.get("op"), str) and isinstance(table.get("name"), str)
         numbers = all(isinstance(table.get(name, 0), int | float) for name in ("at", "seconds"))
         if not named or not numbers or not isinstance(children, list):
             raise BundleRefused("the operation tree of this bundle is not one.")
         waiting += [(child, level + 1) for child in cast("list[object]", children)]
+    return json.dumps(root, ensure_ascii=True).encode("ascii") if verdicts else data
 
 
 def depth(value: object) -> int:
@@ -224,9 +233,7 @@ class IncomingSession:
                     self._staged.write_note(content, key, note)
             case "tree":
                 self._count("tree_bytes", entry.length, entry)
-                data = self._with_ids(self._whole(entry, reader))
-                check_tree(data)
-                self._staged.write_tree(data)
+                self._staged.write_tree(checked_tree(self._with_ids(self._whole(entry, reader))))
             case "transcript" | "events" | "masks":
                 self._take_lines(entry.kind, entry, reader)
 
@@ -295,15 +302,24 @@ class IncomingSession:
         elif entry.length > _MAX_MASKS:
             raise BundleRefused(f"{entry.name} in this bundle has {entry.length:,} bytes, which none of its kind has.")
         last = b"\n"
+        line_bytes = 0  # of a line that has not ended yet
 
         def checked() -> Iterator[bytes]:
-            nonlocal last
+            nonlocal last, line_bytes
             for chunk in self._chunks(entry, reader):
                 last = chunk[-1:]
+                end = chunk.rfind(b"\n")
+                line_bytes = len(chunk) - end - 1 + (line_bytes if end < 0 else 0)
+                if line_bytes > records.LONGEST_LINE:
+                    raise BundleRefused(
+                        f"{entry.name} of this bundle has a line of more than {records.LONGEST_LINE:,} bytes, "
+                        "which no log has."
+                    )
                 yield chunk
 
-        if log in PROVEN_LOGS and self._told.format > 1 and self._renamed:
-            lines = (resealed(line, self._with_ids, self._told.format) for line in whole_lines(checked()))
+        if log == "events" or (log in PROVEN_LOGS and self._told.format > 1 and self._renamed):
+            change = self._event if log == "events" else self._with_ids
+            lines = (resealed(line, change, self._told.format) for line in whole_lines(checked()))
             self._staged.write_log(log, joined(lines))
         else:
             self._staged.write_log(log, _replaced(checked(), self._renamed))
@@ -323,6 +339,9 @@ class IncomingSession:
         self._came[name] += number
         if self._came[name] > getattr(self._told, name):
             raise BundleRefused(f"this bundle has more than it says: {entry.name} is not in its list of contents.")
+
+    def _event(self, line: bytes) -> bytes:
+        return without_verdict(self._with_ids(line))
 
     def _with_ids(self, data: bytes) -> bytes:
         return b"".join(_replaced([data], self._renamed))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from functools import cache
 from typing import NamedTuple
 
-from holdall.store import files
+from holdall.store import files, records
 from holdall.store.directory import disk
 from holdall.store.directory.root import Root
 from holdall.store.files import write_all
@@ -32,7 +32,6 @@ from holdall.values.patterns import lazy_pattern
 
 NAME = LOGS["events"]
 _READ = 1 << 20
-_LONGEST_LINE = 64 << 20  # bytes; no event and no message comes near it
 _BACK = 64 * 1024
 
 
@@ -74,7 +73,7 @@ def read_from(at: int, *, inside: int, version: int, name: str = NAME) -> Iterat
         passed = 0
         for piece in _whole_lines(descriptor, at):
             if piece.data is None:
-                why = f"it is longer than {_LONGEST_LINE:,} bytes, which no line is"
+                why = f"it is longer than {records.LONGEST_LINE:,} bytes, which no line is"
                 yield LogLines(b"", piece.end, (BadLine(first() + passed + 1, piece.start, why),))
                 passed += 1
             else:
@@ -99,7 +98,7 @@ def _whole_lines(descriptor: int, at: int) -> Iterator[_Piece]:
         end += len(part)
         cut = part.find(b"\n") + 1
         line_end = end - len(part) + (cut or len(part))  # at least
-        if line_end - start > _LONGEST_LINE:
+        if line_end - start > records.LONGEST_LINE:
             held.clear()
             if not cut:
                 continue
