@@ -112,7 +112,8 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts) -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    changed = [note for note in facts.measure.notes if note.endswith((REPLACED, _MASKED))]
+    changed = [foreign(note, 80) for note in facts.measure.notes if note.endswith((REPLACED, _MASKED))]
+    changed = changed[:2]  # there is one of each; a record of a bundle may say more
     return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
 
 
