@@ -355,6 +355,9 @@ class _Watch:
         found: list[str] = []
         asked = {(name, folder) for name in names for folder in folders if all(map(str.isidentifier, name.split(".")))}
         for name, folder in sorted(asked - self._looked_up):
+            self._tries -= 1
+            if self._tries <= 0:
+                break
             files = _files_of(name, [folder])
             packages = [os.path.dirname(one) for one in files if os.path.basename(one).startswith("__init__.")]
             found += files
@@ -415,6 +418,10 @@ def _unchecked(path: str) -> list[str]:
 _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # compiled code without a source is not found
 _MAX_FILES = 2000
 _MAX_SOURCE_BYTES = 32 * 1024 * 1024
+_LONGEST_NAME = 300
+_IMPORT = lazy_pattern(r"\b(?:from[\s\\]+([.\w]+)[\s\\]+)?import[\s\\]+(\([^()]*\)|[^\n;#()]+)")
+_ALIAS = lazy_pattern(r"\bas\s+\w+")
+_NAMES = lazy_pattern(r"[^\W\d][\w.]*")
 
 
 @record
@@ -461,6 +468,8 @@ def find_modules(name: str, folders: Sequence[str]) -> dict[str, Module]:
         if one in seen or elsewhere.get(top):
             continue
         seen.add(one)
+        if len(seen) > _MAX_TRIES:
+            raise UsageError(f"the module {one_line(name)} imports more than {_MAX_TRIES:,} names.")
         if not (files := _files_of(one, folders)):
             continue
         if top not in elsewhere:
@@ -547,23 +556,22 @@ def _is_one_of(path: str | None, files: Iterable[str]) -> bool:
 
 
 def _imports(source: bytes, package: Sequence[str]) -> list[str]:
-    """The names that a module imports, wherever in it; `package` is the one that it is in."""
-    import ast  # noqa: PLC0415 - for agents with modules beside them
+    """The names that a module imports, wherever in it; `package` is the one that it is in.
 
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # importing it will tell
+    Whatever looks like an import is one, in a text or a comment too: parsing a module takes 500 times its size.
+    """
     names: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else package[:0]
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            names += [base] if base else []
-            names += [f"{base}.{one.name}" if base else one.name for one in node.names]
-    return _with_packages(names)
+    for start, listed in _IMPORT.findall(source.decode("utf-8", "replace")):
+        ends = _NAMES.findall(_ALIAS.sub("", listed))
+        if not start:
+            names += ends
+            continue
+        module = start.lstrip(".")
+        level = len(start) - len(module)
+        above = package[: len(package) - level + 1] if level else package[:0]
+        base = [*above, *([module] if module else [])]
+        names += [".".join(base), *(".".join([*base, one]) for one in ends)]
+    return _with_packages(one for one in dict.fromkeys(names) if 0 < len(one) <= _LONGEST_NAME)
 
 
 def _with_packages(names: Iterable[str]) -> list[str]:
@@ -582,6 +590,12 @@ class AgreedModules:
         self.modules: dict[str, Module] = {}
 
     def add(self, modules: Mapping[str, Module]) -> None:
+        """Raises UsageError where another agent has brought a module of the same name: that one would be used."""
+        for name, module in modules.items():
+            other = getattr(sys.modules.get(name), "__file__", None)
+            if other and module.hashed and not _is_one_of(other, [module.path]):
+                both = f"{one_line(other)} has the name of {one_line(module.path)}"
+                raise UsageError(f"{both}, and only one of them can. Rename the file.")
         self.modules.update(modules)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)  # before the one that would look into the folder of a package

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import json
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -43,9 +44,9 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def asked(folder: Path, agree: Callable[[Claims], None], tool: str = "hold_tools:who") -> None:
+def asked(folder: Path, agree: Callable[[Claims], None], tool: str = "hold_tools:who", more: str = "") -> None:
     """The agent is built, unless `agree` says no."""
-    write(folder, {"agent.md": f"---\nmodel: scripted:{folder}/model.json\ntools: [{tool}]\n---\nHi.\n"})
+    write(folder, {"agent.md": f"---\nmodel: scripted:{folder}/model.json\ntools: [{tool}]\n{more}---\nHi.\n"})
     (folder / "model.json").write_text(json.dumps([report("done")]))
 
     async def build() -> None:
@@ -134,3 +135,57 @@ def test_what_was_agreed_to_is_what_runs(folder: Path) -> None:
 
     with pytest.raises(NotTrusted):
         asked(folder, refuse)
+
+
+@requirement("trust:shows-what-it-names")
+def test_the_module_of_a_sub_agent_is_shown_by_where_it_is(folder: Path) -> None:
+    write(folder, {
+        "hold_tools.py": FUNCTION, "sub/hold_tools.py": FUNCTION, "agent.md": "",
+        "sub/b.md": f"---\nmodel: scripted:{folder}/model.json\ntools: [hold_tools:who]\n---\nHi.\n",
+    })  # fmt: skip
+    shown: list[tuple[str, str]] = []
+    with pytest.raises(UsageError, match="only one of them can"):
+        asked(folder, lambda claims: shown.extend(claims.shown), more="agents: [sub/b.md]\n")
+    assert shown == [
+        ("agent", f"{folder}/sub/b.md"),
+        ("module", "hold_tools:who   (hold_tools.py)"),
+        ("module", "hold_tools:who   (sub/hold_tools.py)"),
+    ]
+
+
+# Nothing that a checkout has keeps us busy before the question
+
+
+@requirement("trust:nothing-before-agreement")
+def test_agents_that_many_name_are_looked_at_and_built_once(folder: Path) -> None:
+    """Forty levels of two agents, each of which names both of the next: there are a billion ways down."""
+    write(folder, {"hold_tools.py": f"NAME = ''\n{FUNCTION}"})
+    for level in range(40):
+        for side in "ab":
+            names = f"agents: [a{level + 1}.md, b{level + 1}.md]\n" if level < 39 else ""
+            write(folder, {f"{side}{level}.md": f"---\n{names}---\nHi.\n"})
+    shown: list[tuple[str, str]] = []
+    asked(folder, lambda claims: shown.extend(claims.shown), more="agents: [a0.md, b0.md]\n")
+    assert len(shown) == 81
+
+
+@requirement("trust:nothing-before-agreement")
+def test_a_module_is_not_parsed_for_its_imports(folder: Path) -> None:
+    write(folder, {
+        "hold_tools.py": "x = [" + "1," * 200_000 + "]\nif x: import hold_a; import hold_b.c as d\n"
+        "from hold_space import (  # text\n one as first,\n two)\nimport " + "a." * 10_000 + "a\n",
+        "hold_a.py": "from hold_b \\\n import c", "hold_b/__init__.py": "", "hold_b/c.py": "from . import e",
+        "hold_b/e.py": "", "hold_space/one.py": "", "hold_space/two.py": "", "d.py": "", "first.py": "",
+    })  # fmt: skip
+    tracemalloc.start()
+    try:
+        found = find_modules("hold_tools", [str(folder)])
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    assert sorted(found) == [
+        "hold_a", "hold_b", "hold_b.c", "hold_b.e", "hold_space", "hold_space.one", "hold_space.two", "hold_tools"
+    ]  # fmt: skip
+    write(folder, {"hold_many.py": "\n".join(f"import a{at}" for at in range(11_000))})
+    with pytest.raises(UsageError, match="the module hold_many imports more than 10,000 names"):
+        find_modules("hold_many", [str(folder)])

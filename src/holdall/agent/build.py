@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,15 @@ class _Build:
     servers: Mapping[str, Configured]
     modules: Mapping[str, Mapping[str, Module]]
     models: dict[str, Model] = field(default_factory=dict[str, Model])
+    agents: dict[tuple[str, str], Agent] = field(default_factory=dict[tuple[str, str], Agent])
 
     async def agent(self, file: AgentFile, inherited: str = "") -> Agent:
+        """Built once, however many name it."""
+        if (file.path, inherited) not in self.agents:
+            self.agents[file.path, inherited] = await self._agent(file, inherited)
+        return self.agents[file.path, inherited]
+
+    async def _agent(self, file: AgentFile, inherited: str) -> Agent:
         settings = self.settings_of(file)
         named = settings.model or inherited
         if not named:
@@ -125,10 +132,15 @@ async def build_agent(
 # What the user has to agree to. Nothing is imported for it, and no variable's value is in it.
 
 
-def _tree(agent: AgentFile) -> Iterator[AgentFile]:
-    yield agent
-    for child in agent.agents:
-        yield from _tree(child)
+def _tree(agent: AgentFile) -> list[AgentFile]:
+    """Each once, however many name it."""
+    found = {agent.path: agent}
+    waiting = [agent]
+    for one in waiting:  # which grows
+        new = [child for child in one.agents if child.path not in found]
+        found |= {child.path: child for child in new}
+        waiting += new
+    return list(found.values())
 
 
 def _claims(
@@ -144,7 +156,7 @@ def _claims(
     for one in _tree(file):
         agents += Claims(file.path, () if one is file else (("agent", one.path),))
         claims += Claims(file.path, files=(one.hashed,)) + servers[one.path].claims
-        claims += _module_claims(one, modules[one.path])
+        claims += _module_claims(one, modules[one.path], file.folder)
         claims += _models(one, settings_of(one))
     return agents + claims if claims.shown else claims
 
@@ -158,11 +170,12 @@ def _modules(agent: AgentFile) -> dict[str, Module]:
     return found
 
 
-def _module_claims(agent: AgentFile, modules: Mapping[str, Module]) -> Claims:
+def _module_claims(agent: AgentFile, modules: Mapping[str, Module], folder: str) -> Claims:
+    """`folder` is that of the file which the user is asked about."""
     shown: list[tuple[str, str]] = []
     for spec in agent.tools:
         named = modules.get(spec.partition(":")[0])
-        where = os.path.relpath(named.path, agent.folder) if named is not None else "where Python looks"
+        where = os.path.relpath(named.path, folder) if named is not None else "where Python looks"
         shown.append(("module", f"{spec}   ({where})"))
     hashes = [one.hashed for one in modules.values() if one.hashed is not None]
     return Claims(agent.path, tuple(shown), tuple(hashes))

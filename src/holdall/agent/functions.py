@@ -446,7 +446,10 @@ def load_function(spec: str, *, folder: str = "", modules: Mapping[str, Module] 
     if modules is None and folder:
         modules = named_modules(spec, [folder])
     if modules:
-        agreed_modules.add(modules)
+        try:
+            agreed_modules.add(modules)
+        except UsageError as problem:
+            raise UsageError(f"{spec}: {problem}") from problem
     found: Any = _module(module_name, spec, folder)
     for part in name.split("."):
         try:
