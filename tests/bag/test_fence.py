@@ -83,6 +83,7 @@ def check(text: str, *, bag: Holdall | None = None) -> None:
         for part in _ENDS.split(line):
             assert not part.lstrip().startswith(FORGED), text
         assert not _INVISIBLE.search(line), text
+        assert bag is None or _LONG not in line, text
     if bag is not None:
         assert len(text.encode()) <= BOUNDS["answer_max_bytes"], text
         assert bag.core.count(text) <= BOUNDS["answer_max_tokens"], text
@@ -183,9 +184,30 @@ async def test_the_error_of_a_call_stands_inside_a_fence() -> None:
             arguments = {"handle": taken.handle} | ({"pattern": "x"} if name == "context_grep" else {})
             text = (await bag.call(name, arguments)).text
             check(text, bag=bag)
-            assert not any(_LONG in line for line in outside(text))
             assert ("error: " in text) == (name != "context_grep"), text
         check(bag.system_notice(turn=1, kept=True))
+
+
+@requirement("answer:foreign-text-on-one-line")
+@pytest.mark.parametrize("cell", ["5' - {}", "5\n{}", "' to INT32 - {}"])
+async def test_a_cell_cannot_end_its_own_quotes_in_what_the_database_says(cell: str) -> None:
+    cell = cell.format("w " * 100)
+    rows = [{"v": cell, "a's": "x", 'b"': {cell: 1}}]
+    told = ""
+    async with Holdall.open(store=MemoryStore()) as bag:
+        kept = await bag.keep(json.dumps(rows), tool="t")
+        for sql in (
+            "v::int", "v::interval", "strptime(v, '%Y')", "error(v)", "v::json", "v::timestamp", "sum(\"b\"\"\")",
+            "\"b\"\"\"::int", "\"b\"\"\" = 1", "nope", "v.nope", '"b\"\"".nope', "nope(v)", "\"a's\"::int",
+        ):  # fmt: skip
+            told += (
+                answer := await bag.call("context_query", {"handle": kept.handle, "sql": f"select {sql} from t"})
+            ).text
+            assert answer.is_error, sql
+            assert not re.search("(?:w ){31}", answer.text), answer.text
+            assert answer.text.count("w w") < 40, answer.text
+    assert "Could not convert string '" in told
+    assert "' to INT32 when casting from source column v" in told
 
 
 @requirement("answer:refusals-bounded")

@@ -577,7 +577,7 @@ class Query:
             try:
                 self._duck.execute(f"create or replace view t as {way.select()}")
                 if self._no_table:
-                    raise Refused("query", self._no_table, self._columns())
+                    raise Refused("query", self._no_table, _told(self._columns()))
                 found = first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
             except self._fault as fault:
                 if not self._should_try_next(way, fault):
@@ -658,20 +658,18 @@ class Query:
 
     def _refused(self, fault: Exception) -> Refused:
         name, message = type(fault).__name__, str(fault)
-        told = in_few_words(name, message, self._shape.path)
+        columns = self._columns() if name in ("BinderException", "CatalogException") else []
+        told = in_few_words(name, message, self._shape.path, names=[one for one, _ in columns])
         blamed = blame(name, message, self._shape.path)
         if self._reason and blamed == "query":
             told += f". (t is not what the data look like, because: {self._reason})"
-        columns = self._columns() if name in ("BinderException", "CatalogException") else ""
-        return Refused(blamed, told, columns, missing_name(name, message))
+        return Refused(blamed, told, _told(columns), missing_name(name, message))
 
-    def _columns(self) -> str:
+    def _columns(self) -> list[tuple[str, str]]:
         try:
-            columns = columns_of(self._duck, "t")
+            return columns_of(self._duck, "t")
         except self._fault:
-            return ""
-        told = ", ".join(f"{foreign(name)} {foreign(kind, _TYPE_TOLD)}" for name, kind in columns[:_COLUMNS_TOLD])
-        return told + (f", … ({len(columns) - _COLUMNS_TOLD} more)" if len(columns) > _COLUMNS_TOLD else "")
+            return []
 
     def _add_notes(self, way: Way) -> None:
         if way.note:
@@ -681,6 +679,11 @@ class Query:
                 f"The columns come from the first {SAMPLE:,} records; a member that only later ones have is found "
                 "once the SQL names it."
             )
+
+
+def _told(columns: Sequence[tuple[str, str]]) -> str:
+    told = ", ".join(f"{foreign(name)} {foreign(kind, _TYPE_TOLD)}" for name, kind in columns[:_COLUMNS_TOLD])
+    return told + (f", … ({len(columns) - _COLUMNS_TOLD} more)" if len(columns) > _COLUMNS_TOLD else "")
 
 
 def _identity(descriptor: int) -> tuple[int, ...]:

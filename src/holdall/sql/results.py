@@ -37,6 +37,19 @@ _ADVICE = lazy_pattern(
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
 _MISSING = lazy_pattern(r"""Referenced (?:column|table) "(.+?)" not found|Could not find key "(.+?)" in struct""")
 _QUOTED = lazy_pattern(r"(?s)(?<!\w)([\"'])(.*?)\1")  # what is quoted is a name, a cell, or the SQL
+# Where cells or odd names are in a message, only a text of DuckDB's own around them, up to its known words, is kept.
+_PREFIX = lazy_pattern(r"[A-Z][A-Za-z]{2,20}(?: [A-Z][a-z]{1,20}){0,3} Error: ")
+_TEMPLATES = (
+    lazy_pattern(r"(?s)Could not convert string '(.*)' to [A-Z0-9_]{1,30}(?: when casting from source column (.*))?"),
+    lazy_pattern(r"(?s)Could not parse string \"(.*)\" according to format specifier \"([^\"]*)\"(?:\n.*)?"),
+    lazy_pattern(r"(?s)invalid \w{1,20} field format: \"(.*)\", expected format is \([^\"]{1,80}"),
+    lazy_pattern(
+        r"(?s)Malformed JSON (?:at byte \d{1,15} of input|in file \"the output\", at byte \d{1,15} in "
+        r"(?:line|record/value) \d{1,15}): [A-Za-z ,-]{1,60}\.(.*)"
+    ),
+)
+_NESTED = lazy_pattern(r"\b(?:STRUCT|MAP|UNION|ENUM)\(")
+_OF_THE_SQL = frozenset({"ParserException", "BinderException", "CatalogException"})
 _BREAK = lazy_pattern(r"\s*\n\s*")
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
@@ -72,13 +85,32 @@ def is_mendable(message: str) -> bool:
     return bool(_MENDABLE.search(message))
 
 
-def in_few_words(name: str, message: str, path: str) -> str:
-    """The message on one line, without paths, advice and echoes, and with short quotes of the data and the SQL."""
+def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = ()) -> str:
+    """The message on one line, without paths, advice and echoes, and with short quotes of the data and the SQL.
+
+    `names` are those of the columns. A quote sign in them, or in a cell, would let the data end their own quotes.
+    """
     if name == "PermissionException":
         return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
     message = _MACHINE.sub("the output", _ADVICE.sub("", message).replace(path, "the output"))
-    message = _QUOTED.sub(lambda found: found[1] + foreign(found[2]) + found[1], message[:_LONGEST_READ].strip())
+    message = message[:_LONGEST_READ].strip()
+    odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
+    if name not in _OF_THE_SQL or (odd and name != "ParserException"):
+        return _around_data(message)
+    message = _QUOTED.sub(lambda found: found[1] + foreign(found[2]) + found[1], message)
     return one_line(_BREAK.sub("; ", message), _LONGEST)
+
+
+def _around_data(message: str) -> str:
+    prefix = found[0] if (found := _PREFIX.match(message)) else ""
+    rest = message[len(prefix) :]
+    for template in _TEMPLATES:
+        if match := template.fullmatch(rest):
+            for number in reversed(range(1, match.re.groups + 1)):
+                start, end = match.span(number)
+                rest = rest[:start] + foreign(match[number]) + rest[end:] if start >= 0 else rest
+            return one_line(prefix + rest.split("\n")[0], _LONGEST)
+    return prefix + foreign(_BREAK.sub("; ", rest))
 
 
 # From a result of DuckDB to rows that JSON can hold, no more of them than asked for.
