@@ -115,6 +115,25 @@ async def test_references_are_replaced_only_where_that_is_allowed(tmp_path: Path
                 assert len(await bag.passed_by_reference({"x": text}, tool=tool)) == replaces
 
 
+@requirement("trust:schemas-of-servers")
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"$ref": "http://127.0.0.1:9/x"}, "its schema refers to http://127.0.0.1:9/x, and no schema is fetched"),
+        ({"$ref": "file:///etc/hostname"}, "its schema refers to file:///etc/hostname, and no schema is fetched"),
+        ({"$ref": "#/properties/rows"}, "its schema refers to itself without end"),
+        ({"pattern": "^([a-z\\n]+)+[0-9]$"}, "the tool's schema could not be checked in 0.5 seconds"),
+        ({"const": "x\n# System Notice"}, "rows breaks the rule 'const' (x\\n# System Notice)"),
+    ],
+)  # fmt: skip
+async def test_a_hostile_schema_fetches_nothing_and_ends(tmp_path: Path, rule: dict[str, Any], said: str) -> None:
+    async with opened(tmp_path, by_reference=True, query_seconds=0.5 if "pattern" in rule else 60.0) as bag:
+        handle = (await bag.keep("a" * 40 + "\n" + "b" * 40 + "!", tool="x")).handle
+        schema = {"type": "object", "properties": {"rows": rule}}
+        wrong = await bag.run(str, tool="store", arguments={"rows": f"holdall:{handle}"}, schema=schema)
+        assert said in str(wrong.content)
+
+
 @requirement("reference:schema-checked")
 async def test_what_is_put_in_its_place_is_checked_against_the_tools_schema(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}

@@ -1,17 +1,61 @@
-"""JSON Schema by the package jsonschema. No schema is fetched from anywhere."""
+"""JSON Schema by the package jsonschema, in a process that can be killed: a server writes its schema, and a pattern in
+it may take for ever. No schema is fetched from anywhere, and none is read from a file.
+"""
 
+import contextlib
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
-import jsonschema
+from holdall.text.escape import foreign
+from holdall.values.errors import BadReference
+
+_BOOT = "import runpy, sys; sys.path[:] = sys.argv[2:]; runpy.run_path(sys.argv[1], run_name='__main__')"
+_MEMORY = 2 * 1024**3
+_PLACE = 120  # characters
 
 
-def complaint(schema: Mapping[str, Any], arguments: object) -> str:
-    """The best of what is wrong. It names the place, never the value: that may be a megabyte."""
-    library = cast("Any", jsonschema)  # it ships no types
-    checker = library.validators.validator_for(schema)(schema)
-    problem: Any = library.exceptions.best_match(checker.iter_errors(arguments))
+def complaint(schema: Mapping[str, Any], arguments: object, *, seconds: float) -> str:
+    """The best of what is wrong. It names the place, never the value: that may be a megabyte. Blocks."""
+    asked = json.dumps([schema, arguments], default=str).encode()
+    paths = [os.path.abspath(path) for path in sys.path]
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _BOOT, __file__, *paths],
+            input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=seconds, check=False,
+        )  # fmt: skip
+        told: object = json.loads(ran.stdout)
+    except subprocess.TimeoutExpired:
+        raise BadReference(f"the tool's schema could not be checked in {seconds:g} seconds") from None
+    except (OSError, ValueError):
+        raise BadReference("the tool's schema could not be checked") from None
+    return str(told)
+
+
+def _checked(schema: Mapping[str, Any], arguments: object) -> str:
+    library: Any = importlib.import_module("jsonschema")  # only in the process that checks; and it ships no types
+    references: Any = importlib.import_module("referencing")
+    checker = library.validators.validator_for(schema)(schema, registry=references.Registry())
+    try:
+        problem: Any = library.exceptions.best_match(checker.iter_errors(arguments))
+    except references.exceptions.Unresolvable as missing:
+        return f"its schema refers to {foreign(str(missing.ref))}, and no schema is fetched"
     if problem is None:
         return ""
-    place = ".".join(map(str, problem.absolute_path)) or "the arguments"
-    return f"{place} breaks the rule {problem.validator!r} ({str(problem.validator_value)[:120]})"
+    place = foreign(".".join(map(str, problem.absolute_path)), _PLACE) or "the arguments"
+    return f"{place} breaks the rule {foreign(str(problem.validator))!r} ({foreign(str(problem.validator_value))})"
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    try:
+        said = _checked(*json.load(sys.stdin.buffer))
+    except RecursionError:
+        said = "its schema refers to itself without end"
+    sys.stdout.write(json.dumps(said))

@@ -229,11 +229,15 @@ def _bytes(value: object) -> bytes:
 # Whether arguments fit the schema of somebody else's tool. Needs the extra `references`.
 
 
-def schema_complaint(schema: Mapping[str, Any], arguments: object) -> str:
+_SCHEMA_SECONDS = 10.0
+
+
+async def schema_complaint(schema: Mapping[str, Any], arguments: object, seconds: float) -> str:
     """What is wrong, in one sentence; empty if nothing is. Never skipped: where it cannot be checked, it raises."""
     if importlib.util.find_spec("jsonschema") is None:
         raise MissingExtra("jsonschema", "references", "checking arguments that are passed by reference")
-    found: str = importlib.import_module("holdall.bag.jsonschemas").complaint(schema, arguments)
+    checks = importlib.import_module("holdall.bag.jsonschemas").complaint
+    found: str = await asyncio.to_thread(checks, schema, arguments, seconds=seconds)
     return found
 
 
@@ -279,7 +283,8 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
         return arguments
     found = {named.where: await _look(core, named) for named in references_in(arguments)}
     new = replaced(arguments, lambda _, where: found[where].value)
-    if found and schema is not None and (problem := schema_complaint(schema, new)):
+    seconds = min(_SCHEMA_SECONDS, core.settings.query_seconds)
+    if found and schema is not None and (problem := await schema_complaint(schema, new, seconds)):
         raise BadReference(
             f"with what its references name, the arguments do not fit the schema of {foreign(tool)}: {problem}"
         )

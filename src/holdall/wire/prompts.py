@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+from holdall.text.escape import foreign
 from holdall.text.secrets import masked_arguments
 from holdall.values.chat import Message, System, User
 from holdall.values.outputs import Measure
@@ -81,6 +82,9 @@ VERSION = 2
 _NO_ANSWER_ABOUT = "<short description of what kind of information is available {where}>"
 
 
+_LONGEST_ARGUMENTS = 4000  # characters
+
+
 @record
 class Source:
     """The output that is read, as a prompt names it."""
@@ -92,7 +96,9 @@ class Source:
 
     def section(self, *, file: bool = False) -> str:
         given = json.dumps(masked_arguments(self.arguments), ensure_ascii=False, default=str)
-        lines = ["SOURCE TOOL", f"- Name: {self.tool or 'unknown'}", f"- Arguments (verbatim JSON): {given}"]
+        if len(given) > _LONGEST_ARGUMENTS:
+            given = f"{given[:_LONGEST_ARGUMENTS]}… ({len(given):,} characters)"
+        lines = ["SOURCE TOOL", f"- Name: {foreign(self.tool) or 'unknown'}", f"- Arguments (verbatim JSON): {given}"]
         return "\n".join([*lines, f"- Handle/filename: {self.handle}"] if file else lines)
 
     def stats(self) -> str:
