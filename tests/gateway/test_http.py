@@ -79,6 +79,17 @@ async def test_a_server_can_ask_its_client_over_http(tmp_path: Path) -> None:
         assert (answer["action"], answer["content"]) == ("accept", {"name": "who?"})
 
 
+async def test_no_neighbour_gets_the_tokens_of_clients_that_come_by_the_name(tmp_path: Path) -> None:
+    """`localhost` is two addresses: who had our port at the other one would be sent what is meant for us."""
+    words = gateway(tmp_path, "--http", "localhost:0", server=plain())
+    async with served(words, HOLDALL_GATEWAY_TOKEN=TOKEN) as (url, _, _):
+        assert url.startswith("http://localhost:")
+        port = int(url.split(":")[2].partition("/")[0])
+        for address, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
+            with pytest.raises(OSError, match=r"already in use|not available|Cannot assign|not supported"):
+                socket.create_server((address, port), family=family)
+
+
 @requirement("gateway:principal")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_handle_of_another_principal_is_as_unknown_as_any(tmp_path: Path, mode: str) -> None:

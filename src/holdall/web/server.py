@@ -4,9 +4,7 @@ signal.
 
 import asyncio
 import contextlib
-import errno
 import logging
-import os
 import secrets
 import signal
 import socket
@@ -94,8 +92,6 @@ async def _trouble(request: Request, problem: Exception) -> Response:
 
 
 MAX_CONNECTIONS = 100  # a browser opens six for each window
-_ATTEMPTS = 20  # to find a port that is free at both addresses
-_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no such address, so nobody else has it either
 
 
 @record
@@ -145,30 +141,10 @@ def bound(host: str, port: int) -> list[socket.socket]:
             f"the viewer listens on this machine only (127.0.0.1, ::1 or localhost), not on {host[:100]}. From another "
             "one, go through a tunnel: ssh -L 8765:127.0.0.1:8765 THIS-MACHINE, with holdall view --port 8765 here."
         )
-    for _ in range(0 if port else _ATTEMPTS - 1):
-        with contextlib.suppress(UsageError):
-            return _bound(host, port)
-    return _bound(host, port)
-
-
-def _bound(host: str, port: int) -> list[socket.socket]:
-    found: list[socket.socket] = []
-    with contextlib.ExitStack() as opened:
-        for address in ("::1", "127.0.0.1") if host == "::1" else ("127.0.0.1", "::1"):
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            try:
-                one = socket.create_server((address, port), family=family, backlog=128)
-            except (OSError, OverflowError) as problem:
-                number = problem.errno or 0 if isinstance(problem, OSError) else 0
-                if found and number in _NOT_HERE:
-                    continue
-                at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-                why = os.strerror(number) if number else "a port is a number up to 65535"
-                raise UsageError(f"cannot listen on {at}: {why}. Without --port a free one is taken.") from problem
-            found.append(opened.enter_context(one))
-            port = one.getsockname()[1]
-        opened.pop_all()
-    return found
+    try:
+        return http_connection.listen(("::1", "127.0.0.1") if host == "::1" else http_connection.LOOPBACK, port)
+    except UsageError as problem:
+        raise UsageError(f"{problem} Without --port a free one is taken.") from problem
 
 
 class Connection(http_connection.Connection):

@@ -7,7 +7,6 @@ import hmac
 import importlib
 import json
 import secrets
-import socket
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -570,7 +569,7 @@ class HttpApp:
 try:
     import uvicorn
 
-    from holdall.mcp.gateway.http_connection import Connection
+    from holdall.mcp.gateway.http_connection import LOOPBACK, Connection, listen
 except ModuleNotFoundError as problem:
     raise MissingExtra("uvicorn", "mcp", "serving MCP over HTTP") from problem
 
@@ -609,8 +608,9 @@ async def serve_http(
 ) -> None:
     """Until a signal. `ready` is told the URL once it is served."""
     set_mmap_threshold()
-    listener = _bound(address)
-    port: int = listener.getsockname()[1]
+    host = address.host.lower()
+    listening = listen(LOOPBACK if host == "localhost" else (host,), address.port)
+    port: int = listening[0].getsockname()[1]
     bags = _Bags(bag_of)
     hosts = hosts_of(address.host, port, address.hosts)
     guard = Guard(address.tokens, hosts, origins_of(hosts, address.origins))
@@ -620,7 +620,7 @@ async def serve_http(
         proxy_headers=False, timeout_graceful_shutdown=1, timeout_keep_alive=65,
     )  # fmt: skip
     server = _Server(config)
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    serving = asyncio.ensure_future(server.serve(sockets=listening))
     stop = asyncio.ensure_future(shutdown_requested().wait())
     expiring = asyncio.ensure_future(_expire(app))
     shown = f"[{address.host}]" if ":" in address.host else address.host
@@ -640,17 +640,6 @@ async def _expire(app: HttpApp) -> None:
     while True:
         await asyncio.sleep(_EXPIRE_SECONDS)
         await app.expire()
-
-
-def _bound(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        listener = socket.create_server((address.host, address.port), family=family, backlog=128)
-    except OSError as problem:
-        raise UsageError(f"cannot listen on {address.host}:{address.port}: {problem.strerror}.") from problem
-    # asyncio does not do this for a socket that it is given; without it an answer in two parts takes 40 ms longer.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
 
 
 class _Bags:

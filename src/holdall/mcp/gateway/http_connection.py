@@ -1,15 +1,62 @@
-"""One connection to a server of ours over HTTP, of which there are only so many, and none waits for ever.
+"""Where a server of ours listens for HTTP, and one connection to it: there are only so many, and none waits for ever.
 
 uvicorn bounds the size of a request's head (16 KiB) and how long a connection is kept unused; not how long a head
 takes, nor how many connections there are. Nothing here knows what is asked.
 """
 
 import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Sequence
 from typing import cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from holdall.values.errors import UsageError
+
+LOOPBACK = ("127.0.0.1", "::1")  # `localhost` and names under it lead to both
+_ATTEMPTS = 20  # to find a port that is free at all addresses
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the machine has no such address, so nobody else has it either
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+def listen(addresses: Sequence[str], port: int) -> list[socket.socket]:
+    """At the same port of all these addresses, or of those that this machine has; never without the first.
+
+    Where a name leads to several, who had our port at another one would get the tokens of clients that try that first.
+    """
+    for _ in range(0 if port else _ATTEMPTS - 1):
+        with contextlib.suppress(UsageError):
+            return _listen(addresses, port)
+    return _listen(addresses, port)
+
+
+def _listen(addresses: Sequence[str], port: int) -> list[socket.socket]:
+    found: list[socket.socket] = []
+    with contextlib.ExitStack() as opened:
+        for address in addresses:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            try:
+                one = socket.create_server((address, port), family=family, backlog=128)
+            except (OSError, OverflowError) as problem:
+                if found and isinstance(problem, OSError) and problem.errno in _NOT_HERE:
+                    continue
+                at = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+                raise UsageError(f"cannot listen on {at}: {_why(problem)}.") from problem
+            # asyncio does not do this for a socket that it is given; an answer in two parts would take 40 ms longer.
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            found.append(opened.enter_context(one))
+            port = one.getsockname()[1]
+        opened.pop_all()
+    return found
+
+
+def _why(problem: OSError | OverflowError) -> str:
+    if isinstance(problem, OverflowError):
+        return "a port is a number up to 65535"
+    return str(problem.strerror) if isinstance(problem, socket.gaierror) else os.strerror(problem.errno or 0)
 
 
 class Connection(H11Protocol):
