@@ -187,6 +187,15 @@ def _read_checked(path: str) -> bytes:
         raise UsageError(f"{one_line(path)} cannot be read: {problem.strerror}.") from problem
 
 
+def file_stamp(path: str) -> tuple[tuple[str, str], ...]:
+    """In place of a hash, for a file of gigabytes: its size and the time of its last change, if it is there."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return ()
+    return ((os.path.realpath(path), f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"),)
+
+
 def text_hash(path: str, text: str) -> tuple[str, str]:
     return os.path.realpath(path), hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -202,11 +211,12 @@ def _words(text: str) -> frozenset[str]:
 _CODE = "py pyz js mjs cjs jsx ts mts cts tsx sh bash zsh rb pl php lua jar wasm so dylib ps1".split()  # noqa: SIM905
 _SCRIPTS = tuple(f".{one}" for one in _CODE)
 _MENTIONS = lazy_pattern(  # in a text: what may be the path of code
-    rf"\.{{1,2}}/[\w./@+-]+|[\w./@+-]+\.(?:{'|'.join(_CODE)})\b".encode()
+    rf"\.{{1,2}}/[\w./@+-]{{1,300}}|(?<![\w./@+-])[\w./@+-]{{1,300}}\.(?:{'|'.join(_CODE)})\b".encode()
 )
 _PUNCTUATION = "\"'`;&|()<>,"
 _INTERPRETERS = _words("python pypy node deno bun sh bash zsh dash ksh ruby perl php lua java tsx ts-node")
 _RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch cargo docker docker-compose podman")
+_LOCAL_FIRST = _words("npx npm pnpm pnpx yarn bun bunx uv poetry hatch pdm")  # run what the folder has installed
 _PROJECT_FILES = _words(
     "package.json .npmrc Makefile makefile GNUmakefile justfile Taskfile.yml deno.json pyproject.toml uv.toml build.rs "
     "Dockerfile compose.yaml compose.yml docker-compose.yaml docker-compose.yml"
@@ -313,6 +323,20 @@ class _Watch:
                         self._import_folders[os.path.dirname(os.path.realpath(path))] = None
                     runs_file = runs_file and before.startswith("-") and not path.endswith(_SCRIPTS)
             found += self._mentioned(os.fsencode(word), self._start)
+            found += self._installed_here(word) if name in _LOCAL_FIRST else []
+        return found
+
+    def _installed_here(self, word: str) -> list[str]:
+        """A package or program by its name, in the folders where a checkout can have it."""
+        package = word[:1] + word[1:].partition("@")[0]  # without a version
+        if package.startswith(("-", ".", os.sep)) or "\0" in package or ".." in package.split(os.sep):
+            return []
+        program, found, folder = os.path.basename(package), list[str](), self._start
+        while folder != os.path.dirname(folder):
+            places = (".bin", program), (package, "package.json")
+            found += [os.path.join(folder, "node_modules", *one) for one in places]
+            found += [os.path.join(folder, one, "bin", program) for one in (".venv", "venv")]
+            folder = os.path.dirname(folder)
         return found
 
     def _of_variables(self) -> list[str]:
@@ -726,20 +750,36 @@ class Agreements:
             ) from problem
 
 
-_LONGEST_SHOWN = 4000
+_LONGEST_SHOWN = 16_000
 _MAX_SHOWN = 200
 _MAX_NAMES = 20
+_BLANK = lazy_pattern(
+    "[\xa0\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\ufffc\U000e0100-\U000e01ef]"
+)
+_BLANKS = lazy_pattern(" {8,}")
+_PLAIN_NAME = lazy_pattern(r"[\w.@/-]{1,60}", re.ASCII)
 
 
 def told(claims: Claims) -> list[str]:
     """What the user agrees to, in lines. Nothing is cut: what is too long to be read cannot be agreed to."""
-    if len(claims.shown) > _MAX_SHOWN or any(len(text) > _LONGEST_SHOWN for _, text in claims.shown):
+    if len(claims.shown) > _MAX_SHOWN or sum(len(text) for _, text in claims.shown) > _LONGEST_SHOWN:
         raise NotTrusted(
             f"{one_line(claims.path)} names more than can be shown. Look at it; if all of it may run, add --trust."
         )
     shown = [*claims.shown, ("watched", _watched_names(claims))] if claims.files else claims.shown
     width = max((len(kind) for kind, _ in shown), default=0)
-    return [f"  {kind:<{width}}  {one_line(text, 16 * _LONGEST_SHOWN)}" for kind, text in shown]
+    return [f"  {kind:<{width}}  {_visible(text)}" for kind, text in shown]
+
+
+def _visible(text: str) -> str:
+    """Signs that look like nothing as escapes, and blanks that would push the rest out of sight as their number."""
+    shown = _BLANK.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", one_line(text, 16 * _LONGEST_SHOWN))
+    return _BLANKS.sub(lambda match: f" [{len(match[0])} blanks] ", shown)
+
+
+def server_name(name: str) -> str:
+    """In quotes, where it could be taken for words of ours."""
+    return f"server {name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)}"
 
 
 def _watched_names(claims: Claims) -> str:

@@ -318,12 +318,29 @@ def test_no_module_of_the_working_folder_is_imported(holdall: Program, checkout:
 
 
 @requirement("trust:shows-what-it-names")
-def test_what_is_shown_hides_nothing(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_shown_hides_nothing() -> None:
     shown = trust.told(Claims("x", (("command", "sh -c '\x1b[2Jls\u202e\n  url  https://good'"),)))
     assert shown == ["  command  sh -c '\\x1b[2Jls\\u202e\\n  url  https://good'"]
-    for much in (Claims("x", (("command", "x" * 5000),)), Claims("x", (("command", "x"),) * 201)):
+    shown = trust.told(Claims("x", (("command", f"sh -c 'a{' ' * 1400};b\u2800\u3164\xa0\U000e0100'"),)))
+    assert shown == ["  command  sh -c 'a [1400 blanks] ;b\\u{2800}\\u{3164}\\u{a0}\\u{e0100}'"]
+    for much in (Claims("x", (("command", "x" * 17_000),)), Claims("x", (("command", "x" * 99),) * 170)):
         with pytest.raises(NotTrusted, match="names more than can be shown"):
             trust.told(much)
+    with pytest.raises(NotTrusted, match="names more than can be shown"):
+        trust.told(Claims("x", (("command", "x"),) * 201))
+    assert trust.server_name("files") == "server files"
+    assert trust.server_name("x)   (nothing else runs") == 'server "x)   (nothing else runs"'
+
+
+@requirement("trust:asks-again-when-changed")
+def test_another_model_in_place_of_the_one_agreed_to_is_a_new_question(checkout: Checkout) -> None:
+    model = checkout.write("small.gguf", "a model")
+    file = str(checkout.write("local.md", f"---\nmodel: gguf:{model}?context=512\n---\nHi.\n"))
+    before = claims_of(file)
+    assert before.shown == (("model", f"gguf:{model}?context=512"),)
+    assert claims_of(file).digest == before.digest
+    checkout.write("small.gguf", "another model")
+    assert claims_of(file).digest != before.digest
 
 
 # Keys

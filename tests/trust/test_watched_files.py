@@ -47,6 +47,9 @@ def watched(folder: Path, *words: str, **environment: str) -> list[str]:
         ("node app ./data.db", {"app/index.js": ""}, ["data.db"]),
         ("node --require ./hook.txt --require=./x.js server.js", {"hook.txt": "", "x.js": "", "server.js": ""}, []),
         ("npx .", {"package.json": '{"bin": "./bin/cli"}', "bin/cli.js": ""}, []),
+        ("npx -y @me/serve@1.2 x", {"node_modules/.bin/serve": "", "node_modules/@me/serve/package.json": '"./a.js"',
+                                    "node_modules/@me/serve/a.js": ""}, ["node_modules/.bin/other"]),
+        ("uv run tool", {".venv/bin/tool": ""}, [".venv/bin/other"]),
         ("npm start", {"package.json": '{"scripts": {"start": "sh start.sh"}}', "start.sh": ""}, []),
         ("make serve", {"Makefile": "serve:\n\t@sh x.sh\n", "x.sh": ""}, []),
         ("uvx mcp-server-sqlite --db-path ./data.db", {}, ["data.db", "package.json"]),
@@ -88,6 +91,11 @@ def test_compiled_code_that_python_does_not_compare_with_its_source_is_watched(t
     assert watched(tmp_path, "python3", "serve.py") == ["serve.py"]
     cached.write_bytes(UNCHECKED)
     assert watched(tmp_path, "python3", "serve.py") == ["__pycache__/serve.cpython-311.pyc", "serve.py"]
+
+
+def test_a_text_without_an_end_takes_no_time(tmp_path: Path) -> None:
+    write(tmp_path, "server.js", text="a/" * 500_000)
+    assert watched(tmp_path, "node", "server.js") == ["server.js"]
 
 
 @requirement("trust:shows-what-it-names")

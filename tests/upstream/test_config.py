@@ -212,7 +212,10 @@ def test_a_server_is_never_shown_with_its_secrets() -> None:
     assert SECRET not in repr(stdio) + str(stdio) + stdio.shown + repr(http) + str(http) + http.shown
     assert (stdio.shown, http.shown) == ("npx", "https://h:8443/mcp")
     assert HttpServer("c", "http://[::1]:80/x").shown == "http://[::1]:80/x"
-    for spec in (stdio, http):
+    text = '{"mcpServers": {"s": {"url": "${AT}/b/${KEY}"}}}'
+    (keyed,) = parse_servers(text, source="x", environment={"AT": "https://h/a", "KEY": SECRET}).servers
+    assert keyed.shown == "https://h/a/b/***"
+    for spec in (stdio, http, keyed):
         assert without_secrets(f"401 for {SECRET}!", spec) == "401 for ***!"
     assert without_secrets("a b", StdioServer("a", "x", environment={"K": "a"})) == "a b"
 

@@ -18,7 +18,7 @@ from holdall.bag import Holdall
 from holdall.llm.model_names import MODEL_KEY, model_named, url_of
 from holdall.llm.protocol import Model
 from holdall.mcp.client.spec import Configured
-from holdall.trust import Claims, Module, file_hash, named_modules, origin_of
+from holdall.trust import Claims, Module, file_hash, file_stamp, named_modules, origin_of
 from holdall.values.errors import UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -192,7 +192,8 @@ def _models(agent: AgentFile, settings: Settings) -> Claims:
             sends = ((MODEL_KEY, origin_of(url)),) if os.environ.get(MODEL_KEY) else ()
             claims += Claims(agent.path, (("url", f"{chosen}   (model)"),), sends=sends)
         elif chosen.startswith("gguf:"):  # native code reads it
-            claims += Claims(agent.path, (("model", chosen),))
+            path = os.path.expanduser(chosen.removeprefix("gguf:").partition("?")[0])
+            claims += Claims(agent.path, (("model", chosen),), file_stamp(path))
         elif chosen.startswith("scripted:") and os.path.isfile(script := chosen.removeprefix("scripted:")):
             claims += Claims(agent.path, files=(file_hash(script),))  # it says what the tools are called with
     return claims

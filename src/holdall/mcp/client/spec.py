@@ -21,6 +21,7 @@ from holdall.trust import (
     check_writers,
     decides_code,
     origin_of,
+    server_name,
     text_hash,
     variables,
     watched_files,
@@ -233,20 +234,21 @@ class HttpServer:
     shared: bool = False  # by the sessions of one principal, of a gateway over HTTP
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    variables: tuple[str, ...] = field(default=(), repr=False, compare=False)  # values that were put into the URL
 
     @property
     def shown(self) -> str:
-        """Its URL without user, password and query, which may be keys."""
+        """Its URL without user, password, query and values of variables, which may be keys."""
         parts = urlsplit(self.url)
         port = f":{parts.port}" if parts.port else ""
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        return one_line(f"{parts.scheme}://{host}{port}{parts.path}", 120)
+        return one_line(without_secrets(f"{parts.scheme}://{host}{port}{parts.path}", self), 120)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         parts = urlsplit(self.url)
         bare = tuple(value.partition(" ")[2] for value in self.headers.values())  # of "Bearer TOKEN" the token
-        return (*self.headers.values(), *bare, parts.password or "", parts.query)
+        return (*self.headers.values(), *bare, parts.password or "", parts.query, *self.variables)
 
 
 ServerSpec = StdioServer | HttpServer
@@ -437,8 +439,11 @@ class _Reading:
         url = self._text(about[key], place.at(key))
         check_url(url, place.at(key))
         headers = self._pairs(about, place.at("headers"), check_header)
-        self._claim_url(name, about, str(about[key]), url)
-        return HttpServer(name, url, headers, **common)
+        written = str(about[key])
+        self._claim_url(name, about, written, url)
+        origin = self._origin_variable(written, url)
+        given = [self._environment[one] for one in variables_in(written) if one in self._environment and one != origin]
+        return HttpServer(name, url, headers, variables=tuple(given), **common)
 
     # What the user is asked about: the words of the file, before variables were put in.
 
@@ -446,20 +451,20 @@ class _Reading:
         written = [str(about["command"]), *map(str, about.get("args", []))]
         where = f"   in {about['cwd']}" if about.get("cwd") is not None else ""
         given: Mapping[str, Any] = about.get("env") or {}
-        shown = [("command", f"{shlex.join(written)}{where}   (server {name})")]
+        shown = [("command", f"{shlex.join(written)}{where}   ({server_name(name)})")]
         for key, value in given.items():
             loud = "   WHICH DECIDES WHAT CODE RUNS" if decides_code(key) else ""
-            shown.append(("sets", f"{key}={shlex.quote(value)}{loud}   (server {name})"))
+            shown.append(("sets", f"{key}={shlex.quote(value)}{loud}   ({server_name(name)})"))
         if not watched.whole:
-            shown.append(("unwatched", f"files that it runs: they are too many or too large   (server {name})"))
+            shown.append(("unwatched", f"files that it runs: they are too many or too large   ({server_name(name)})"))
         used = [one for text in (*written, about.get("cwd"), *given.values()) for one in variables_in(text)]
-        self._claims += Claims(self._source, (*shown, *variables({f"server {name}": used})), watched.files)
+        self._claims += Claims(self._source, (*shown, *variables({server_name(name): used})), watched.files)
 
     def _claim_url(self, name: str, about: Mapping[str, Any], written: str, url: str) -> None:
         given: Mapping[str, Any] = about.get("headers") or {}
         headers = f"   with {', '.join(given)}" if given else ""
         used = [one for text in (written, *given.values()) for one in variables_in(text)]
-        shown = (("url", f"{written}{headers}   (server {name})"), *variables({f"server {name}": used}))
+        shown = (("url", f"{written}{headers}   ({server_name(name)})"), *variables({server_name(name): used}))
         sent = [one for one in used if one in self._environment and one != self._origin_variable(written, url)]
         self._claims += Claims(self._source, shown, sends=tuple((one, origin_of(url)) for one in sent))
 
