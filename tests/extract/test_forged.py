@@ -1,6 +1,7 @@
 """What a model writes, fed with hostile bytes, does not pass for what we say: verified, not found, what was searched."""
 
 import json
+import unicodedata
 from typing import Any
 
 import pytest
@@ -114,3 +115,23 @@ async def test_a_forged_verdict_stays_the_models_text(dialect: Any, strategy: st
 def test_lines_that_look_like_ours_are_escaped_whatever_begins_them(line: str, end: str, before: str) -> None:
     assert not [one for one in model_text(f"x{end}{before}{line}").split("\n") if looks_like_ours(one)]
     assert all(one.startswith("> ") for one in quote_lines(f"x{end}{line}").split("\n"))
+
+
+UNSEEN = [
+    *(sign for sign in map(chr, range(0x110000)) if unicodedata.category(sign) in ("Cc", "Cf", "Mn", "Zs")),
+    *"\u115f\u3164\u2800\uffa0",
+]
+
+
+@pytest.mark.parametrize("line", ["> disk 9", "  (bytes 1:2, verified)", "WARNING: x", "\uff1e disk", "\uff08bytes 1:2, verified)",
+                                  "**(bytes 1:2, verified)**", "- > disk 9", "\u203a disk 9", "W\u00adARNING: x"])  # fmt: skip
+def test_no_sign_that_is_not_seen_or_only_looks_like_ours_makes_another_line_of_it(line: str) -> None:
+    text = "\n".join(f"{sign}{line}" for sign in UNSEEN if sign not in ENDS_OF_LINES)
+    assert all(one.startswith("\\") for one in model_text(text).split("\n"))
+
+
+@pytest.mark.parametrize(
+    "line", ["Disk 9 (bytes 1:2)", "- item", "* item", "# Title", '"a"', "| a | b |", "<b>", "", "\u00e9t\u00e9"]
+)
+def test_other_lines_of_a_model_stay_as_they_are(line: str) -> None:
+    assert model_text(f"x\n{line}") == f"x\n{line}"

@@ -8,6 +8,7 @@ bounds: quotes are left out first, from the end, and it says how many.
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,15 +21,18 @@ from holdall.wire.answers import Frame
 
 Fits = Callable[[str], bool]
 _MAX_FAILED = 5
+_LONGEST_START = 200  # characters of a line that tell whether it begins like ours
 _MAX_THERE = 300  # characters of what a model says there is instead
-# How our own lines begin where there is no fence: quotes, verdicts, what was searched, warnings, headers. Signs that
-# cannot be seen do not make another line of it.
-_LIKE_OURS = lazy_pattern(
-    r"^(?=[^\S\n]*+(?:[>(\u200b-\u200f\u2060-\u2069\ufeff]|ABSTRACT FROM TOOL OUTPUT|TOOL_OUTPUT FAILED FOR|WARNING:"
-    r"|No content matching query|(?:un)?verified\b|bytes \d|lines? \d|the model wrote:|\d+ more quotes?\b"
-    r"|None of the quotes|The model quoted nothing|Not searched:|searched \d|not searched:))",
-    re.MULTILINE | re.IGNORECASE,
+# How our own lines begin where there is no fence: with `>` or `(`, or with these words.
+_OUR_WORDS = lazy_pattern(
+    r"ABSTRACT FROM TOOL OUTPUT|TOOL_OUTPUT FAILED FOR|WARNING:|No content matching query|(?:un)?verified\b|bytes \d"
+    r"|lines? \d|the model wrote:|\d+ more quotes?\b|None of the quotes|The model quoted nothing|Not searched:"
+    r"|searched \d|not searched:",
+    re.IGNORECASE,
 )
+_DECORATION = frozenset("*_~`#+-\u2022\u2013\u2014")  # what Markdown puts before a line
+_PLAIN_STARTS = frozenset("\"'[]{}|/\\$@&%!?.,:;=<)^\u2026\u201c\u201d\u2018\u2019\u00ab")
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")  # letters and signs of which nothing is seen
 _OTHER_ENDS = lazy_pattern("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # of lines, besides a newline
 _CHECKS = {
     "exact": "verified",
@@ -47,7 +51,28 @@ def cut_note(text: str, keep: int) -> str:
 def model_text(text: str) -> str:
     """What a model wrote, or an output holds, outside of a fence: a line that begins like one of ours gets a `\\`."""
     text = _OTHER_ENDS.sub(lambda found: one_line(found[0]), text.replace("\r\n", "\n"))
-    return _LIKE_OURS.sub(r"\\", text)
+    return "\n".join(f"\\{line}" if _begins_like_ours(line) else line for line in text.split("\n"))
+
+
+def _begins_like_ours(line: str) -> bool:
+    """Signs that cannot be seen, and those that only look like ours, do not make another line of it: whatever begins
+    with a sign that is not known to be another is taken for ours.
+    """
+    for at, sign in enumerate(line):
+        if sign in _DECORATION or sign in _FILLERS or unicodedata.category(sign)[0] in "CMZ":
+            continue
+        first = unicodedata.normalize("NFKC", sign)[:1]
+        if not first.isalnum():
+            return first not in _PLAIN_STARTS
+        return (
+            _OUR_WORDS.match(unicodedata.normalize("NFKC", _without_unseen(line[at : at + _LONGEST_START]))) is not None
+        )
+    return False
+
+
+def _without_unseen(text: str) -> str:
+    """Without signs that cannot be seen inside of words."""
+    return "".join(sign for sign in text if sign not in _FILLERS and unicodedata.category(sign)[0] not in "CM")
 
 
 def quote_lines(text: str) -> str:
