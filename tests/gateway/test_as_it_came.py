@@ -85,6 +85,7 @@ async def test_numbers_of_kept_structured_content_are_those_that_came(client: Wi
 
 
 TEXT = "R" * 100_000
+BESIDE = "B" * 3_000_000
 LARGE = [{"content": [{"type": "text", "text": TEXT}]}, {"structuredContent": {"a": TEXT}}, {"later": TEXT}]
 
 
@@ -116,3 +117,18 @@ async def test_a_question_passes_and_an_output_in_it_does_not(tmp_path: Path) ->
 async def test_a_small_result_of_another_kind_is_the_servers_own_to_the_byte(client: Wire, kind: str) -> None:
     result = f'{{"resultType":"{kind}", "task":{{"taskId":"a"}}}}'
     assert (await line_of(client, result)).rstrip("\n").endswith(f',"result":{result}}}')
+
+
+@requirement("gateway:any-kind")
+@pytest.mark.parametrize(
+    "beside", [{"later": BESIDE}, {"isError": BESIDE}, {"_meta": {"a": BESIDE}}, {"task": [BESIDE]}]
+)
+@pytest.mark.parametrize("text", ["hi", TEXT])
+async def test_what_stands_beside_the_content_is_kept_where_it_is_large(
+    client: Wire, beside: dict[str, Any], text: str
+) -> None:
+    whole = {"content": [{"type": "text", "text": text}], **beside}
+    result = await client.call("raw", result=json.dumps(whole))
+    assert len(json.dumps(result)) < 5_000
+    link = next(block["uri"] for block in result["content"] if block["type"] == "resource_link")
+    assert json.loads((await client.result("resources/read", {"uri": link}))["contents"][0]["text"]) == whole

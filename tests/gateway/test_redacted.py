@@ -23,7 +23,7 @@ def send(**message):
 for line in sys.stdin:
     message = json.loads(line)
     number, params = message.get("id"), message.get("params", {})
-    if number is None:
+    if number is None or "method" not in message:
         continue
     if message["method"] == "initialize":
         info = {"name": "raw", "version": "1"}
@@ -34,6 +34,8 @@ for line in sys.stdin:
     elif message["method"] == "tools/call":
         given = params["arguments"]
         send(method="notifications/message", params={"level": "info", "data": given["said"]})
+        form = {"type": "object", "properties": {}}
+        send(id=f"q{number}", method="elicitation/create", params={"message": given["said"], "requestedSchema": form})
         token = params.get("_meta", {}).get("progressToken")
         if token is not None:
             send(method="notifications/progress", params={"progressToken": token, "progress": 1, "message": given["said"]})
@@ -66,7 +68,7 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     before = ["--set", "tools.env.redact=true", "--set", "slow_after_seconds=600"]
     words = gateway(tmp_path / "home", before=before, server=[sys.executable, str(tmp_path / "server.py")])
     async with wire(words) as client:
-        await client.greet()
+        await client.greet(elicitation={})
         for answer in ANSWERS.values():
             arguments = {"said": f"connecting with --password {SECRET}", "answer": answer}
             await client.ask("tools/call", {"name": "env", "arguments": arguments, "_meta": {"progressToken": 1}})
@@ -79,6 +81,7 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     assert "masked with * by the policy of its tool" in json.dumps(text)
     assert b"notifications/progress" in heard
     assert b"notifications/message" in heard
+    assert b"elicitation/create" in heard
     stored = b"".join(one.read_bytes() for one in (tmp_path / "home").rglob("*") if one.is_file())
     assert SECRET.encode() not in stored
     assert packed not in stored

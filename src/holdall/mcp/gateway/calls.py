@@ -234,7 +234,19 @@ def _content(data: bytes) -> dict[str, str]:
 _TOO_LATE = "asks its user something first, and the call had gone to the background by then"
 _AGAIN = "Call it again, or let its calls wait (never_async)."
 _MAX_MESSAGE = 300  # signs of a message, and of data: in what is one line. More than that is an output
+_MAX_BESIDE = 1024 * 1024  # bytes of a result beside its content that pass as they are
 _MAX_WRITTEN = 10 * _MAX_MESSAGE  # as much where each of them is an escape
+
+
+def _with_bounded_members(result: dict[str, Any]) -> dict[str, Any]:
+    """The same, or where much stands beside its content, all of it as one text, which the bag can keep."""
+    if isinstance(result, RawResult) and len(result.raw) <= _MAX_BESIDE:
+        return result
+    beside = {name: value for name, value in result.items() if name not in ("content", _STRUCTURED)}
+    if len(messages.encode(beside)) <= _MAX_BESIDE:
+        return result
+    whole = json.dumps(plain(result), ensure_ascii=False, default=str)
+    return text(whole, is_error=bool(result.get("isError")))
 
 
 class ToolCall:
@@ -295,6 +307,7 @@ class ToolCall:
                 raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)
             self._untouched = self._masked(codec.plain(result))
             return ""
+        result = _with_bounded_members(result)
         if (text := codec.only_text(result)) is not None:
             self._remember(result)
             return text.data

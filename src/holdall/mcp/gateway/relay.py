@@ -332,9 +332,7 @@ class Relay:
         In the newer era it is told only where the request asked for it.
         """
         calls = [one for one in self._under_way[server] if one.messages is not None]
-        for one in calls:
-            if one.messages is not None:
-                params = one.messages.masked(params)
+        params = self._masked(server, params, None)
         for one in calls:
             if one.messages is not None:
                 one.messages.add(log_message(params, of_call=len(calls) == 1))
@@ -349,6 +347,7 @@ class Relay:
         self, server: str, method: str, params: dict[str, Any], asked: ClientRequest | None
     ) -> dict[str, Any]:
         """A question of a server's to the client. One of the newer era is asked by the result of a call of its own."""
+        params = self._masked(server, params, asked)
         if self.caller.modern:
             return await self._ask_client(server, method, params, asked)
 
@@ -366,6 +365,13 @@ class Relay:
             raise Declined(refusal.code, refusal.message, refusal.data) from refusal
         finally:
             self._asking[server] -= 1
+
+    def _masked(self, server: str, params: dict[str, Any], asked: ClientRequest | None) -> dict[str, Any]:
+        """Without the secrets of the call that it is for, or of any that runs where that is not said."""
+        for one in self._under_way[server] if asked is None else (asked,):
+            if one.messages is not None:
+                params = one.messages.masked(params)
+        return params
 
     async def _ask_client(
         self, server: str, method: str, params: dict[str, Any], asked: ClientRequest | None
@@ -385,6 +391,7 @@ class Relay:
     async def _answers(self, server: str, asked: ClientRequest, questions: dict[str, Any]) -> dict[str, Any]:
         async def one(question: object) -> dict[str, Any]:
             method, params = table(question).get("method"), table(table(question).get("params"))
+            params = self._masked(server, params, asked)
             return await self._client.ask(str(method), params, related=asked.id if asked.open else None)
 
         self._asking[server] += 1
