@@ -113,6 +113,16 @@ async def test_a_server_that_misbehaves_is_told_about_and_harms_no_other(tmp_pat
         assert "bad__echo" in names
 
 
+@requirement("gateway:any-server")
+async def test_a_list_that_grows_without_end_is_cut(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"good": plain("good"), "more": bad("lists more and more")}, **HANDSHAKE)
+    async with wire(gateway(tmp_path, "--config", config)) as client:
+        await client.greet()
+        names = [tool["name"] for tool in (await client.result("tools/list"))["tools"]]
+        assert len([name for name in names if name.startswith("more__")]) == 10_000
+        assert "good__echo" in names
+
+
 async def test_a_flood_of_one_server_leaves_the_others_alone(tmp_path: Path) -> None:
     config = configured(tmp_path, {"good": plain("good"), "bad": bad()}, **HANDSHAKE)
     async with wire(gateway(tmp_path, "--config", config)) as client:

@@ -179,7 +179,7 @@ LISTS = {
     "resources/templates/list": "resourceTemplates",
 }  # fmt: skip
 _PATIENCE = 10.0  # seconds for a server among several to list what it has
-_MAX_PAGES = 1000
+_MAX_PAGES, _MAX_ENTRIES = 1000, 10_000  # of one server among several
 # Claude Code gives its model only the names of tools, and a schema once the model has searched for it. What a notice
 # says to call next can be called at once.
 _NEVER_DEFERRED = {"anthropic/alwaysLoad": True}
@@ -252,6 +252,10 @@ class Catalogue:
             for _ in range(_MAX_PAGES):
                 page = await self._relay.forward(connection, asked, params)
                 found += entries(page.get(LISTS[asked.method]))
+                if len(found) >= _MAX_ENTRIES:  # a list without an end: no client has room for more
+                    told = (connection.name, _MAX_ENTRIES, asked.method)
+                    _LOG.warning('MCP server "%s": only the first %d entries of %s are listed', *told)
+                    return found[:_MAX_ENTRIES]
                 if not isinstance(cursor := page.get("nextCursor"), str) or cursor == params.get("cursor"):
                     break
                 params["cursor"] = cursor
