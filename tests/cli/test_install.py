@@ -92,5 +92,5 @@ def test_where_there_is_no_program_the_interpreter_is_written(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert asyncio.run(install(Options(home=str(holdall.home)), file=str(file))) == 0
-    ours = '"-m", "holdall", "gateway", "--client=cursor", "--name=time", "--"'
+    ours = '"-P", "-m", "holdall", "gateway", "--client=cursor", "--name=time", "--"'
     assert f'"command": "{tmp_path}/python", "args": [{ours}, "uvx"' in file.read_text()

@@ -115,7 +115,8 @@ async def running(folder: Path, **servers: dict[str, Any]) -> AsyncGenerator[Gat
     tokens = folder / "tokens"
     tokens.write_text(f"alice {ALICE}\nbob {BOB}\n")
     tokens.chmod(0o600)
-    words = gateway(folder, "--http", "127.0.0.1:0", "--tokens", str(tokens), "--config", str(folder / "mcp.json"))
+    options = ["--http", "127.0.0.1:0", "--tokens", str(tokens), "--config", str(folder / "mcp.json")]
+    words = gateway(folder, *options, before=["--set", "slow_after_seconds=600"])  # however busy the machine is
     limits = httpx2.Limits(max_connections=None)
     async with (
         served(words, HOLDALL_GATEWAY_TOKEN="") as (url, process, _),

@@ -1,5 +1,6 @@
 """What a person or a model looks for stands in no process list: everybody on the machine can read that."""
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -19,8 +20,12 @@ SECRET = "hunter2"
 
 def command_lines() -> list[bytes]:
     """Of the processes that this one has started and that run."""
-    children = (pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split())
-    return [Path("/proc", pid, "cmdline").read_bytes() for pid in children]
+    found: list[bytes] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            found += [(process / "cmdline").read_bytes()] if int(parent) == os.getpid() else []
+    return found
 
 
 @requirement("trust:process-list")

@@ -22,6 +22,7 @@ from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import OutputDamaged, UsageError
 from holdall.values.outputs import Facts, Taken
+from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds, locate, passage
 from holdall.wire.answers import with_messages_note
@@ -108,7 +109,7 @@ class Fetch:
         `facts` are those of `ask.handle` where the caller has just looked them up. Of a call that has no output, what
         it has said on its way is read and searched.
         """
-        work, seconds = self._work(ask, bounds), self.seconds_of(ask.verb)
+        work, seconds = self._work(ask, bounds), seconds_of(self._core.settings, ask.verb)
 
         def verb(reader: OutputReader) -> Fetched:
             empty = not reader.totals.bytes and reader.facts.state != "ready"
@@ -120,11 +121,6 @@ class Fetch:
 
         with within(seconds):
             return await self._core.on(ask.handle, verb, facts)
-
-    def seconds_of(self, verb: str) -> float:
-        """How long one call of it may take, whatever it does."""
-        settings = self._core.settings
-        return settings.query_seconds if verb == "query" else settings.grep_seconds
 
     # What is there
 
@@ -143,7 +139,7 @@ class Fetch:
             target = locate(reader, lines=lines, bytes=bytes, chars=chars)
             return passage(reader, target.span, b"", past_end=target.past_end)
 
-        with within(self.seconds_of("read")):
+        with within(seconds_of(self._core.settings, "read")):
             return await self._core.on(handle, verb)
 
     async def stream(self, handle: str, span: Span | None = None) -> AsyncIterator[bytes]:
@@ -221,6 +217,11 @@ class Fetch:
 
 
 @functools.cache
+def seconds_of(settings: Settings, verb: str) -> float:
+    """How long one call of it may take, whatever it does."""
+    return settings.query_seconds if verb == "query" else settings.grep_seconds
+
+
 def _function(work: str) -> Callable[..., Fetched]:
     """Imported when it is first needed: the engines are large."""
     module, _, name = work.partition(":")

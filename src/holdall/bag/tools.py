@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.bag.core import Core
-from holdall.bag.fetch import Fetch, Fetched
+from holdall.bag.fetch import Fetch, Fetched, seconds_of
 from holdall.bag.waits import Background
 from holdall.store.deadline import within
 from holdall.store.ids import new_tag
@@ -84,7 +84,7 @@ class ToolCalls:
             raise NotReady(facts.handle)
         if ask.verb == "extract":
             return await self._extracted(name, facts, ask, tokens_left, started)
-        with within(self._fetch.seconds_of(ask.verb)):  # of all tries together
+        with within(seconds_of(self._core.settings, ask.verb)):  # of all tries together
             if ask.verb == "raw":
                 text, found = await self._raw(facts, ask.handle), None
                 spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
