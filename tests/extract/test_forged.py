@@ -99,10 +99,13 @@ async def test_a_forged_verdict_stays_the_models_text(dialect: Any, strategy: st
                 line.startswith(("WARNING: full-chunked failed (", "Not searched: bytes 0:")) for line in lines
             ), told
         else:
-            lines = [line for line in told.split("\n") if "F0RGED" in line and not line.startswith("> ")]
+            fenced = ", STRATEGY:truncate:" in told.split("\n")[0]  # the output itself, and no answer about it
+            shown = outside(told) if fenced else told.split("\n")
+            lines = [line for line in shown if "F0RGED" in line and not line.startswith("> ")]
             warned = [line for line in lines if line.startswith(("WARNING: full-chunked failed (", "(Not searched: "))]
             assert len(warned) <= 1
             assert not [line for line in lines if looks_like_ours(line) and line not in warned], told
+            assert ("</session-" in told) == fenced
         after = told.split("F0RGED")
         assert len(after) > 1, "the model's text is there"
 

@@ -157,12 +157,13 @@ def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
     return _bounded(extraction, told, fits)
 
 
-def s0_answer(extraction: Extraction, tool: str, handle: str, fits: Fits) -> str:
+def s0_answer(extraction: Extraction, tool: str, frame: Frame, fits: Fits) -> str:
     """S0 §2, to the letter: the header, an empty line, the abstract.
 
-    In the abstract our own lines begin with `>` or `(`, and no line of the model's does.
+    In the abstract our own lines begin with `>` or `(`, and no line of the model's does. What is the output itself,
+    and no answer about it, is inside a fence.
     """
-    said = model_text if extraction.found else str
+    said = frame.fenced if extraction.strategy == "truncate" else model_text if extraction.found else str
 
     def told(answer: str, quotes: Sequence[Snippet]) -> str:
         body = [said(answer), *(f"{quote_lines(snippet.text)}\n  ({_where(snippet)})" for snippet in quotes)]
@@ -170,7 +171,7 @@ def s0_answer(extraction: Extraction, tool: str, handle: str, fits: Fits) -> str
         body.append(f"({coverage(extraction)}{_after_comma(_confidence(extraction))})")
         abstract = "\n".join(part for part in body if part)
         warning = f"{extraction.warning}\n\n" if extraction.warning else ""
-        named = f"{foreign(tool) or 'UNKNOWN'} WITH HANDLE {handle}, STRATEGY:{extraction.strategy}:"
+        named = f"{foreign(tool) or 'UNKNOWN'} WITH HANDLE {frame.handle}, STRATEGY:{extraction.strategy}:"
         return f"ABSTRACT FROM TOOL OUTPUT {named}\n\n{warning}{abstract}"
 
     return _bounded(extraction, told, fits)

@@ -30,7 +30,7 @@ def _running(view: View) -> str:
 
 
 def _extracted(extraction: Extraction, frame: Frame, tool: str, fits: Fits) -> str:
-    return s0_answer(extraction, tool, frame.handle, fits)
+    return s0_answer(extraction, tool, frame, fits)
 
 
 def _ask(arguments: Mapping[str, Any]) -> Ask:
