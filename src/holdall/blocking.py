@@ -131,6 +131,7 @@ class Care(_Waits):
     counters = _waiting(bag.Care.counters)
     sessions = _waiting(bag.Care.sessions)
     bad_lines = _direct(bag.Care.bad_lines)
+    sql_confinement = staticmethod(bag.Care.sql_confinement)
 
 
 class KeptNames(_Waits):
