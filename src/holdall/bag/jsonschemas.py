@@ -15,7 +15,9 @@ from typing import Any
 from holdall.text.escape import foreign
 from holdall.values.errors import BadReference
 
-_BOOT = "import runpy, sys; sys.path[:] = sys.argv[2:]; runpy.run_path(sys.argv[1], run_name='__main__')"
+_BOOT = "; ".join(
+    ("import runpy, sys", "sys.path[:] = sys.argv[2:]", "runpy.run_path(sys.argv[1], run_name='__main__')")
+)
 _MEMORY = 2 * 1024**3
 _PLACE = 120  # characters
 
@@ -44,7 +46,9 @@ def _checked(schema: Mapping[str, Any], arguments: object) -> str:
     try:
         problem: Any = library.exceptions.best_match(checker.iter_errors(arguments))
     except references.exceptions.Unresolvable as missing:
-        return f"its schema refers to {foreign(str(missing.ref))}, and no schema is fetched"
+        raise BadReference(f"its schema refers to {foreign(str(missing.ref))}, and no schema is fetched") from None
+    except RecursionError:
+        raise BadReference("its schema refers to itself without end") from None
     if problem is None:
         return ""
     place = foreign(".".join(map(str, problem.absolute_path)), _PLACE) or "the arguments"
@@ -56,6 +60,6 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
         said = _checked(*json.load(sys.stdin.buffer))
-    except RecursionError:
-        said = "its schema refers to itself without end"
+    except BadReference as problem:
+        said = str(problem)
     sys.stdout.write(json.dumps(said))
