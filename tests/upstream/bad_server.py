@@ -164,7 +164,7 @@ def tools(number: Any, params: dict[str, Any]) -> None:
     if MANNER == "lists without end":
         reply(number, {"tools": [], "nextCursor": str(page + 1)})
     elif MANNER == "lists more and more":
-        more = [{"name": f"t{page}-{one}", "inputSchema": {}} for one in range(6000)]
+        more: list[dict[str, Any]] = [{"name": f"t{page}-{one}", "inputSchema": {}} for one in range(6000)]
         reply(number, {"tools": more, "nextCursor": str(page + 1)})
     elif MANNER == "refuses to list":
         say({"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": "not today"}})
