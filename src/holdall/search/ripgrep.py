@@ -13,14 +13,13 @@ import selectors
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from math import inf
-from typing import BinaryIO, Literal, assert_never
+from typing import BinaryIO, Literal, assert_never, cast
 
 import stringzilla
 
@@ -353,14 +352,21 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
         raise WorkerFault(f"the search program could not be started: {error.strerror or error}.") from error
 
 
+def _nameless_file() -> BinaryIO:
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("holdall"), "w+b")
+    import tempfile  # noqa: PLC0415 - only where there is no file in memory
+
+    return cast("BinaryIO", tempfile.TemporaryFile())
+
+
 @contextmanager
 def _pattern_file(pattern: str | None) -> Generator[BinaryIO | None]:
     """A file, not a pipe: it holds a pattern of any length before anyone reads it."""
     if pattern is None:
         yield None
         return
-    is_in_memory = hasattr(os, "memfd_create")
-    with os.fdopen(os.memfd_create("holdall"), "w+b") if is_in_memory else tempfile.TemporaryFile() as file:
+    with _nameless_file() as file:
         file.write(pattern.encode() + b"\n")
         file.seek(0)  # where /dev/fd is the same open file, it is read from here
         yield file
