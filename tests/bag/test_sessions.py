@@ -41,8 +41,10 @@ def portals() -> list[threading.Thread]:
 
 def sql_processes() -> set[int]:
     """Children of this process that run SQL."""
-    children = Path(f"/proc/self/task/{threading.main_thread().native_id}/children")
-    own = {int(one) for task in children.parents[1].iterdir() for one in (task / "children").read_text().split()}
+    own: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread may have ended since
+            own |= {int(one) for one in (task / "children").read_text().split()}
     found: set[int] = set()
     for pid in own:
         try:

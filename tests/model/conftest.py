@@ -12,7 +12,8 @@ import pytest
 from tests.model.fetch import file_of
 
 FULL = "HOLDALL_TEST_FULL" in os.environ
-in_full = pytest.mark.skipif(not FULL, reason="the model reads and writes a lot here: ./dev test model")
+TOO_LONG = "the model reads and writes a lot here: ./dev test model"
+in_full = pytest.mark.skipif(not FULL, reason=TOO_LONG)
 
 
 def the_file(size: str) -> Path:

@@ -92,28 +92,22 @@ class Sessions:
             raise
 
     def keep_for(self, info: SessionInfo, retention: Retention) -> SessionInfo:
-        changed = replace(info, retention=retention)
-        folder = self.folder(info)
-        try:
-            self._save(folder, changed)
-            files.fsync(folder)
-        finally:
-            files.close(folder)
-        return changed
+        return self._changed(replace(info, retention=retention))
 
     def mark(self, info: SessionInfo) -> str:
         """Of a session that was made without one. One process at a time, so that all have the same."""
         with disk.locked(_LOCK, inside=self._names()):
             found = self._load(info.id) or info
-            if not found.mark:
-                found = replace(found, mark=new_mark())
-                folder = self.folder(info)
-                try:
-                    self._save(folder, found)
-                    files.fsync(folder)
-                finally:
-                    files.close(folder)
-            return found.mark
+            return found.mark or self._changed(replace(found, mark=new_mark())).mark
+
+    def _changed(self, info: SessionInfo) -> SessionInfo:
+        folder = self.folder(info)
+        try:
+            self._save(folder, info)
+            files.fsync(folder)
+        finally:
+            files.close(folder)
+        return info
 
     def all(self) -> list[SessionInfo]:
         """Every session that can be read, newest first."""
