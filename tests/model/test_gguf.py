@@ -225,7 +225,8 @@ async def test_a_real_server_is_asked_as_one_of_a_provider(model: GgufModel, mon
             await provider.ask(asking("word " * 5000))
     finally:
         await provider.close()
-    jsonschema.validate(json.loads(held.text), COLOUR)
+    # The library tells a server of this kind no lengths: what it is held to is the form.
+    jsonschema.validate(json.loads(held.text), COLOUR | {"properties": {"colour": {"type": "string"}}})
     assert (cut.stop, cut.usage.output_tokens) == ("length", 5)
 
 
