@@ -132,6 +132,9 @@ def call(number: Any, params: dict[str, Any]) -> None:  # noqa: PLR0912, PLR0915
             answer(number, "noted")
         case "one line":
             answer(number, "x" * int(arguments["bytes"]))
+        case "many":  # and that is the end of it
+            raw(number, json.dumps({"content": [{"type": "text", "text": str(n)} for n in range(100_000)]}))
+            os._exit(0)
         case "drip":
             line = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": []}}) + "\n"
             for letter in line:
@@ -166,6 +169,8 @@ def tools(number: Any, params: dict[str, Any]) -> None:
     elif MANNER == "lists more and more":
         more: list[dict[str, Any]] = [{"name": f"t{page}-{one}", "inputSchema": {}} for one in range(6000)]
         reply(number, {"tools": more, "nextCursor": str(page + 1)})
+    elif MANNER == "lists very many":
+        reply(number, {"tools": [{"name": "t", "inputSchema": {}}] * 100_000})
     elif MANNER == "refuses to list":
         say({"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": "not today"}})
     elif MANNER == "lists oddly":

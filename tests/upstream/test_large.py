@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.mcp.client.codec import Kept, decode, only_text, parse, plain, without_structure
+from holdall.mcp.client.codec import Kept, WholeResult, decode, only_text, parse, plain, without_structure
 from holdall.values.outputs import LargeJson, LargeText
 
 BODIES = st.text(
@@ -173,6 +173,61 @@ def test_a_result_that_is_one_large_text_is_known() -> None:
         {},
     ):
         assert only_text(result) is None
+
+
+CROWDS: dict[str, dict[str, Any]] = {
+    "blocks": {"content": [block(str(n)) for n in range(90_000)]},
+    "meta": {"content": [block("x")], "_meta": {"rows": [[] for _ in range(400_000)]}, "isError": True},
+    "members": {"content": [block("x", **{f"k{n}": 1 for n in range(260_000)})], "structuredContent": {"a": [1]}},
+    "nested": {"content": [block("x")], "later": [[[[[n]]]] for n in range(90_000)]},
+}
+
+
+@pytest.mark.parametrize("result", CROWDS.values(), ids=CROWDS)
+def test_a_result_of_very_many_values_is_one_text_of_its_json(result: dict[str, Any]) -> None:
+    for message in (
+        {"jsonrpc": "2.0", "id": 7, "result": result},
+        {"result": result, "id": 7, "jsonrpc": "2.0"},
+    ):
+        kept = Kept()
+        [found] = decode(bytearray(json.dumps(message).encode()), kept)
+        assert found["id"] == 7
+        assert kept.large == {"7"}
+        assert isinstance(found["result"], WholeResult)
+        assert found["result"].get("isError", False) == result.get("isError", False)
+        [shown] = found["result"]["content"]
+        assert shown["text"].data == json.dumps(result).encode()
+
+
+def test_very_many_values_that_are_no_result_are_an_error_of_the_reply_or_nothing() -> None:
+    many = [1] * 600_000
+    for message in (
+        {"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no", "data": many}},
+        {"jsonrpc": "2.0", "id": 7, "result": many},
+    ):
+        [found] = decode(bytearray(json.dumps(message).encode()), Kept())
+        assert found["error"]["message"] == "a reply of more than 250,000 values, and no result"
+    for message in (
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": many}},
+        [{"jsonrpc": "2.0", "id": 7, "result": {"content": many}}],
+    ):
+        assert decode(bytearray(json.dumps(message).encode()), Kept()) == []
+        assert decode(bytearray(json.dumps(message).encode())) == []
+
+
+def test_signs_inside_texts_and_structured_content_are_no_values_beside_them() -> None:
+    rows = [{"n": n} for n in range(200_000)]
+    texts = [block(f'[{number}, {{"\\' * 60_000) for number in range(5)]
+    message = in_result({"rows": rows}, content=texts)
+    [found] = decode(bytearray(json.dumps(message).encode()), Kept())
+    assert not isinstance(found["result"], WholeResult)
+    assert plain(found["result"]) == message["result"]
+
+
+def test_a_text_that_never_ends_is_looked_through_once() -> None:
+    line = bytearray(b'{"jsonrpc":"2.0","id":7,"result":{"a":[' + b"1," * 400_000 + b'"' + b'\\",' * 500_000)
+    [found] = decode(line, Kept())
+    assert "error" in found
 
 
 def test_what_has_no_large_text_stays_the_same_object() -> None:

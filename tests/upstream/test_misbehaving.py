@@ -1,8 +1,10 @@
 """Servers that misbehave: each call ends in one answer or one error that says what happened and what to do."""
 
 import asyncio
+import json
 import math
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +320,28 @@ async def test_a_list_without_end_has_one() -> None:
     async with Servers([bad("lists without end")], means=means()) as servers:
         with pytest.raises(UpstreamFault, match="lists tools without end"):
             await servers["bad"].tools()
+
+
+async def test_very_many_values_come_as_one_text_read_in_a_thread_also_where_the_server_ends_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readers: set[int] = set()
+    read = codec.decode
+
+    def noting(line: bytearray, kept: codec.Kept | None = None) -> list[codec.Message]:
+        if len(line) >= codec.LARGE:
+            readers.add(threading.get_ident())
+        return read(line, kept)
+
+    monkeypatch.setattr(codec, "decode", noting)
+    async with Servers([bad(), bad("lists very many", name="lists")], means=means()) as servers:
+        reply = await servers["bad"].call("many", takes_large=True)
+        text = text_of(reply)
+        assert len(json.loads(text)["content"]) == 100_000
+        with pytest.raises(UpstreamFault, match='answered "tools/list" with a reply of more than 250,000 values'):
+            await servers["lists"].tools()
+    assert readers
+    assert threading.get_ident() not in readers, "else everybody waits"
 
 
 async def test_one_server_that_does_not_start_keeps_no_other_from_being_used() -> None:

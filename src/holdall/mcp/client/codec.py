@@ -2,9 +2,11 @@
 JSON, so that it never becomes objects on its way to the store.
 """
 
+import asyncio
 import functools
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from decimal import Decimal
@@ -42,9 +44,27 @@ _READ = json.JSONDecoder().raw_decode
 _STRUCTURED = "structuredContent"
 _NAME = f'"{_STRUCTURED}"'.encode()
 
+# A server may answer with millions of tiny values. As objects they take fifty times their bytes, and whoever walks
+# through them holds up everybody else, so such a result stays the JSON that it is.
+_MANY_VALUES = 250_000
+TOO_MANY = f"more than {_MANY_VALUES:,} values"
+_STRING = lazy_pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+
 
 class _Odd(ValueError):
     """Raised for messages that this module leaves to `json`."""
+
+
+class _TooMany(ValueError):
+    """Raised for messages of very many values that are no result. `number` is the id of a reply, or -1."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(TOO_MANY)
+        self.number = number
+
+
+class WholeResult(dict[str, Any]):
+    """A result of very many values, as one text: the JSON of all of it. `isError` is what that says."""
 
 
 def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
@@ -52,8 +72,11 @@ def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
 
     Raises ValueError and RecursionError as `json` does, where what is around it is not a message.
     """
+    found = _structure(line)
+    if len(line) >= LARGE and _has_many_values(line, *(found or (0, 0))):
+        return _whole_result(line)
     # Beside a text that is stored, structured content of any size is stored, too.
-    structure = without_structure(line, large=1 if len(line) >= LARGE else much)
+    structure = without_structure(line, large=1 if len(line) >= LARGE else much, found=found)
     value = parse(line) if len(line) >= LARGE else None
     if structure is None:
         return value
@@ -69,23 +92,36 @@ def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
 
 
 @functools.cache
-def _place() -> JsonPath:
+def _place(path: str) -> JsonPath:
     """Read when it is first needed: that takes longer than to import all of this."""
-    return parse_path(f"$.result.{_STRUCTURED}")
+    return parse_path(path)
 
 
-def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJson | None:
-    """The structured content of the result in this line, where it is large; null stands in its place then."""
-    if _NAME not in line:
-        return None
-    scan = Scan(lambda start, end: bytes(line[start:end]), len(line), _place())
+def _found(line: bytearray, path: str) -> tuple[int, int] | None:
+    """Where the only value stands that the path names."""
+    scan = Scan(lambda start, end: bytes(line[start:end]), len(line), _place(path))
     try:
         hits: list[Hit] = list(scan.hits())
     except (JsonFault, SeveralValues):
         return None
-    if len(hits) != 1 or hits[0].end - hits[0].start < large:
+    return (hits[0].start, hits[0].end) if len(hits) == 1 else None
+
+
+def _structure(line: bytearray) -> tuple[int, int] | None:
+    return _found(line, f"$.result.{_STRUCTURED}") if _NAME in line else None
+
+
+def without_structure(
+    line: bytearray, *, large: int = MUCH_STRUCTURE, found: tuple[int, int] | None = None
+) -> LargeJson | None:
+    """The structured content of the result in this line, where it is large; null stands in its place then.
+
+    `found` is where it stands, if that is known.
+    """
+    place = found or _structure(line)
+    if place is None or place[1] - place[0] < large:
         return None
-    start, end = hits[0].start, hits[0].end
+    start, end = place
     # An object around a text is left: a text that it repeats is then held once, and no text is stored as JSON.
     if line[start] not in b"{[" or is_one_text(line, start, end):
         return None
@@ -94,6 +130,39 @@ def without_structure(line: bytearray, *, large: int = MUCH_STRUCTURE) -> LargeJ
     out = io.BytesIO()
     out.writelines(readable(data))
     return LargeJson(out.getvalue())
+
+
+def _has_many_values(line: bytearray, start: int, end: int) -> bool:
+    """Whether there are, not counting what is between these places. Signs inside strings are no values."""
+    marks = sum(line.count(sign) - line.count(sign, start, end) for sign in (b",", b"[", b"{"))
+    if marks <= _MANY_VALUES:
+        return False
+    quotes = 0
+    for first, last in ((0, start), (end, len(line))):
+        for string in _STRING.finditer(line, first, last):
+            quotes += 1
+            if quotes > _MANY_VALUES:
+                return True
+            marks -= sum(line.count(sign, string.start(), string.end()) for sign in (b",", b"[", b"{"))
+            if marks <= _MANY_VALUES:
+                return False
+    return True
+
+
+def _whole_result(line: bytearray) -> object:
+    """Raises _TooMany for a message that is no reply with a result."""
+    number, place, failed = (_found(line, path) for path in ("$.id", "$.result", "$.result.isError"))
+    digits = bytes(line[slice(*number)]) if number is not None else b""
+    if not digits.isdigit() or len(digits) > 15:
+        raise _TooMany(-1)
+    if place is None or line[place[0]] not in b"{":
+        raise _TooMany(int(digits))
+    data = bytes(memoryview(line)[slice(*place)])
+    flag = {"isError": True} if failed is not None and bytes(line[slice(*failed)]) == b"true" else {}
+    line.clear()
+    data.decode()  # what is not UTF-8 is no JSON
+    result = WholeResult({"content": [{"type": "text", "text": LargeText(data)}], **flag})
+    return {"jsonrpc": "2.0", "id": int(digits), "result": result}
 
 
 def parse(line: bytearray, *, large: int = LARGE, piece: int = _PIECE, most: int = LARGE) -> object | None:
@@ -303,6 +372,8 @@ def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
     head = bytes(line[:200])
     try:
         if kept is None:
+            if len(line) >= LARGE and _has_many_values(line, 0, 0):
+                return []  # nobody asked for it
             value = _read(line)
         elif len(line) < MUCH_STRUCTURE:
             value = _read_reply(line, kept)
@@ -310,11 +381,19 @@ def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
             value = _read_large(line, kept)
     except RecursionError:
         return _unreadable(head, "a reply that is nested too deeply to be read")
+    except _TooMany as problem:
+        why = f"a reply of {problem}, and no result"
+        return [_garbled(problem.number, why)] if problem.number >= 0 else _unreadable(head, why)
     except ValueError:
         return _unreadable(head, "a reply that is not valid JSON")
     # A list is a batch, which one revision of the protocol knows.
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     return [message for item in items if (message := _message(item)) is not None]
+
+
+async def decode_aside(line: bytearray, kept: Kept | None = None) -> list[Message]:
+    """The same, where it is large in a thread: whoever else is served here is not to wait for it."""
+    return decode(line, kept) if len(line) < LARGE else await asyncio.to_thread(decode, line, kept)
 
 
 def reply_in(line: bytes | bytearray) -> tuple[int, RawResult] | None:

@@ -113,9 +113,9 @@ class Answer:
         self.done = False  # whether there was a reply
         self._kept = kept
 
-    def messages(self, body: bytearray) -> list[Message]:
+    async def messages(self, body: bytearray) -> list[Message]:
         """In a body, or in an event of a stream. A reply that cannot be read is an error."""
-        messages = codec.decode(body, self._kept)
+        messages = await codec.decode_aside(body, self._kept)
         found = [one for one in messages if "method" in one or self._is_reply(one)]
         for one in messages:
             if "method" not in one and one not in found:
@@ -288,7 +288,7 @@ class HttpChannel:
             return answer.error(INVALID_REQUEST, _not_followed(response.next_request.url))
         if _kind(response) == _BODY:
             try:
-                found = answer.messages(bytearray(_with_id(bytes(await self._whole(response)), answer.number)))
+                found = await answer.messages(bytearray(_with_id(bytes(await self._whole(response)), answer.number)))
             except (httpx2.TransportError, httpx2.DecodingError):
                 found = []
             if found and "error" in found[0] and found[0]["error"]["data"] is not codec.GARBLED:
@@ -306,7 +306,7 @@ class HttpChannel:
             self._note(HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True))
             self._put(answer.error(INTERNAL_ERROR, "Server returned an error response"), context)
             return
-        for message in answer.messages(whole):
+        for message in await answer.messages(whole):
             self._put(message, context)
         if not answer.done:
             self._put(answer.garbled("a reply that is not valid JSON, or not to this request"), context)
@@ -357,7 +357,7 @@ class HttpChannel:
         try:
             async for part in parts:
                 for event in reader.feed(part):
-                    self._take(event, place, answer, context)
+                    await self._take(event, place, answer, context)
                 if answer is not None and answer.done:
                     break
             else:
@@ -370,11 +370,12 @@ class HttpChannel:
             self._pause(place, answer)
         return place
 
-    def _take(self, event: Event, place: Event, answer: Answer | None, context: Context | None) -> None:
+    async def _take(self, event: Event, place: Event, answer: Answer | None, context: Context | None) -> None:
         place.id = event.id or place.id
         place.retry = place.retry if event.retry is None else event.retry
         if event.data and event.name in (b"", b"message"):
-            for message in codec.decode(event.data) if answer is None else answer.messages(event.data):
+            reading = codec.decode_aside(event.data) if answer is None else answer.messages(event.data)
+            for message in await reading:
                 self._put(message, context)
 
     def _pause(self, place: Event, answer: Answer | None) -> None:

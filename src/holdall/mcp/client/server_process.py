@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
+from typing import cast
 
 from holdall.mcp.client import codec
 from holdall.mcp.client.dispatch import unbroken
@@ -176,6 +177,18 @@ class Child(asyncio.SubprocessProtocol):
             if self._transport is not None:
                 self._transport.close()
 
+    def pause_reading(self) -> None:
+        if (pipe := self._output()) is not None:
+            pipe.pause_reading()
+
+    def resume_reading(self) -> None:
+        if (pipe := self._output()) is not None and not pipe.is_closing():
+            pipe.resume_reading()
+
+    def _output(self) -> asyncio.ReadTransport | None:
+        pipe = self._transport.get_pipe_transport(1) if self._transport is not None else None
+        return cast("asyncio.ReadTransport | None", pipe)
+
     # The protocol of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -306,6 +319,8 @@ class StdioChannel:
         self._lines = Lines(longest=bounds.message_bytes, noise_limit=bounds.noise_bytes)
         self._child: Child | None = None
         self._fault = ""
+        self._reading: asyncio.Task[None] | None = None  # of a large line
+        self._is_silent = False  # it has ended, and what it said is still read
         # Unbounded, and short anyway: messages are taken out without waiting for anything. None is the end.
         self._inbox: asyncio.Queue[codec.Message | None] = asyncio.Queue()
 
@@ -321,6 +336,8 @@ class StdioChannel:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._child is not None:
+            if self._reading is not None:
+                self._reading.cancel()
             with unbroken():
                 await self._child.end(self._patience)
 
@@ -361,19 +378,48 @@ class StdioChannel:
         if self._fault:
             return
         self.heard += 1
+        self._read(self._lines.feed(chunk))
+
+    def _read(self, lines: Iterator[bytearray]) -> None:
+        """A large line is read in a thread; what comes behind it waits in the pipe."""
         try:
-            for line in self._lines.feed(chunk):
+            for line in lines:
+                if len(line) >= codec.LARGE and self._child is not None:
+                    self._child.pause_reading()
+                    self._reading = asyncio.get_running_loop().create_task(self._read_aside(line, lines))
+                    return
                 head, size = bytes(line[:_SHOWN]), len(line)
-                messages = codec.decode(line, self.kept)
-                if not messages:
-                    self._lines.reject(head, size)
-                    continue
-                self._lines.accept()
-                for message in messages:
-                    self._inbox.put_nowait(message)
+                self._take(codec.decode(line, self.kept), head, size)
         except LimitExceeded as problem:
             self._fault = str(problem)
             self._silent()
 
+    async def _read_aside(self, line: bytearray, lines: Iterator[bytearray]) -> None:
+        head, size = bytes(line[:_SHOWN]), len(line)
+        messages = await codec.decode_aside(line, self.kept)
+        self._reading = None
+        try:
+            self._take(messages, head, size)
+        except LimitExceeded as problem:
+            self._fault = str(problem)
+            self._silent()
+            return
+        self._read(lines)
+        if self._reading is None and self._child is not None:
+            self._child.resume_reading()
+            if self._is_silent:
+                asyncio.get_running_loop().call_later(_DRAIN, self._silent)
+
+    def _take(self, messages: list[codec.Message], head: bytes, size: int) -> None:
+        if not messages:
+            self._lines.reject(head, size)
+            return
+        self._lines.accept()
+        for message in messages:
+            self._inbox.put_nowait(message)
+
     def _silent(self) -> None:
+        if self._reading is not None:
+            self._is_silent = True  # told when all that came before is read
+            return
         self._inbox.put_nowait(None)

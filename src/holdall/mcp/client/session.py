@@ -10,10 +10,10 @@ from contextvars import Context
 from typing import Any, Protocol, cast
 
 from holdall.mcp.client import codec
-from holdall.mcp.client.codec import plain
+from holdall.mcp.client.codec import WholeResult, plain
 from holdall.mcp.client.dispatch import CLOSED, Channel, Dispatcher
 from holdall.mcp.client.handshake import INITIALIZED, Greeting, Identity, NoCommonRevision, greet, stamped
-from holdall.mcp.client.protocol import CONNECTION_CLOSED, METHOD_NOT_FOUND, SUBSCRIPTION_KEY
+from holdall.mcp.client.protocol import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND, SUBSCRIPTION_KEY
 from holdall.mcp.client.routes import CURRENT, Call, Callbacks, Declined, HttpFailure, Mailbox
 from holdall.mcp.client.spec import HttpServer, ServerSpec, StdioServer, without_secrets
 from holdall.text.escape import one_line
@@ -326,6 +326,8 @@ class Session:
             if str(call.number) not in self.channel.kept.large:
                 return result
             self.channel.kept.large.discard(str(call.number))
+            if isinstance(result, WholeResult) and not call.takes_large:
+                raise Declined(INTERNAL_ERROR, f"a reply of {codec.TOO_MANY}", codec.GARBLED)
             return result if call.takes_large else plain(result)
         except asyncio.CancelledError:
             call.mailbox.close()
