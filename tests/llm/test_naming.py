@@ -66,6 +66,7 @@ WRONG = (
     "gpt-5", "", ":", "openai:", "small.gguf", "gguff:small.gguf", "opnai:gpt-5", "nosuch:thing",
     f"groq:llama@{SERVER}", f"openai:q@{SERVER}?win=1", f"openai:q@{SERVER}?window=big", f"openai:q@{SERVER}?tools=maybe",
     "scripted:/nosuch.json", "gguf:/nosuch.gguf", "openai:a\nb",
+    "huggingface:http://127.0.0.1:9/v1/x", f"openai:http://127.0.0.1:9/v1@{SERVER}", "groq:\\\\127.0.0.1\\x",
 )  # fmt: skip
 
 
@@ -97,6 +98,9 @@ def test_what_is_said_to_a_name_that_is_none(monkeypatch: pytest.MonkeyPatch) ->
             "scripted:/nosuch.json": "the script /nosuch.json cannot be read: No such file or directory.",
             "openai:a\nb": 'no model is named "openai:a b". FORMS',
             "gguf:/nosuch.gguf": "gguf:/nosuch.gguf: No such file or directory. Name a file that ends in .gguf, as gguf:PATH, and see that its download is complete.",
+            "huggingface:http://127.0.0.1:9/v1/x": "huggingface:http://127.0.0.1:9/v1/x: the name of a model is no URL. A server is named openai:NAME@URL.",
+            "openai:http://127.0.0.1:9/v1@http://127.": "openai:http://127.0.0.1:9/v1@http://127.0.0.1:9/v1: the name of a model is no URL. A server is named openai:NAME@URL.",
+            "groq:\\\\127.0.0.1\\x": "groq:\\\\127.0.0.1\\x: the name of a model is no URL. A server is named openai:NAME@URL.",
         }
     )
 

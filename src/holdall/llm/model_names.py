@@ -69,6 +69,10 @@ def _of_provider(name: str, form: str, rest: str, options: dict[str, Any]) -> Mo
     providers: Any = importlib.import_module("holdall.llm.providers")
     if not providers.is_known(form):
         raise NoSuchModel(_unknown(name, near=providers.known_providers(), rest=rest))
+    url = url_of(name)
+    if "//" in rest.removesuffix(f"@{url}") or "\\" in rest:
+        # Some providers take a URL for a name, and send their key to it: nobody would have been asked about that.
+        raise NoSuchModel(f"{_shown(name)}: the name of a model is no URL. A server is named openai:NAME@URL.")
     for told, meant in (("tools", "calls_tools"), ("schema", "keeps_schema")):
         if told in options:
             options[meant] = options.pop(told)
