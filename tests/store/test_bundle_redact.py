@@ -194,6 +194,23 @@ def test_one_line_of_many_megabytes_is_masked_at_every_border_of_a_window() -> N
     assert len(masker.findings) == len(places)
 
 
+@pytest.mark.parametrize("form", ["key in a log", "Secret of Kubernetes"])
+def test_what_gives_a_secret_away_may_stand_before_the_border_of_a_window(form: str) -> None:
+    lines = [base64.b64encode(hashlib.sha384(b"%d" % n).digest()).decode() for n in range(60)]
+    before = "2026-11-16T10:00:00.000Z pod/web-5d9c7b9f6c-abcde host=ip-10-0-0-1 level=info msg= "
+    written = "\n".join(f"{before}{line}" for line in lines)
+    text = f"{before}-----BEGIN RSA PRIVATE KEY-----\n{written}\n{before}-----END RSA PRIVATE KEY-----\n"
+    if form != "key in a log":
+        text = f"---\napiVersion: v1\nkind: Secret\ndata:\n  tls.crt: {''.join(lines[:59] * 2)}\n  words: {lines[59]}\n"
+        lines = lines[59:]
+    step = 64 * 1024
+    filling = b"nothing here at all\n" * 8000
+    for start in range(step - len(text), step, 1000):
+        data = filling[: start - 1] + b"\n" + text.encode() + filling
+        given = b"".join(Masker(RULES.find, step=step).stream([data]))
+        assert [line for line in lines if line.encode() in given] == []
+
+
 def secretive(store: DirectoryStore) -> SessionInfo:
     """A session with the same secrets in its outputs, records, logs, tree and notes."""
     session = store.open_session("s1")

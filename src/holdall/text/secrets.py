@@ -19,9 +19,10 @@ Finding = tuple[int, int, str]  # first byte, end, kind
 Find = Callable[[bytes], Iterable[Finding]]
 Seen = Callable[[bytes, str], object]  # what was found, and its kind
 
-LEFT = 4 * 1024  # a name stands this close before its secret
+LEFT = 64 * 1024  # so close before its secret stands what gives it away: a name, the first line of a key, `kind: Secret`
 RIGHT = 64 * 1024  # longer secrets are followed sign by sign
 STEP = 1024 * 1024
+_ALMOST_ALL = RIGHT - 4 * 1024  # of what can be seen to the right
 _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for byte in range(256))
 _NINES = b"9"
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
@@ -150,7 +151,7 @@ class Masker:
     def _followed(self, one: Finding, window_end: int) -> Finding:
         """A secret that ended with the window before may continue: up to the next space or quote it does."""
         start, end, kind = one
-        if end - start >= RIGHT - LEFT and end < window_end:
+        if end - start >= _ALMOST_ALL and end < window_end:
             rest = _REST.match(self._held, end - self._base)
             end = self._base + rest.end() if rest else end
         return start, end, kind
