@@ -36,7 +36,7 @@ from holdall.sql.results import (
     is_too_small,
     missing_name,
 )
-from holdall.text.escape import foreign
+from holdall.text.escape import foreign, foreign_names
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -682,8 +682,12 @@ class Query:
 
 
 def _told(columns: Sequence[tuple[str, str]]) -> str:
-    told = ", ".join(f"{foreign(name)} {foreign(kind, _TYPE_TOLD)}" for name, kind in columns[:_COLUMNS_TOLD])
-    return told + (f", … ({len(columns) - _COLUMNS_TOLD} more)" if len(columns) > _COLUMNS_TOLD else "")
+    kinds = dict(columns)
+    shown = foreign_names(kinds)[:_COLUMNS_TOLD]
+    told = [f"{foreign(name)} {foreign(kinds[name], _TYPE_TOLD)}" for name in shown]
+    if left := len(columns) - len(shown):
+        told.append(f"… ({left:,} more: DESCRIBE t)")
+    return ", ".join(told)
 
 
 def _identity(descriptor: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal, cast
 
-from holdall.text.escape import foreign, one_line
+from holdall.text.escape import foreign, foreign_names, one_line
 from holdall.text.excerpt import beginning
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -97,7 +97,10 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
     if name not in _OF_THE_SQL or (odd and name != "ParserException"):
         return _around_data(message)
-    message = _QUOTED.sub(lambda found: found[1] + foreign(found[2]) + found[1], message)
+    shown = set(foreign_names(found[2] for found in _QUOTED.finditer(message)))
+    message = _QUOTED.sub(
+        lambda found: found[1] + (foreign(found[2]) if found[2] in shown else "…") + found[1], message
+    )
     return one_line(_BREAK.sub("; ", message), _LONGEST)
 
 

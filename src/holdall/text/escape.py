@@ -6,6 +6,7 @@ piped, or shown to a model inside of a fence.
 
 import json
 import re
+from collections.abc import Iterable
 
 from holdall.values.patterns import lazy_pattern
 
@@ -15,6 +16,10 @@ _UNSAFE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+
+_WORD = lazy_pattern(r"[\w.$-]{1,40}")
+_ROOM_FOR_WORDS, _ROOM_FOR_OTHERS = 400, 120  # signs
 
 
 def for_people(text: str) -> str:
@@ -41,6 +46,21 @@ def foreign(text: str, limit: int = 60) -> str:
     if not shown.isprintable():
         shown = "".join([sign if sign.isprintable() else _escaped(sign) for sign in shown])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def foreign_names(names: Iterable[str]) -> list[str]:
+    """Those of several names that may stand in one such sentence, unchanged.
+
+    One behind the other they could be a text of their own, so there is little room for what is no single word.
+    """
+    room = {True: _ROOM_FOR_WORDS, False: _ROOM_FOR_OTHERS}
+    shown: list[str] = []
+    for name in names:
+        is_word = _WORD.fullmatch(name) is not None
+        room[is_word] -= len(foreign(name))
+        if room[is_word] >= 0:
+            shown.append(name)
+    return shown
 
 
 def quoted(text: str) -> str:

@@ -19,7 +19,7 @@ Finding = tuple[int, int, str]  # first byte, end, kind
 Find = Callable[[bytes], Iterable[Finding]]
 Seen = Callable[[bytes, str], object]  # what was found, and its kind
 
-LEFT = 64 * 1024  # so close before its secret stands what gives it away: a name, the first line of a key, `kind: Secret`
+LEFT = 64 * 1024  # what gives a secret away stands so close before it: a name, the first line of a key
 RIGHT = 64 * 1024  # longer secrets are followed sign by sign
 STEP = 1024 * 1024
 _ALMOST_ALL = RIGHT - 4 * 1024  # of what can be seen to the right

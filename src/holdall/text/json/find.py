@@ -19,7 +19,7 @@ from dataclasses import replace
 from json.scanner import make_scanner
 from typing import Any, Literal, NamedTuple
 
-from holdall.text.escape import foreign
+from holdall.text.escape import foreign, foreign_names
 from holdall.text.json.path import (
     SHOWN_STEPS,
     Index,
@@ -685,9 +685,9 @@ def _members(wanted: Segment, names: Sequence[str], total: int) -> str:
         return "none."
     asked = [selector.name for selector in wanted.selectors if isinstance(selector, Name)]
     near = dict.fromkeys(close for name in asked for close in _near(name, names))
-    first = [*near, *(name for name in names if name not in near)][:_NAMES_SHOWN]
-    more = f", … ({total - len(first):,} more)" if total > len(first) else ""
-    return f"{plural(total, 'member')}: {', '.join(map(_quoted, first))}{more}."
+    first = foreign_names([*near, *(name for name in names if name not in near)])[:_NAMES_SHOWN]
+    more = [f"… ({total - len(first):,} more)"] if total > len(first) else []
+    return f"{plural(total, 'member')}: {', '.join([*map(_quoted, first), *more])}."
 
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
