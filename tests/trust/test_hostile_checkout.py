@@ -186,6 +186,20 @@ def test_a_link_in_the_own_folder_does_not_make_a_checkout_ones_own(
 
 
 @requirement("trust:own-files")
+def test_a_link_in_a_checkout_to_an_own_file_does_not_make_what_is_beside_it_ones_own(
+    holdall: Program, checkout: Checkout
+) -> None:
+    own = holdall.home.parent / ".config" / "holdall"
+    own.mkdir(parents=True, exist_ok=True)
+    shutil.copy(checkout.agent, own / "agent.md")
+    Path(checkout.agent).unlink()
+    Path(checkout.agent).symlink_to(own / "agent.md")
+    refused = run(holdall, checkout.agent)
+    assert refused.code == 2
+    assert not checkout.has_run()
+
+
+@requirement("trust:own-files")
 @pytest.mark.parametrize("words", [("--home", "{}"), ()])
 def test_no_folder_of_a_checkout_passes_for_the_users_own(
     holdall: Program, checkout: Checkout, words: tuple[str, ...]

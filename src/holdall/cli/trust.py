@@ -48,7 +48,10 @@ def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = 
         known = agreements()
         # A home from the command line may be part of the checkout.
         usual = replace(options, home=None).configuration().home
-        if is_own(claims.path, (own_folder(), os.path.join(usual, CLIENTS_FOLDER))) or known.holds(claims, keys=True):
+        folders = own_folder(), os.path.join(usual, CLIENTS_FOLDER)
+        # A link to an own file names what is beside the link: the folder that it is given in has to be own, too.
+        beside = os.path.join(os.path.dirname(os.path.abspath(claims.path)), "any")
+        if (is_own(claims.path, folders) and is_own(beside, folders)) or known.holds(claims, keys=True):
             return False
         found = options.configuration()
         check_keys(claims, key_urls(found.settings), file=found.file)
