@@ -5,10 +5,11 @@ how it is opened.
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdall.bag.journal import Journal, watchers
@@ -181,7 +182,7 @@ class Core:
         self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
-        self._counted = lru_cache(maxsize=16)(partial(count_in_pieces, parts.tokenizer))
+        self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
         self._mark = parts.session.mark
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self._limits = limits_of(parts.settings, parts.dialect.limits)
@@ -299,14 +300,19 @@ class Core:
         """Whether a text bears the mark that only notices should: a tool has echoed what it saw, or was told.
 
         It could pass for a notice, so it is kept and shown inside a fence. A real notice that comes again, to the
-        letter, says nothing new.
+        letter, says nothing new. In other letter case, or with hidden signs in between, a model still reads the mark.
         """
-        mark = self.signature
-        if not text or not mark or mark not in text:
+        if not text or not self.marks.search(text):
             return False
         for notice in tuple(self._issued):
             text = text.replace(notice, "")
-        return mark in text
+        return self.marks.search(text) is not None
+
+    @functools.cached_property
+    def marks(self) -> re.Pattern[str]:
+        """The mark, and all that a model would take for it; nothing where there is none."""
+        between = r"[^\w\[\]-]{0,8}"  # lines too: two blocks of a result stand one behind the other
+        return re.compile(between.join(map(re.escape, self.signature)) or r"(?!)", re.IGNORECASE)
 
     def issue(self, notice: str) -> str:
         """A notice that a model is about to get."""

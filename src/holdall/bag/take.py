@@ -634,17 +634,19 @@ def _carried(core: Core, limits: Limits, block: object) -> _Carried:
     beside = extra_fields(block)
     if text_of(block) is not None:
         data = b"" if beside is None else _json(beside)
-        return _Carried(fields_named(), data, len(data) > most)
+        return _Carried(fields_named(), data, len(data) > most or core.imitates(data.decode()))
     value = json_of(block)
     if value is not None:  # it is read like a text
         data = _json(value)
         kept = len(data) > most or isinstance(decide(data.decode(), limits=limits, tokenizer=core.tokenizer), Keep)
-        return _Carried("json", data, kept)
+        return _Carried("json", data, kept or core.imitates(data.decode()))
     payload = payload_of(block)
-    if payload is None or len(_json(beside)) > most:
+    fields = b"" if payload is None else _json(beside)
+    if payload is None or len(fields) > most or core.imitates(fields.decode()):
         data = _json(block)
-        return _Carried("block", data, len(data) > most)
+        return _Carried("block", data, len(data) > most or core.imitates(data.decode()))
     too_large = len(payload.data) > core.settings.max_inline_blob_bytes
+    too_large = too_large or core.imitates(payload.data.decode("utf-8", "ignore"))
     return _Carried(payload.media_type, payload.data, too_large, is_blob=True)
 
 
@@ -842,7 +844,7 @@ async def _unkept(
 ) -> Unkept:
     prepared = with_text(prepared)
     if decision.reason == "mark":
-        said = without_mark(prepared.text or "", core.signature)
+        said = without_mark(prepared.text or "", core.marks)
         content: object = said if prepared.parts is None else prepared.parts.with_text(said)
     elif prepared.text is None:
         content = blob_note("binary data", tokens_of(core, prepared), why=str(fault))

@@ -117,9 +117,9 @@ def all_is_kept(facts: Facts) -> str:
     return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
 
 
-def without_mark(text: str, mark: str) -> str:
+def without_mark(text: str, mark: re.Pattern[str]) -> str:
     """A text that holds the mark of real notices, where it cannot be kept: it says so in the place of each."""
-    return text.replace(mark, "[the mark of real notices stood here]")
+    return mark.sub("[the mark of real notices stood here]", text)
 
 
 TOOL_SAID_FAILED = "the tool said that it failed"
