@@ -1,5 +1,6 @@
 """The commands that show something of a kept output, run for real: what goes to which stream, and the exit codes."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 
 import pytest
 
+from holdall import Holdall, Running, Settings
 from tests.cli.program import PROGRAM, Program
 from tests.requirements import requirement
 
@@ -241,6 +243,33 @@ def test_what_a_person_sees_on_a_terminal_is_escaped_and_a_pipe_is_not(holdall: 
     assert b"safe\\x0drm -rf /\\x08\\x08 \\x1b[2J user\\u202e \\u2066// admin\\u2069 \\U000e0041" in seen
     assert holdall("cat", handle).out == data
     assert b"a\\nb\\x1b[31m" in _on_a_terminal(holdall, "ls")
+
+
+@requirement("measure:escape-facts")
+def test_names_of_columns_and_errors_of_tools_are_escaped_too(holdall: Program) -> None:
+    handle = holdall.put(b"a\x1b]0;PWNED\x07,b\n1,2\n3,4\n")
+    asked = ("query", handle, "select * from t")
+    for shown in (_on_a_terminal(holdall, *asked), holdall(*asked).err.encode()):
+        assert b"a\\x1b]0;PWNED\\x07" in shown
+        assert b"\x1b]0" not in shown
+
+    async def failing() -> str:
+        async with Holdall.open(home=str(holdall.home), session="cli", settings=Settings(slow_after_seconds=0)) as bag:
+            go = asyncio.Event()
+
+            async def boom() -> str:
+                await go.wait()
+                raise RuntimeError("\x1b]0;PWNED\x07 boom")
+
+            running = await bag.run(boom, tool="boom")
+            assert isinstance(running, Running)
+            go.set()
+            await bag.wait(running.handle)
+            return running.handle
+
+    shown = holdall("wait", asyncio.run(failing())).text
+    assert "failed: RuntimeError: \\x1b]0;PWNED\\x07 boom" in shown
+    assert "\x1b]0" not in shown
 
 
 @requirement("cli:broken-pipe")

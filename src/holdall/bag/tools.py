@@ -37,6 +37,7 @@ from holdall.wire.answers import (
 )
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
+from holdall.wire.notes import without_mark
 from holdall.wire.tool import Ask, Tool
 
 if TYPE_CHECKING:
@@ -102,8 +103,16 @@ class ToolCalls:
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
         extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
-        said = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
-        frame = Frame(self._core.handle_of(facts), tag_for("\n".join(said), new_tag), self._core.dialect.go_on)
+        if self._core.dialect.marked_by == "session" and extraction.strategy != "truncate":
+            # No fence is around it there, and the model that read the output was told the handle, which is the mark.
+            snippets = tuple(
+                one if one.verified else replace(one, text=without_mark(one.text, self._core.marks))
+                for one in extraction.snippets
+            )
+            said = without_mark(extraction.answer, self._core.marks)
+            extraction = replace(extraction, answer=said, snippets=snippets)
+        told = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
+        frame = Frame(self._core.handle_of(facts), tag_for("\n".join(told), new_tag), self._core.dialect.go_on)
         text = self._core.dialect.extracted(extraction, frame, facts.origin.tool, self._fits(tokens_left))
         # Only what was proved and is in the text counts as shown.
         shown = tuple(one.span for one in extraction.snippets if one.verified and one.text in text)

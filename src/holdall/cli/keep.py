@@ -404,6 +404,6 @@ async def stop(options: Options, handle: Handle) -> int:
 
 
 def _line(facts: Facts) -> str:
-    why = f": {facts.error}" if facts.error else ""
+    why = f": {one_line(facts.error, 300)}" if facts.error else ""
     took = age((facts.ended or facts.created) - facts.created)
     return f"{facts.handle} {facts.state}{why} · {size_of(facts)} · {took}"

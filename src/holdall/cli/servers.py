@@ -170,13 +170,14 @@ def _print_edit(done: Done, *, dry_run: bool, back: bool) -> None:
     what = "taken out of the gateway" if back else "put behind the gateway"
     names = ", ".join(_shown(name) for name in done.edited.changed) or "nothing"
     why = f": {done.edited.why}" if done.edited.why else ""
-    print(f"{done.file}: {names} {would}{what}{why}")
+    print(f"{one_line(str(done.file), 500)}: {names} {would}{what}{why}")
     for name, reason in done.edited.left:
         print(f"  {_shown(name)} is left as it is: {one_line(reason, 200)}")
     for path in done.kept:
-        print(f"  {path} is kept: its entry was not brought back here")
+        print(f"  {one_line(str(path), 500)} is kept: its entry was not brought back here")
     for path in done.beside:
-        print(f"  {path} was left by an earlier version, or is not ours: it is neither read nor removed")
+        shown = one_line(str(path), 500)
+        print(f"  {shown} was left by an earlier version, or is not ours: it is neither read nor removed")
     if done.copy:
         print(f"  the file as it was{'' if done.exactly else ' before the first install'}: {done.copy}")
 

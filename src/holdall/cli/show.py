@@ -142,11 +142,11 @@ def rows(table: Table) -> None:
     """Aligned for a person, tab-separated for a pipe. Column names are about the content: standard error."""
     cells = [[_cell(value) for value in row] for row in table.rows]
     if not is_terminal(sys.stdout):
-        print("\t".join(table.columns), file=sys.stderr)
+        print("\t".join(one_line(name) for name in table.columns), file=sys.stderr)
         for row in cells:
             print("\t".join(cell.replace("\t", "\\t").replace("\n", "\\n") for cell in row))
         return
-    columns(list(table.columns), [[one_line(cell, 80) for cell in row] for row in cells])
+    columns([one_line(name, 80) for name in table.columns], [[one_line(cell, 80) for cell in row] for row in cells])
 
 
 def columns(names: Sequence[str], cells: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:

@@ -34,7 +34,7 @@ NOTICE_TOKENS = 500  # the default budget of a notice
 # An agent's file, which may be part of a checkout, may tighten what the user has set and loosen none of it. Which way
 # is stricter stands with each setting; `policy.setting_values.is_looser` compares. The others are free.
 LESS = "less"  # less is stricter than what the user has set; no limit is the loosest
-CEILING = "ceiling"  # the same, and the default counts as set: what a question may cost, what a server may fill
+CEILING = "ceiling"  # the same, and the default counts as set: time, memory, cost
 USER_ONLY = "user only"  # no file may set it
 NO_YES, YES_NO = (False, None, True), (True, False)  # strictest first; what is not listed comes last
 
@@ -141,16 +141,18 @@ class Settings:
         None, "refuse to keep more than this in one session", least=0, most=2**60, stricter=LESS
     )
     grep_seconds: float = _setting(
-        60.0, "the longest that one search or read may take", least=0.1, most=86_400, stricter=LESS
+        60.0, "the longest that one search or read may take", least=0.1, most=86_400, stricter=CEILING
     )
-    query_seconds: float = _setting(60.0, "the longest that one query may take", least=0.1, most=86_400, stricter=LESS)
+    query_seconds: float = _setting(
+        60.0, "the longest that one query may take", least=0.1, most=86_400, stricter=CEILING
+    )
     query_memory_bytes: int = _setting(
         1024 * MIB, "the memory that one query may use; its process takes up to 256 MiB more", least=64 * MIB,
-        most=2**50, stricter=LESS,
+        most=2**50, stricter=CEILING,
     )  # fmt: skip
     query_max_rows: int = _setting(1000, "the rows that one query answers at a time", least=1, most=1_000_000)
     http_max_body_bytes: int = _setting(
-        4 * MIB, "the most that one request to a gateway over HTTP may send", least=1024, most=2**30, stricter=LESS
+        4 * MIB, "the most that one request to a gateway over HTTP may send", least=1024, most=2**30, stricter=CEILING
     )
     server_max_bytes: int = _setting(
         256 * MIB,
@@ -170,17 +172,17 @@ class Settings:
         also=("toolTimeout",), stricter=CEILING
     )  # fmt: skip
     max_background_calls: int = _setting(
-        8, "calls that run at once; the others wait in a queue", least=1, most=10**6, stricter=LESS
+        8, "calls that run at once; the others wait in a queue", least=1, most=10**6, stricter=CEILING
     )
     wait_max_seconds: float = _setting(
-        60.0, "the longest that one wait for calls may take", least=0, most=86_400, stricter=LESS
+        60.0, "the longest that one wait for calls may take", least=0, most=86_400, stricter=CEILING
     )
     grace_seconds: float = _setting(
         5.0,
         "how long calls may go on when their session ends, before they are cancelled",
         least=0,
         most=86_400,
-        stricter=LESS,
+        stricter=CEILING,
     )
 
     model: str = _setting("", "the model of an agent (provider:name, openai:NAME@URL, gguf:PATH, scripted:FILE)")
@@ -229,7 +231,7 @@ class Settings:
         also=("avgLineBytesThreshold",),
     )  # fmt: skip
     extraction_calls: int = _setting(
-        8, "calls of a model that one question makes at once", least=1, most=1000, stricter=LESS
+        8, "calls of a model that one question makes at once", least=1, most=1000, stricter=CEILING
     )
     extraction_seconds: float | None = _setting(
         None, "the longest that one such call may take; 120 by default, 1800 for a model on this machine", least=0.01,
