@@ -1,6 +1,7 @@
 """Questions about a kept output as a model asks them, in each dialect that has a tool for it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,72 @@ async def test_our_own_dialect_offers_the_tool_only_where_there_is_a_model(tmp_p
         coverage = await bag.coverage(taken.handle)
         assert coverage.ranges["searched"].bytes() == len(LOG)
         assert all(coverage.shown.covers(span) for span in answer.spans)
+
+
+def _down(_: str) -> Answer:
+    raise ModelFault("503: the provider is down")
+
+
+@requirement("extract:truncate", "extract:truncate-both-ends", "ledger:truncate")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
+@pytest.mark.parametrize("left", [None, 600])
+async def test_truncate_shows_the_beginning_and_the_end(tmp_path: Path, dialect: str, left: int | None) -> None:
+    """And the ledger has both as shown: no model has searched anything."""
+    asked = {"extract": "x", "mode": "truncate"} if dialect != "async" else {"query": "x", "mode": "extract"}
+    async with opened(tmp_path, dialect=dialect, model=finding(_down, window=200_000)) as bag:
+        kept = await bag.keep(LOG, tool="logs")
+        name, key = ("get_tool_output", "id") if dialect == "async" else ("tool_output", "handle")
+        answer = await bag.call(name, {key: bag.core.handle_of(kept), **asked}, tokens_left=left)
+        text = answer.text if dialect != "async" else json.loads(answer.text)["answer"]
+        top, bottom = answer.spans
+        gone = f"\n[… {bottom.start - top.end:,} bytes are left out here: bytes {top.end}:{bottom.start} …]\n"
+        assert f"{LOG[: top.end]}{gone}{LOG[bottom.start :]}" in text
+        assert (top.start, bottom.end) == (0, len(LOG))
+        assert bag.core.count(answer.text) <= (left or 4000)
+        if dialect != "async":
+            share = top.end + bottom.end - bottom.start
+            assert f"not searched: {share:,} of {len(LOG):,} bytes, its beginning and its end, are shown" in answer.text
+        ledger = (await bag.coverage(kept.handle)).to_json(len(LOG))
+        assert (ledger.get("shown"), "searched" in ledger) == ([top.as_list(), bottom.as_list()], False)
+
+
+@requirement("extract:truncate", "extract:fallback-warns")
+async def test_a_short_output_is_shown_whole_where_no_model_could_read_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, model=finding(_down, window=200_000)) as bag:
+        handle = (await bag.keep(SMALL, tool="logs")).handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
+        assert re.sub(rf":{handle}|:[0-9a-f]{{8}}", "", answer.text).replace(handle, "HANDLE") == snapshot("""\
+WARNING: full-chunked failed (of 1 chunk none could be read: 503: the provider is down). What follows is the output itself.
+HANDLE · truncate · not searched: all of its 12 bytes are shown
+<HANDLE>
+all is well
+</HANDLE>\
+""")
+
+
+@requirement("ledger:shown")
+async def test_every_quote_that_an_answer_shows_is_in_the_ledger(tmp_path: Path) -> None:
+    """Also one of several lines, and one with signs that JSON escapes; one that was left out is not."""
+    said = 'first "line"\nsecond line'
+    text = f"{said}\n{LOG}"
+    many = Answer("all of them", [said, *(line for line in LOG.split("\n") if "ERROR" in line)])
+    model = finding(lambda _: many, window=200_000, keeps_schema=True)
+    for dialect in ("extract", "async", "holdall"):
+        async with opened(tmp_path / dialect, dialect=dialect, model=model) as bag:
+            kept = await bag.keep(text, tool="logs")
+            asked = {"handle": bag.core.handle_of(kept), "extract": "which?"}
+            if dialect == "async":
+                asked = {"id": bag.core.handle_of(kept), "mode": "extract", "query": "which?"}
+            name = "get_tool_output" if dialect == "async" else "tool_output"
+            answer = await bag.call(name, asked, tokens_left=300)
+            assert 0 < len(answer.spans) < 11
+            assert text[answer.spans[0].start : answer.spans[0].end] == said
+            for span in answer.spans:
+                first, *_ = text[span.start : span.end].split("\n")
+                assert first.replace('"', '\\"' if dialect == "async" else '"') in answer.text
+            assert (await bag.coverage(kept.handle)).ranges["shown"].as_lists() == [
+                span.as_list() for span in answer.spans
+            ]
 
 
 @requirement("extract:answer-bounded")

@@ -1,15 +1,18 @@
 """The calls of one turn: side by side, sharing its room, decided at its close."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from holdall import Answer, Inline, Kept, UsageError
-from holdall.bag import Turn
+from holdall import Answer, Inline, Kept, Running, UsageError
+from holdall.bag import Pending, Turn
 from tests.bag.shapes import LOG, SMALL, opened
+from tests.extract.shapes import Answer as FoundAnswer
+from tests.extract.shapes import finding
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +91,47 @@ async def test_answers_are_made_smaller_to_fit_beside_the_others(tmp_path: Path)
         total = sum(bag.core.count(one.content) for one in (*reads, small))
         assert total <= 3000
         assert all("Next: context_read" in one.content for one in reads)
+
+
+@requirement("answer:once")
+async def test_an_answer_that_has_to_share_the_room_is_made_shorter_and_nothing_is_done_twice(tmp_path: Path) -> None:
+    """Questions are asked once, a wait waits once, a search runs once; the log has each call once."""
+    many = FoundAnswer("all of them. " * 200, [line for line in LOG.split("\n") if "ERROR" in line])
+    model = finding(lambda _: many, window=200_000)
+    async with opened(tmp_path, model=model, extraction_cache="off") as bag:
+        handle = (await bag.keep(LOG)).handle
+        running = await bag.run(lambda: SMALL * 90, tool="slow", background=True)
+        assert isinstance(running, Running)
+        async with bag.turn(tokens_left=2400) as turn:
+            asked = [turn.call("tool_output", {"handle": handle, "extract": f"which? {n}"}) for n in range(3)]
+            waited = turn.call("wait_for_tool_output", {"handle": running.handle})
+            found = turn.call("context_grep", {"handle": handle, "pattern": "job [0-9]*7$"})
+            rows = turn.call("context_query", {"handle": handle, "sql": "select text, random() as r from t"})
+        assert len(model.requests) == 3
+        counters = await bag.counters()
+        assert (dict(counters.retrievals), counters.extractions["full-chunked"]) == (
+            {"extract": 3, "grep": 1, "query": 1, "wait": 2},
+            3,
+        )
+        assert sum(bag.core.count(one.content) for one in (*asked, waited, found, rows)) <= 2400
+        assert all("cut here: " in one.content for one in asked)
+        assert "Ended:\n- slow" in waited.content
+        # What is shown is the beginning of the same answer, and says where to continue.
+        shown = [line for line in found.content.split("\n") if line.startswith("L")]
+        assert f"500 matches in 5,000 lines, 168,900 bytes · {len(shown)} shown" in found.content
+        following = await bag.call(
+            "context_grep", {"handle": handle, "pattern": "job [0-9]*7$", "start": _start(found)}
+        )
+        assert re.findall(r"job \d+", following.text)[0] == f"job {10 * len(shown) + 7}"
+        listed = rows.content.split("\n").index("text | r")
+        number = len(rows.content.split("\n")) - listed - 3
+        assert f"5,000 rows · {number} shown" in rows.content
+        assert f"Next: the same SQL with OFFSET {number}" in rows.content
+        assert f"job {number - 1} |" in rows.content
+
+
+def _start(found: Pending) -> int:
+    return int(re.search(r"start=(\d+)", found.content)[1])  # type: ignore[index]
 
 
 async def test_a_notice_is_shorter_where_little_room_is_left(tmp_path: Path) -> None:

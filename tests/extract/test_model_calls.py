@@ -239,7 +239,8 @@ async def test_truncate_on_request_asks_no_model(tmp_path: Path) -> None:
         facts = await bag.keep(LOG)
         found = await bag.extract(facts.handle, "which?", mode="truncate")
         assert (found.strategy, found.reason, found.warning, model.requests) == ("truncate", "asked", "", [])
-        top, bottom = found.searched
+        top, bottom = found.end_spans
+        assert found.searched == ()
         gone = bottom.start - top.end
         assert f"[… {gone:,} bytes are left out here: bytes {top.end}:{bottom.start} …]" in found.answer
         assert found.answer.startswith(LOG[: top.end])

@@ -1,12 +1,13 @@
 """A call of one of our own tools: checked, carried out, worded, and within the bounds of an answer, always.
 
 A call never raises because of what the model wrote: it gets an answer that says what is wrong. It never goes to the
-background, and its answer never needs a handle of its own.
+background, and its answer never needs a handle of its own. It is carried out once: where its answer has to share the
+room of a turn, what was found is told in less.
 """
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,9 +16,10 @@ from holdall.bag.fetch import Fetch, Fetched, seconds_of
 from holdall.bag.waits import Background
 from holdall.store.deadline import within
 from holdall.store.ids import new_tag
-from holdall.values.answers import Answer, Found, Nodes, Passage, Table, scanned_by, shown_by
+from holdall.values.answers import Answer, Found, Nodes, Passage, Table, fewer, items_of, scanned_by, shown_by
 from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
 from holdall.values.outputs import Facts
+from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.preview import whole_text
 from holdall.verbs.read import Bounds
@@ -37,6 +39,7 @@ from holdall.wire.answers import (
 )
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
+from holdall.wire.extraction import fitting
 from holdall.wire.notes import without_mark
 from holdall.wire.tool import Ask, Tool
 
@@ -57,6 +60,10 @@ class ToolCalls:
 
     async def call(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> Answer:
         """Run one of the dialect's tools. `arguments` are a mapping, or the JSON text of one."""
+        return (await self.draft(name, arguments, tokens_left=tokens_left)).given()
+
+    async def draft(self, name: str, arguments: object = None, *, tokens_left: int | None = None) -> "Draft":
+        """The same for an answer that may have to become shorter before a model gets it."""
         started = time.perf_counter()
         tool = self._core.dialect.tool(name)
         if tool is None:
@@ -67,39 +74,43 @@ class ToolCalls:
         if problem:
             return self._refused(name, tool.verb, problem, started, tokens_left)
         ask = tool.ask(given)
-        try:
-            return await self._answered(name, ask, given, tokens_left, started)
-        except HoldallError as error:
-            why = self._core.dialect.refuse(error, ask)
-            return self._refused(name, ask.verb, why, started, tokens_left, of=ask.handle)
 
-    async def _answered(
-        self, name: str, ask: Ask, given: Mapping[str, Any], tokens_left: int | None, started: float
-    ) -> Answer:
+        tell: Tell | None = None
+
+        async def told(left: int | None) -> Draft:
+            nonlocal tell
+            try:
+                tell = tell or await self._carried_out(name, ask, given, started)
+                return replace(await tell(left), shorter=told)
+            except HoldallError as error:
+                why = self._core.dialect.refuse(error, ask)
+                return self._refused(name, ask.verb, why, started, left, of=ask.handle)
+
+        return await told(tokens_left)
+
+    async def _carried_out(self, name: str, ask: Ask, given: Mapping[str, Any], started: float) -> "Tell":
+        """Do what is asked, once: what comes back tells it in the room that is left, as often as need be."""
         if ask.verb == "list":
-            return Answer(await self._listing(tokens_left))
+            return await self._listed()
         if ask.verb == "wait":
-            return await self._background.answer(ask, tokens_left)
+            return await self._waited(ask)
         facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
-        if ask.verb == "extract":
-            return await self._extracted(name, facts, ask, tokens_left, started)
-        with within(seconds_of(self._core.settings, ask.verb)):  # of all tries together
-            if ask.verb == "raw":
-                text, found = await self._raw(facts, ask.handle), None
-                spans: tuple[Span, ...] = (Span(0, facts.measure.bytes),)
-            else:
-                text, found = await self._bounded(facts, ask, given, tokens_left)
-                spans = shown_by(found)
-        self._core.journal.record(
-            "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
-            verb=ask.verb, tokens=self._core.count(text), shown=[span.as_list() for span in spans],
-            scanned=[span.as_list() for span in scanned_by(found)] if found is not None else [],
-        )  # fmt: skip
-        return Answer(text, handle=facts.handle, spans=spans)
 
-    async def _extracted(self, name: str, facts: Facts, ask: Ask, tokens_left: int | None, started: float) -> Answer:
+        def note(text: str, **spans: Any) -> None:
+            self._core.journal.record(
+                "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started,
+                name=name, verb=ask.verb, tokens=self._core.count(text), **spans,
+            )  # fmt: skip
+
+        if ask.verb == "extract":
+            return await self._extracted(facts, ask, note)
+        if ask.verb == "raw":
+            return await self._raw(facts, ask, note)
+        return self._fetched(facts, ask, given, note)
+
+    async def _extracted(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
         extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
@@ -113,33 +124,75 @@ class ToolCalls:
             extraction = replace(extraction, answer=said, snippets=snippets)
         told = [extraction.answer, extraction.warning, *(snippet.text for snippet in extraction.snippets)]
         frame = Frame(self._core.handle_of(facts), tag_for("\n".join(told), new_tag), self._core.dialect.go_on)
-        text = self._core.dialect.extracted(extraction, frame, facts.origin.tool, self._fits(tokens_left))
-        # Only what was proved and is in the text counts as shown.
-        shown = tuple(one.span for one in extraction.snippets if one.verified and one.text in text)
-        self._core.journal.record(
-            "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started, name=name,
-            verb="extract", tokens=self._core.count(text), shown=[span.as_list() for span in shown],
-        )  # fmt: skip
-        return Answer(text, handle=facts.handle, spans=shown)
+
+        async def tell(left: int | None) -> Draft:
+            fits, worded = self._fits(left), self._core.dialect.extracted
+            text, shown = fitting(extraction, lambda one: worded(one, frame, facts.origin.tool, fits), fits)
+            if not fits(text):
+                raise AnswerTooLong(self._most_tokens(left))
+            spans = (*(one.span for one in shown.snippets if one.check != "none"), *shown.end_spans)
+            answer = Answer(text, handle=facts.handle, spans=spans)
+            return Draft(answer, lambda: note(text, shown=[span.as_list() for span in spans]))
+
+        return tell
+
+    async def _raw(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
+        limits = self._core.limits_for(facts.origin.tool)
+        with within(seconds_of(self._core.settings, ask.verb)):
+            text = await self._core.on(ask.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
+        is_too_large = text is None or self._core.imitates(text)
+
+        async def tell(left: int | None) -> Draft:
+            if is_too_large or text is None or (left is not None and self._core.count(text) > left):
+                raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
+            span = Span(0, facts.measure.bytes)
+            answer = Answer(text, handle=facts.handle, spans=(span,))
+            return Draft(answer, lambda: note(text, shown=[span.as_list()], scanned=[]), whole=True)
+
+        return tell
+
+    def _fetched(self, facts: Facts, ask: Ask, given: Mapping[str, Any], note: "Note") -> "Tell":
+        last: Fetched | None = None  # what was found, as much of it as the last answer had room for
+
+        async def tell(left: int | None) -> Draft:
+            nonlocal last
+            with within(seconds_of(self._core.settings, ask.verb)):  # of all tries together
+                text, last = await self._bounded(facts, ask, given, left, last)
+            shown, scanned = shown_by(last), [span.as_list() for span in scanned_by(last)]
+            answer = Answer(text, handle=facts.handle, spans=shown)
+            return Draft(answer, lambda: note(text, shown=[span.as_list() for span in shown], scanned=scanned))
+
+        return tell
 
     async def _bounded(
-        self, facts: Facts, ask: Ask, given: Mapping[str, Any], tokens_left: int | None
+        self, facts: Facts, ask: Ask, given: Mapping[str, Any], tokens_left: int | None, found: Fetched | None
     ) -> tuple[str, Fetched]:
-        """The answer and its text. What comes out too long is fetched again, shorter: the frame counts too."""
+        """The answer and its text, from what was `found` before where that is enough. Where the text comes out too
+        long, fewer matches, rows or values are told; a passage, or one thing that alone is too long, is fetched again.
+        """
         most_bytes, most_tokens = self._core.settings.answer_max_bytes, self._most_tokens(tokens_left)
+
+        def over(text: str) -> float:
+            return max(len(text.encode("utf-8", "replace")) / most_bytes, self._core.count(text) / most_tokens)
+
+        def told(found: Fetched) -> tuple[str, Fetched]:
+            def make(number: int) -> tuple[str, Fetched]:
+                part = fewer(found, number, skipped=ask.options.get("skip", 0))
+                return self._worded(facts, ask, part, given), part
+
+            return fitted(max(1, items_of(found)), least=1, make=make, over=lambda made: over(made[0]))[1]
+
+        if found is not None and over((made := told(found))[0]) <= 1:
+            return made
         size, tokens = max(256, most_bytes - _FRAME_BYTES), max(32, most_tokens - _FRAME_TOKENS)
         # The frame does not get smaller with what is in it.
-        items, before, shrink = 0, 1.0, Shrink(1.0, least=0.0, margin=0.9)
+        shrink = Shrink(1.0, least=0.0, margin=0.9)
         for share in shrink:
-            if items:  # of matches, rows and values the number is what can be made smaller
-                ask = replace(ask, options={**ask.options, "limit": max(1, int(items * share / before))})
             bounds = Bounds(max(64, int(size * share)), max(8, int(tokens * share)), self._core.tokenizer)
-            found = await self._fetch.carry_out(ask, bounds, facts)
-            text = self._worded(facts, ask, found, given)
-            shrink.over = max(len(text.encode("utf-8", "replace")) / most_bytes, self._core.count(text) / most_tokens)
+            made = told(await self._fetch.carry_out(ask, bounds, facts))
+            shrink.over = over(made[0])
             if shrink.fits:
-                return text, found
-            items, before = _items(found), share
+                return made
         raise AnswerTooLong(most_tokens)  # a thousand columns, or no room at all
 
     def _worded(self, facts: Facts, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
@@ -164,35 +217,50 @@ class ToolCalls:
             case Nodes():
                 return nodes_answer(found, frame, seen, asked=asked)
 
-    async def _raw(self, facts: Facts, handle: str) -> str:
-        limits = self._core.limits_for(facts.origin.tool)
-        text = await self._core.on(handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
-        if text is None or self._core.imitates(text):
-            raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
-        return text
-
-    async def _listing(self, tokens_left: int | None) -> str:
+    async def _listed(self) -> "Tell":
         outputs = [facts for facts in await self._fetch.outputs() if facts.state != "expired"]
-        most = min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60)
         shares = [(facts, (self._core.journal.coverage(facts.handle)).share(facts.measure.bytes)) for facts in outputs]
-        return fitted(
-            min(_MAX_LISTED, len(shares)), least=1,
-            make=lambda number: listing(shares, handle_of=self._core.handle_of, most=number),
-            over=lambda text: self._core.count(text) / most,
-        )[1]  # fmt: skip
+
+        async def tell(left: int | None) -> Draft:
+            most = self._most_tokens(left)
+            _, text = fitted(
+                min(_MAX_LISTED, len(shares)), least=1,
+                make=lambda number: listing(shares, handle_of=self._core.handle_of, most=number),
+                over=lambda text: self._core.count(text) / most,
+            )  # fmt: skip
+            return Draft(Answer(text))
+
+        return tell
+
+    async def _waited(self, ask: Ask) -> "Tell":
+        waited = await self._background.wait(ask.handle, **ask.options)
+
+        async def tell(left: int | None) -> Draft:
+            return Draft(*await self._background.told(waited, ask, left))
+
+        return tell
 
     def _refused(
         self, name: str, verb: str, why: str, started: float, tokens_left: int | None, *, of: str = ""
-    ) -> Answer:
+    ) -> "Draft":
         """`of` is the output that was asked for: what a refusal quotes of it goes when it does."""
-        seconds, why = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
-        kept = (one for one in self._core.kept.values() if of in (one.handle, one.long_handle, one.origin.call_id))
-        handle = next((one.handle for one in kept), "") if of else ""
-        self._core.journal.record("refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=why[:500])
-        return Answer(why, is_error=True)
+        seconds, short = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
+
+        def note() -> None:
+            kept = (one for one in self._core.kept.values() if of in (one.handle, one.long_handle, one.origin.call_id))
+            handle = next((one.handle for one in kept), "") if of else ""
+            self._core.journal.record(
+                "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=short[:500]
+            )
+
+        async def shorter(room: int) -> Draft:
+            return self._refused(name, verb, why, started, room, of=of)
+
+        return Draft(Answer(short, is_error=True), note, shorter=shorter)
 
     def _most_tokens(self, tokens_left: int | None) -> int:
-        return max(_MIN_TOKENS, min(self._core.settings.answer_max_tokens, tokens_left or 1 << 60))
+        most = self._core.settings.answer_max_tokens
+        return max(_MIN_TOKENS, most if tokens_left is None else min(most, tokens_left))
 
     def _fits(self, tokens_left: int | None) -> Callable[[str], bool]:
         """Whether a text is within the bounds of an answer."""
@@ -215,17 +283,24 @@ def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
     return schema_problem(tool.schema, given), given
 
 
-def _items(found: Fetched) -> int:
-    match found:
-        case Passage():
-            return 0
-        case Found():
-            return len(found.groups) or len(found.matches)
-        case Table():
-            return len(found.rows)
-        case Nodes():
-            return len(found.nodes)
-
-
 def _total(found: Fetched) -> int:
     return found.total.bytes if isinstance(found, Passage) else found.totals.bytes
+
+
+@record
+class Draft:
+    """An answer that no model has got yet. `shorter` tells the same in less room; nothing is done again for that."""
+
+    answer: Answer
+    note: Callable[[], None] = lambda: None  # writes its events, once it is known that a model gets it
+    shorter: Callable[[int], Awaitable["Draft"]] | None = None
+    whole: bool = False  # it is shown whole or not at all
+
+    def given(self) -> Answer:
+        """To a model."""
+        self.note()
+        return self.answer
+
+
+Tell = Callable[[int | None], Awaitable[Draft]]  # what was found, in so many tokens
+Note = Callable[..., None]

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from holdall.bag.core import Core
 from holdall.bag.run import Dispatch
 from holdall.bag.take import Prepared, prepare, settle, tokens_of
-from holdall.bag.tools import ToolCalls
+from holdall.bag.tools import Draft, ToolCalls
 from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
 from holdall.values.errors import UsageError
@@ -23,6 +23,7 @@ from holdall.values.outputs import Origin, Running, Taken
 
 _SHORT_NOTICE = 150  # tokens of a notice without an outline, at most
 _MIN_ANSWER = 256
+_REFUSAL = 32  # of what is shown whole or not at all
 
 _T = TypeVar("_T")
 
@@ -30,7 +31,7 @@ _T = TypeVar("_T")
 class Pending:
     """One call of a turn. What it gave is there when the turn has closed."""
 
-    def __init__(self, name: str, work: Awaitable[Prepared | Answer | Running]) -> None:
+    def __init__(self, name: str, work: Awaitable[Prepared | Draft | Running]) -> None:
         self.name = name
         self.work = work
         self._result: Taken | Answer | None = None
@@ -64,7 +65,6 @@ class Turn:
         self._tools = tools
         self._room = room
         self._pending: list[Pending] = []
-        self._calls: dict[int, tuple[str, object]] = {}  # of our own tools, to be asked again for less
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,8 +101,7 @@ class Turn:
 
     def call(self, name: str, arguments: object = None) -> Pending:
         """One of our own tools."""
-        self._calls[len(self._pending)] = (name, arguments)
-        return self._start(name, self._tools.call(name, arguments, tokens_left=self._room))
+        return self._start(name, self._tools.draft(name, arguments, tokens_left=self._room))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -131,31 +130,32 @@ class Turn:
         self._pending.append(pending)
         return pending
 
-    async def _settle(self, done: list[Prepared | Answer | Running]) -> None:
+    async def _settle(self, done: list[Prepared | Draft | Running]) -> None:
         rooms: list[int | None] = [None] * len(done)
         if self._room is not None:
             rooms = list(share(self._room, [self._want(one) for one in done]))
-        settled = [self._settled(at, one, room) for at, (one, room) in enumerate(zip(done, rooms, strict=True))]
+        settled = [self._settled(one, room) for one, room in zip(done, rooms, strict=True)]
         for pending, result in zip(self._pending, await _all_of(settled), strict=True):
             pending.settled(result)
 
-    async def _settled(self, at: int, one: Prepared | Answer | Running, room: int | None) -> Taken | Answer:
+    async def _settled(self, one: Prepared | Draft | Running, room: int | None) -> Taken | Answer:
         if isinstance(one, Prepared):
             notice = None if room is None else max(room, _SHORT_NOTICE)
             return await settle(self._core, one, room=room, notice_room=notice)
-        if isinstance(one, Running) or room is None or at not in self._calls or self._core.count(one.text) <= room:
+        if isinstance(one, Running):
             return one
-        name, arguments = self._calls[at]
-        return await self._tools.call(name, arguments, tokens_left=room)
+        if room is not None and one.shorter is not None and self._core.count(one.answer.text) > room:
+            one = await one.shorter(room)
+        return one.given()
 
-    def _want(self, one: Prepared | Answer | Running) -> Want:
+    def _want(self, one: Prepared | Draft | Running) -> Want:
         """The tokens that a call wants: for its whole result, or for the notice in its place."""
         if isinstance(one, Running):
             size = self._core.count(one.content)
             return Want(size, size)
-        if isinstance(one, Answer):
-            size = self._core.count(one.text)
-            return Want(size, min(size, _MIN_ANSWER), divisible=True)
+        if isinstance(one, Draft):
+            size = self._core.count(one.answer.text)
+            return Want(size, min(size, _REFUSAL if one.whole else _MIN_ANSWER), divisible=not one.whole)
         least = self._core.settings.notice_max_tokens if self._core.dialect.outlined else _SHORT_NOTICE
         if isinstance(one.decision, Fits):
             return Want(tokens_of(self._core, one), least)

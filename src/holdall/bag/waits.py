@@ -6,7 +6,7 @@ Every wait is for a signal: the end of a call, a write, an event. Nothing polls.
 import asyncio
 import concurrent.futures
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -210,16 +210,22 @@ class Background:
         self.table.cancel(jobs)
         await self.table.wait(jobs, seconds=None, wait_for_all=True)
 
-    async def answer(self, ask: Ask, tokens_left: int | None) -> Answer:
-        """What a model reads that asked to wait: what has ended with its output, or with the notice of a large one."""
+    async def told(self, waited: Waited, ask: Ask, tokens_left: int | None) -> tuple[Answer, Callable[[], None]]:
+        """What a model reads that asked to wait: what has ended with its output, or with the notice of a large one.
+        And what writes the events of that.
+        """
         core = self._core
-        waited = await self.wait(ask.handle, **ask.options)
-        core.journal.record("retrieved", verb="wait", name="wait_for_tool_output")  # of nothing: it is no retrieval
+        events: list[dict[str, Any]] = [{}]  # of nothing: that one is no retrieval
+
+        def note() -> None:
+            for data in events:
+                core.journal.record("retrieved", verb="wait", name="wait_for_tool_output", **data)
+
         text = core.dialect.wait(waited)
         if not core.dialect.wait_shows_outputs or waited.matched:
-            return Answer(text, handle=ask.handle)
-        most_bytes = core.settings.answer_max_bytes
-        most_tokens = min(core.settings.answer_max_tokens, tokens_left or 1 << 60)
+            return Answer(text, handle=ask.handle), note
+        most_bytes, most_tokens = core.settings.answer_max_bytes, core.settings.answer_max_tokens
+        most_tokens = most_tokens if tokens_left is None else min(most_tokens, tokens_left)
         shown: dict[str, str] = {}
         for facts in waited.ended[:MOST_TOLD]:
             left = Bounds(most_bytes - len(text.encode("utf-8", "replace")), most_tokens - core.count(text))
@@ -227,11 +233,9 @@ class Background:
             if output:
                 shown[facts.handle] = output
                 text = core.dialect.wait(replace(waited, outputs=shown))
-                core.journal.record(
-                    "retrieved", handle=facts.handle, tool=facts.origin.tool, name="wait_for_tool_output", verb="wait",
-                    tokens=core.count(output), shown=[span.as_list() for span in spans],
-                )  # fmt: skip
-        return Answer(text, handle=ask.handle)
+                of_it = {"tokens": core.count(output), "shown": [span.as_list() for span in spans]}
+                events.append({"handle": facts.handle, "tool": facts.origin.tool, **of_it})
+        return Answer(text, handle=ask.handle), note
 
     # Inside
 

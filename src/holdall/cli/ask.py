@@ -101,6 +101,7 @@ def flat(found: Extraction, handle: str, question: str) -> dict[str, Any]:
         "model": found.model,
         "cached": found.cached,
         "searched": [span.as_list() for span in found.searched],
+        **({"shown": [span.as_list() for span in found.end_spans]} if found.ends else {}),
         "spent": found.spent.to_json(),
     }
 

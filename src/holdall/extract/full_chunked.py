@@ -252,6 +252,7 @@ def _answer(flat: dict[str, Any]) -> Extraction:
     searched = tuple(Span(**one) for one in flat["searched"])
     proved = _snippets(flat["snippets"])
     whole: dict[str, Any] = flat | {"snippets": proved, "failed": failed, "searched": searched, "spent": spent}
+    whole |= {"ends": (), "left_out": ()}  # of truncate nothing is remembered, and of an answer all of its quotes
     return Extraction(**whole)
 
 

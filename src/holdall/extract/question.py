@@ -28,7 +28,7 @@ from holdall.extract.full_chunked import (
 )
 from holdall.extract.model_calls import Document, ModelCaller, Policy, Watch
 from holdall.extract.read_grep import read_and_grep
-from holdall.extract.truncate import truncated
+from holdall.extract.truncate import both_ends
 from holdall.extract.verify import merge
 from holdall.llm.protocol import Model
 from holdall.policy.route import Forecast, Route, route
@@ -38,7 +38,7 @@ from holdall.values.chat import Usage
 from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Spent
 from holdall.values.record import record
-from holdall.wire.extraction import fallback_warning, no_summary_warning, nothing_found
+from holdall.wire.extraction import fallback_warning, joined_ends, no_summary_warning, nothing_found
 
 _LOG = logging.getLogger("holdall")
 _MAX_DESCRIBED = 8  # chunks whose description is passed on where nothing was found
@@ -120,7 +120,7 @@ class Question:
         except (ModelFault, TooCostly) as problem:
             _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, problem)
             short = await self._truncated(Route("truncate", "fallback"))
-            return replace(short, warning=fallback_warning(strategy, str(problem)))
+            return replace(short, warning=fallback_warning(strategy, str(problem), whole=len(short.ends) < 2))
 
     async def _chunked(self, plan: Plan, caller: ModelCaller) -> Extraction:
         calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, caller, self.notes, self.watch)
@@ -161,10 +161,10 @@ class Question:
 
     async def _truncated(self, way: Route) -> Extraction:
         measure = self.document.source.measure
-        text, parts = await self.document.on(lambda reader: truncated(reader, self.policy.truncate_bytes))
+        ends = await self.document.on(lambda reader: both_ends(reader, self.policy.truncate_bytes))
         return Extraction(
-            answer=text, strategy="truncate", reason=way.reason, found=True, source_hash=measure.sha256,
-            source_bytes=measure.bytes, chunks_searched=0, chunks_total=0, searched=tuple(one.span for one in parts),
+            answer=joined_ends(ends, measure.bytes), strategy="truncate", reason=way.reason, found=True,
+            source_hash=measure.sha256, source_bytes=measure.bytes, chunks_searched=0, chunks_total=0, ends=ends,
         )  # fmt: skip
 
     def _forecast(self, way: Route, given: Rooms, chunks: int) -> Forecast:

@@ -5,6 +5,7 @@ decoded text, so that a command can print exactly what is stored.
 """
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 from holdall.values.outputs import State
@@ -224,6 +225,36 @@ def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
             return tuple(Span(node.bytes.start, node.bytes.start + _length(node)) for node in answer.nodes)
         case Table():
             return ()
+
+
+def items_of(answer: Passage | Found | Table | Nodes) -> int:
+    """How many matches, values or rows are in it; a passage has none."""
+    match answer:
+        case Passage():
+            return 0
+        case Found():
+            return len(answer.groups) or len(answer.matches)
+        case Table():
+            return len(answer.rows)
+        case Nodes():
+            return len(answer.nodes)
+
+
+def fewer(answer: Passage | Found | Table | Nodes, number: int, *, skipped: int = 0) -> Passage | Found | Table | Nodes:
+    """With only the first `number` of them, and where to continue. `skipped` were left out before the first one."""
+    if number >= items_of(answer):
+        return answer
+    match answer:
+        case Passage():
+            return answer
+        case Found() if answer.groups:
+            return replace(answer, groups=answer.groups[:number])
+        case Found():
+            return replace(answer, matches=answer.matches[:number], next=answer.matches[number].byte)
+        case Table():
+            return replace(answer, rows=answer.rows[:number], next=number)
+        case Nodes():
+            return replace(answer, nodes=answer.nodes[:number], next=skipped + number)
 
 
 def scanned_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:

@@ -130,11 +130,21 @@ class Extraction:
     confidence: float | None = None  # the model's own, 0 to 1; None if it gave none
     failed: tuple[FailedChunk, ...] = ()
     searched: tuple[Span, ...] = ()  # what a model has read of the source
+    ends: tuple[bytes, ...] = ()  # of truncate, which asks no model: the source whole, or its beginning and its end
+    left_out: tuple[Snippet, ...] = ()  # quotes that did not fit into the answer
     unchecked: int = 0  # quotes that were too many to be looked for, and are left out
     warning: str = ""
     model: str = ""
     cached: bool = False  # the whole answer was there already
     spent: Spent = field(default_factory=Spent)
+
+    @property
+    def end_spans(self) -> tuple[Span, ...]:
+        """Where the `ends` are in the source."""
+        if len(self.ends) < 2:
+            return tuple(Span(0, len(whole)) for whole in self.ends)
+        top, bottom = self.ends
+        return Span(0, len(top)), Span(self.source_bytes - len(bottom), self.source_bytes)
 
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {
@@ -148,6 +158,8 @@ class Extraction:
         if not self.found:
             flat["no_match_reason"] = "No content matching query found in tool output."
         flat |= {"answer": self.answer, "strategy": self.strategy, "reason": self.reason}
+        if self.left_out:
+            flat["snippets_left_out"] = len(self.left_out)
         if self.failed:
             flat["failed_chunks"] = [chunk.to_json() for chunk in self.failed]
         if self.unchecked:

@@ -33,7 +33,6 @@ from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning
-from holdall.text.numbers import plural
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Found, Group, Match
@@ -209,7 +208,7 @@ def _cost(match: Match) -> int:
 
 
 def _shown_groups(tally: Tally, limit: int, room: int | None) -> tuple[list[Group], list[str]]:
-    """The most frequent values, as many as are asked for and fit, and what has to be said about the others."""
+    """The most frequent values, as many as are asked for and fit, and what has to be said about them."""
     groups: list[Group] = []
     longest = LONG_VALUE if room is None else min(LONG_VALUE, room // 3)
     used = cut = 0
@@ -221,10 +220,8 @@ def _shown_groups(tally: Tally, limit: int, room: int | None) -> tuple[list[Grou
         cut += value.cut_right
         groups.append(Group(value.text, number))
     notes: list[str] = []
-    if hidden := len(tally.counts) - len(groups):
-        notes.append(f"{plural(hidden, 'rarer value')} not shown")
     if cut:
-        notes.append(f"{plural(cut, 'value')} shown by the first {longest} bytes")
+        notes.append(f"long values are shown by their first {longest} bytes")
     if tally.full:
         notes.append(
             f"there are more than {MAX_VALUES:,} different values: the first of them are counted exactly, "

@@ -97,8 +97,8 @@ def no_call(_verb: str, _handle: str, _arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _own_extraction(extraction: Extraction, frame: Frame, _tool: str, fits: Fits) -> str:
-    return own_answer(extraction, frame, fits)
+def _own_extraction(extraction: Extraction, frame: Frame, _tool: str, _fits: Fits) -> str:
+    return own_answer(extraction, frame)
 
 
 def _no_spans(_view: View) -> tuple[Span, ...]:
@@ -127,7 +127,7 @@ class Dialect:
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _no_spans  # the bytes that are in a notice as they are
     both: Callable[[View], tuple[str, tuple[Span, ...]]] | None = None  # `notice` and `shows`, where that is cheaper
-    extracted: Callable[[Extraction, Frame, str, Fits], str] = _own_extraction
+    extracted: Callable[[Extraction, Frame, str, Fits], str] = _own_extraction  # again with less where that is too long
     extracts_with_model: bool = True  # the tool that asks a model is offered only where there is one
     always_chunked: bool = False  # whether such a model reads all of an output, whatever it is
     chunk_share: float | None = None  # the part of the model's window that a chunk may take, if it is fixed

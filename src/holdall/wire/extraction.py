@@ -3,17 +3,17 @@
 What a model wrote and what Holdall proved are kept apart: every quote stands with its byte range and "verified", or
 with the words that it is not in what the model read. A model that was fed hostile bytes may write lines that look like
 ours: its text is inside a fence or in JSON, and where there is neither, such lines are escaped. Each answer fits its
-bounds: quotes are left out first, from the end, and it says how many.
+bounds, and says what was left out for that.
 """
 
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 from holdall.text.escape import foreign, one_line
-from holdall.text.excerpt import first_bytes
+from holdall.text.excerpt import beginning, ending, first_bytes
 from holdall.text.numbers import plural
 from holdall.values.extraction import Extraction, FailedChunk, Snippet
 from holdall.values.patterns import lazy_pattern
@@ -22,6 +22,7 @@ from holdall.wire.answers import Frame
 Fits = Callable[[str], bool]
 _MAX_FAILED = 5
 _LONGEST_START = 200  # characters of a line that tell whether it begins like ours
+_LEAST = 64  # characters of an answer, or bytes of both ends of an output: less is not worth showing
 _MAX_THERE = 300  # characters of what a model says there is instead
 # How our own lines begin where there is no fence: with `>` or `(`, or with these words.
 _OUR_WORDS = lazy_pattern(
@@ -86,9 +87,11 @@ def coverage(extraction: Extraction) -> str:
     size = extraction.source_bytes
     if extraction.strategy == "full-chunked":
         return f"searched {extraction.chunks_searched:,} of {plural(extraction.chunks_total, 'chunk')}"
-    read = sum(span.end - span.start for span in extraction.searched)
+    read = sum(span.end - span.start for span in (*extraction.searched, *extraction.end_spans))
     if extraction.strategy == "read-grep":
         return f"searched with Read and Grep; {read:,} of {size:,} bytes were read"
+    if read == size:
+        return f"not searched: all of its {plural(size, 'byte')} are shown"
     return f"not searched: {read:,} of {size:,} bytes, its beginning and its end, are shown"
 
 
@@ -122,16 +125,27 @@ def no_summary_warning(why: str) -> str:
     return f"The findings of the chunks could not be summed up ({one_line(why.rstrip('.'))}); they follow one by one."
 
 
-def fallback_warning(strategy: str, why: str) -> str:
+def fallback_warning(strategy: str, why: str, *, whole: bool = False) -> str:
+    """`whole`: the output is so short that nothing of it is left out."""
     why = one_line(why.rstrip("."))
-    return f"WARNING: {strategy} failed ({why}). What follows is only the beginning and the end of the output."
+    follows = "the output itself" if whole else "only the beginning and the end of the output"
+    return f"WARNING: {strategy} failed ({why}). What follows is {follows}."
 
 
 def omitted_middle(omitted: int, start: int, end: int) -> str:
     return f"[… {omitted:,} bytes are left out here: bytes {start}:{end} …]"
 
 
-def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
+def joined_ends(ends: Sequence[bytes], total: int) -> str:
+    """Both ends of an output of `total` bytes with a mark between them that says what is missing; or all of it."""
+    if len(ends) < 2:
+        return "".join(_text(whole) for whole in ends)
+    top, bottom = ends
+    start, end = len(top), total - len(bottom)
+    return f"{_text(top)}\n{omitted_middle(end - start, start, end)}\n{_text(bottom)}"
+
+
+def own_answer(extraction: Extraction, frame: Frame) -> str:
     """The answer, then each quote with its byte range and whether it is verified."""
     reader = f"answer of {_named(extraction.model) or 'no model'}, which read it"
     head = [
@@ -143,62 +157,60 @@ def own_answer(extraction: Extraction, frame: Frame, fits: Fits) -> str:
         "found before, from the cache" if extraction.cached else "",
     ]
 
-    def told(answer: str, quotes: Sequence[Snippet]) -> str:
-        parts = [frame.around(head, answer, "")]
-        if extraction.warning:
-            parts.insert(0, extraction.warning)
-        parts += [_own_quote(snippet, frame) for snippet in quotes]
-        parts += _after(extraction, len(extraction.snippets) - len(quotes))
-        if quotes and quotes[0].check != "none":
-            span = quotes[0].span
-            parts.append(frame.next("read", {"bytes": f"{max(0, span.start - 500)}:{span.end + 500}"}))
-        return "\n".join(part for part in parts if part)
-
-    return _bounded(extraction, told, fits)
+    quotes = extraction.snippets
+    parts = [extraction.warning, frame.around(head, extraction.answer, "")]
+    parts += [_own_quote(snippet, frame) for snippet in quotes]
+    parts += _after(extraction)
+    if quotes and quotes[0].check != "none":
+        span = quotes[0].span
+        parts.append(frame.next("read", {"bytes": f"{max(0, span.start - 500)}:{span.end + 500}"}))
+    return "\n".join(part for part in parts if part)
 
 
-def s0_answer(extraction: Extraction, tool: str, frame: Frame, fits: Fits) -> str:
+def s0_answer(extraction: Extraction, tool: str, frame: Frame) -> str:
     """S0 §2, to the letter: the header, an empty line, the abstract.
 
     In the abstract our own lines begin with `>` or `(`, and no line of the model's does. What is the output itself,
     and no answer about it, is inside a fence.
     """
     said = frame.fenced if extraction.strategy == "truncate" else model_text if extraction.found else str
-
-    def told(answer: str, quotes: Sequence[Snippet]) -> str:
-        body = [said(answer), *(f"{quote_lines(snippet.text)}\n  ({_where(snippet)})" for snippet in quotes)]
-        body += [f"({one})" for one in _after(extraction, len(extraction.snippets) - len(quotes))]
-        body.append(f"({coverage(extraction)}{_after_comma(_confidence(extraction))})")
-        abstract = "\n".join(part for part in body if part)
-        warning = f"{extraction.warning}\n\n" if extraction.warning else ""
-        named = f"{foreign(tool) or 'UNKNOWN'} WITH HANDLE {frame.handle}, STRATEGY:{extraction.strategy}:"
-        return f"ABSTRACT FROM TOOL OUTPUT {named}\n\n{warning}{abstract}"
-
-    return _bounded(extraction, told, fits)
+    quotes = (f"{quote_lines(snippet.text)}\n  ({_where(snippet)})" for snippet in extraction.snippets)
+    body = [said(extraction.answer), *quotes, *(f"({one})" for one in _after(extraction))]
+    body.append(f"({coverage(extraction)}{_after_comma(_confidence(extraction))})")
+    abstract = "\n".join(part for part in body if part)
+    warning = f"{extraction.warning}\n\n" if extraction.warning else ""
+    named = f"{foreign(tool) or 'UNKNOWN'} WITH HANDLE {frame.handle}, STRATEGY:{extraction.strategy}:"
+    return f"ABSTRACT FROM TOOL OUTPUT {named}\n\n{warning}{abstract}"
 
 
-def s3_answer(extraction: Extraction, fits: Fits) -> str:
+def s3_answer(extraction: Extraction) -> str:
     """S3's ExtractionResult as JSON."""
-
-    def told(answer: str, quotes: Sequence[Snippet]) -> str:
-        flat: dict[str, Any] = extraction.to_json() | {"snippets": [one.to_json() for one in quotes], "answer": answer}
-        left_out = len(extraction.snippets) - len(quotes)
-        return json.dumps(flat | ({"snippets_left_out": left_out} if left_out else {}), ensure_ascii=False)
-
-    return _bounded(extraction, told, fits)
+    return json.dumps(extraction.to_json(), ensure_ascii=False)
 
 
-def _bounded(extraction: Extraction, told: Callable[[str, Sequence[Snippet]], str], fits: Fits) -> str:
-    quotes: Sequence[Snippet] = extraction.snippets
-    answer = extraction.answer
-    while not fits(text := told(answer, quotes)):
-        if quotes:
-            quotes = quotes[: len(quotes) // 2]
-        elif len(answer) > 64:
-            answer = cut_note(extraction.answer, len(answer.encode("utf-8", "replace")) // 2)
+def fitting(extraction: Extraction, tell: Callable[[Extraction], str], fits: Fits) -> tuple[str, Extraction]:
+    """As much of it as fits, as `tell` words it, and what that is: quotes are left out first, from the end; then both
+    ends of an output become shorter, or the answer does. What still does not fit cannot be told in less.
+    """
+    shown = extraction
+    while not fits(text := tell(shown)):
+        if shown.snippets:
+            few = len(shown.snippets) // 2
+            shown = replace(shown, snippets=extraction.snippets[:few], left_out=extraction.snippets[few:])
+        elif (size := sum(map(len, shown.ends))) > _LEAST:
+            top, bottom = shown.ends[0], shown.ends[-1]
+            ends = beginning(top, size * 3 // 8).data, ending(bottom, size * 3 // 8).data
+            shown = replace(shown, ends=ends, answer=joined_ends(ends, shown.source_bytes))
+        elif len(shown.answer) > _LEAST and not shown.ends:
+            answer = cut_note(extraction.answer, len(shown.answer.encode("utf-8", "replace")) // 2)
+            shown = replace(shown, answer=answer)
         else:
             break
-    return text
+    return text, shown
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
 
 
 def _named(model: str) -> str:
@@ -217,15 +229,16 @@ def _where(snippet: Snippet) -> str:
     return check if snippet.check == "none" else f"bytes {snippet.span.start}:{snippet.span.end}, {check}"
 
 
-def _after(extraction: Extraction, left_out: int) -> list[str]:
+def _after(extraction: Extraction) -> list[str]:
     parts: list[str] = []
-    if left_out:
-        parts.append(f"{plural(left_out, 'more quote')} did not fit into this answer.")
+    quotes = (*extraction.snippets, *extraction.left_out)
+    if extraction.left_out:
+        parts.append(f"{plural(len(extraction.left_out), 'more quote')} did not fit into this answer.")
     if extraction.unchecked:
         parts.append(f"{plural(extraction.unchecked, 'more quote')} of the model were not checked, and are left out.")
-    if extraction.snippets and not any(one.verified for one in extraction.snippets):
+    if quotes and not any(one.verified for one in quotes):
         parts.append("None of the quotes stands in the output as it is: do not rely on this answer.")
-    if extraction.found and not extraction.snippets and extraction.strategy != "truncate":
+    if extraction.found and not quotes and extraction.strategy != "truncate":
         parts.append("The model quoted nothing from the output: nothing here proves this answer.")
     if extraction.failed and extraction.found:
         parts.append(not_searched(extraction.failed))

@@ -29,8 +29,8 @@ def _running(view: View) -> str:
     )
 
 
-def _extracted(extraction: Extraction, frame: Frame, tool: str, fits: Fits) -> str:
-    return s0_answer(extraction, tool, frame, fits)
+def _extracted(extraction: Extraction, frame: Frame, tool: str, _fits: Fits) -> str:
+    return s0_answer(extraction, tool, frame)
 
 
 def _ask(arguments: Mapping[str, Any]) -> Ask:
