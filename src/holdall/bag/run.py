@@ -26,7 +26,7 @@ from holdall.bag import streams
 from holdall.bag.core import Core
 from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
-from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, value_as_text
+from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, text_and_notes, value_as_text
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
@@ -118,7 +118,15 @@ class Sink:
                 self._begin()
         return self.handle
 
-    def finish(self, state: State, *, last: Part = None, error: str = "", exit_code: int | None = None) -> Facts | None:
+    def finish(
+        self,
+        state: State,
+        *,
+        last: Part = None,
+        error: str = "",
+        exit_code: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> Facts | None:
         """End what is in the store, after one last part; None if nothing is there. Calling it twice is harmless."""
         with self._lock:
             if self._writer is None or self._finished:
@@ -128,7 +136,7 @@ class Sink:
             self._finished = True
             try:
                 facts = self._writer.finish(
-                    state, error=error, exit_code=exit_code, notes=surrogate_notes(self._lone),
+                    state, error=error, exit_code=exit_code, notes=(*notes, *surrogate_notes(self._lone)),
                     surrogates=self._lone.packed(),
                 )  # fmt: skip
             except (StoreFault, OSError) as problem:
@@ -833,11 +841,11 @@ class Dispatch:
         error = _reason(outcome) if isinstance(outcome, BaseException) else one.error
         if state == "cancelled":
             error = self.cut_off or why or error
-        last: object = None
-        if not isinstance(outcome, Streamed | BaseException) and outcome is not None:
-            whole = outcome if isinstance(outcome, bytes) else None  # as it came
-            last = one.last if one.last is not None else whole if whole is not None else value_as_text(outcome)
-        return one.sink.finish(state, last=last, error=error, exit_code=code if state in ("ready", "failed") else None)
+        last, notes = one.last, ()
+        if last is None and outcome is not None and not isinstance(outcome, Streamed | BaseException):
+            last, notes = (outcome, ()) if isinstance(outcome, bytes) else text_and_notes(outcome)
+        code = code if state in ("ready", "failed") else None
+        return one.sink.finish(state, last=last, error=error, exit_code=code, notes=notes)
 
 
 def _step_of(outcome: object) -> Step:

@@ -8,8 +8,8 @@ import itertools
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Any, cast
 
-from holdall.store.sources import Source, json_text
-from holdall.values.errors import HoldallError
+from holdall.store.sources import Objects, Source, json_text
+from holdall.values.errors import HoldallError, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import unreadable
 from holdall.wire.results import is_known_block
@@ -49,7 +49,9 @@ def parts_of(output: object) -> Iterator[object]:
 
 def _pieces(file: Any) -> Iterator[object]:
     while part := cast("object", file.read(_MORE)):
-        yield part
+        if not isinstance(part, str | bytes | bytearray | memoryview):  # a mock, for instance, has no end
+            raise UsageError(f"read() of a {type(file).__name__} gave a {type(part).__name__}, not text or bytes.")
+        yield cast("object", part)
 
 
 class _Held:
@@ -154,8 +156,9 @@ def value_size(value: object) -> int:
 
 def value_text(value: object) -> tuple[str, tuple[str, ...]]:
     """Any value as text, and what is to be said of that. Never raises, whatever the value does when it is looked at."""
+    objects = Objects()
     try:
-        return "".join(json_text(value)), ()
+        return "".join(json_text(value, objects)), objects.notes
     except Exception as problem:  # what JSON cannot say is told as Python tells it
         note = str(problem) if isinstance(problem, HoldallError) else f"{type(problem).__name__}: {problem}"
     try:

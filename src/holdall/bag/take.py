@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterable, Callable, Collection, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
 from dataclasses import field, replace
 from functools import partial
+from pathlib import PurePath
 from typing import cast
 
 from holdall.bag import streams
@@ -34,8 +35,10 @@ from holdall.wire.notes import (
     blob_note,
     fields_named,
     masked_note,
+    not_base64,
     part_kept_note,
     part_note,
+    path_note,
     structure_as_text,
     structure_notice,
     structured_not_kept,
@@ -54,8 +57,10 @@ from holdall.wire.results import (
     take_apart,
     text_block,
     text_of,
+    with_field,
     wrapped_text,
 )
+from holdall.wire.results import field as field_of
 from holdall.wire.system_notice import FailedTool, ReadyTool, RunningTool, Work
 
 # Every byte of an output into the store, whatever its form; cancelled or not, what has come is kept.
@@ -224,10 +229,12 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     limits = core.limits_for(origin.tool)
     redaction = core.redaction_of(origin.tool)
     started = time.perf_counter()
-    value = output
-    if isinstance(output, BaseException):
-        origin = replace(origin, is_error=True, traceback=traceback_of(output))
-        value = clamp_error(output, _NO_LIMITS)
+    value = await _awaited(cast("Awaitable[object]", output)) if isinstance(output, Awaitable) else output
+    if isinstance(value, BaseException):
+        origin = replace(origin, is_error=True, traceback=traceback_of(value))
+        value = clamp_error(value, _NO_LIMITS)
+    elif isinstance(value, PurePath):
+        value = path_note(str(value))
     elif _is_stream(value):
         read_ahead = await _gathered(value, limits)
         if isinstance(read_ahead, streams.Remainder):
@@ -256,12 +263,18 @@ async def kept_earlier(core: Core, facts: Facts) -> Prepared:
 
 def value_as_text(output: object) -> str:
     """What a model would read of a value that stands beside other text."""
+    text, notes = text_and_notes(output)
+    return "\n".join([text, *(f"[{note}]" for note in notes)])
+
+
+def text_and_notes(output: object) -> tuple[str, tuple[str, ...]]:
+    """A value as text, and what is to be said of that."""
     parts = _apart(output)
     if parts is not None:
-        return parts.text or ""
+        return parts.text or "", ()
     if isinstance(output, bytes):
-        return output.decode("utf-8", "replace")
-    return value_text(output)[0]
+        return output.decode("utf-8", "replace"), ()
+    return (path_note(str(output)), ()) if isinstance(output, PurePath) else value_text(output)
 
 
 def with_text(prepared: Prepared) -> Prepared:
@@ -288,6 +301,14 @@ def _apart(output: object) -> Parts | None:
         return take_apart(output)
     except Exception:  # an object of the tool's own may do anything when it is looked at: then it is a value
         return None
+
+
+async def _awaited(output: Awaitable[object]) -> object:
+    """What it gives, or the error that it raised: a tool may have forgotten to await."""
+    try:
+        return await output
+    except Exception as problem:
+        return problem
 
 
 def _is_stream(value: object) -> bool:
@@ -388,7 +409,7 @@ _MOST_BLOBS, _BLOBS_TOGETHER = 100, 10  # of one result: more of them are kept, 
 async def keep_large_parts(core: Core, parts: Parts, origin: Origin, limits: Limits) -> tuple[Parts, tuple[Facts, ...]]:
     """The parts with notes in place of what is too large, and what was stored.
 
-    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_structure`.
+    The notes are not text yet, so that they outlast whatever becomes of the text: see `keep_beside`.
     """
     kept: list[Facts] = []
     new: dict[int, tuple[object, ...]] = {}
@@ -517,15 +538,35 @@ def _structure_is_over(core: Core, structured: object, limits: Limits) -> bool:
     return core.imitates(text) or isinstance(decide(text, limits=limits, tokenizer=core.tokenizer), Keep)
 
 
-async def keep_structure(
+async def keep_beside(
     core: Core, prepared: Prepared, parts: Parts, *, changed: bool, twin: Facts | None = None, fault: str = ""
 ) -> tuple[Parts, tuple[Facts, ...]]:
-    """The parts with a note in place of structured content, and what was stored; as it is if all of the result fits.
+    """The parts with notes in place of structured content and of whatever is large beside it, and what was stored.
 
     `changed`: something else of the result is not as it was. `twin` is the kept text, `fault` why it is not kept. This
     is the last step: the text has been settled, and the notes of what was set aside become blocks.
     """
-    parts = parts.with_notes()
+    parts, kept = await _keep_structure(core, prepared, parts.with_notes(), changed=changed, twin=twin, fault=fault)
+    for name in _BESIDE if parts.path else ():
+        member = field_of(parts.whole, name)
+        data = b"" if member is None else _json(member)
+        if len(data) <= core.settings.max_inline_blob_bytes and not core.imitates(data.decode()):
+            continue
+        facts, why = await _stored(core, data, prepared.origin, (part_note(name),))
+        note = structured_note(facts) if facts else structured_not_kept(len(data), why)
+        said = blob_note(name, len(data), handle=core.handle_of(facts) if facts else "", why=why)
+        parts = replace(parts, whole=with_field(parts.whole, name, note)).with_note(said)
+        kept = (*kept, facts) if facts else kept
+    return parts, kept
+
+
+_BESIDE = ("_meta", "meta", "details")
+
+
+async def _keep_structure(
+    core: Core, prepared: Prepared, parts: Parts, *, changed: bool, twin: Facts | None, fault: str
+) -> tuple[Parts, tuple[Facts, ...]]:
+    """As it is if all of the result fits."""
     structured = structured_of(parts.whole)
     if structured is None:
         return parts, ()
@@ -642,9 +683,10 @@ def _carried(core: Core, limits: Limits, block: object) -> _Carried:
         return _Carried("json", data, kept or core.imitates(data.decode()))
     payload = payload_of(block)
     fields = b"" if payload is None else _json(beside)
-    if payload is None or len(fields) > most or core.imitates(fields.decode()):
+    if payload is None or payload.data is None or len(fields) > most or core.imitates(fields.decode()):
         data = _json(block)
-        return _Carried("block", data, len(data) > most or core.imitates(data.decode()))
+        named = "block" if payload is None or payload.data is not None else not_base64(payload.media_type)
+        return _Carried(named, data, len(data) > most or core.imitates(data.decode()))
     too_large = len(payload.data) > core.settings.max_inline_blob_bytes
     too_large = too_large or core.imitates(payload.data.decode("utf-8", "ignore"))
     return _Carried(payload.media_type, payload.data, too_large, is_blob=True)
@@ -774,7 +816,7 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
         parts = prepared.parts.with_note(f"[{masked_note(prepared.masked)}]")
         prepared = replace(prepared, parts=parts, output=parts.whole)
     if prepared.parts is not None:
-        parts, more = await keep_structure(core, prepared, prepared.parts, changed=changed)
+        parts, more = await keep_beside(core, prepared, prepared.parts, changed=changed)
         if parts is not prepared.parts:
             prepared, aside = replace(prepared, output=parts.whole), (*aside, *more)
             lost = why_not_kept(structured_of(parts.whole))
@@ -818,7 +860,7 @@ async def _noticed(
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
-        parts, more = await keep_structure(core, prepared, parts, changed=True, twin=facts)
+        parts, more = await keep_beside(core, prepared, parts, changed=True, twin=facts)
         content, aside = parts.whole, (*aside, *more)
     spans = [span.as_list() for span in shown]
     _record_kept(
@@ -854,7 +896,7 @@ async def _unkept(
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
-        parts, aside = await keep_structure(core, prepared, parts, changed=True, fault=str(fault))
+        parts, aside = await keep_beside(core, prepared, parts, changed=True, fault=str(fault))
         content = parts.whole
         for facts in aside:
             _record_kept(core, prepared, facts, reason="attachment", content_tokens=0, replaced=True)

@@ -7,7 +7,8 @@
     an iterator                    its parts in order, text and bytes mixed as they come
     any other value                JSON (ensure_ascii off, keys in their order); in it, sets are lists, Decimal, UUID,
                                    dates and paths are text, an Enum is its value, bytes are base64 text,
-                                   dataclasses are objects, and whatever else there is, is its `str`
+                                   dataclasses are objects, an object of another class is what can be read of it
+                                   (`to_dict` and the like, else its attributes, text and payload, else its `str`)
 
 An asynchronous iterator is pumped by the bag. Nothing here reads more than a megabyte ahead.
 """
@@ -21,10 +22,11 @@ import enum
 import fcntl
 import json
 import threading
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
+from holdall.text.escape import UNREAD, foreign
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED, Surrogates
 from holdall.values.errors import UsageError
@@ -92,6 +94,7 @@ class Source:
     def __init__(self, value: object, lone: Surrogates | None = None) -> None:
         """`lone` is that of an output that comes in several sources."""
         self._lone = lone or Surrogates()
+        self._objects = Objects()
         self._nothing = value is None
         self._parts = self._open(value)
 
@@ -103,7 +106,7 @@ class Source:
         found: list[str] = []
         if self._nothing:
             found.append("the tool returned nothing (None)")
-        return (*found, *surrogate_notes(self._lone))
+        return (*found, *surrogate_notes(self._lone), *self._objects.notes)
 
     def surrogates(self) -> str:
         """Which ones were replaced, and where, for the facts. Asked once, when all parts were taken."""
@@ -121,7 +124,7 @@ class Source:
             return self._file(value)
         if isinstance(value, Iterator):
             return self._iterated(cast("Iterator[object]", value))
-        return self._text("".join(json_text(value)))
+        return self._text("".join(json_text(value, self._objects)))
 
     def _text(self, text: str) -> Iterator[bytes]:
         for start in range(0, len(text), CHUNK):
@@ -148,12 +151,19 @@ class Source:
             return self._encoded(str.__str__(part))
         if isinstance(part, _BYTES):
             return self._lone.passed(bytes(cast("bytes", part)))
-        return self._encoded("".join(json_text(part)))
+        return self._encoded("".join(json_text(part, self._objects)))
 
 
 def surrogate_notes(lone: Surrogates) -> tuple[str, ...]:
     were = "was" if lone.count == 1 else "were"
     return (f"{plural(lone.count, 'lone surrogate')} {were} {REPLACED}",) if lone.count else ()
+
+
+def unread_note(parts: Mapping[str, str], kind: str) -> str:
+    """Of objects that JSON has no form for: the parts that nothing could be read of, each with its type."""
+    named = [f"{foreign(name, 25)} ({foreign(of, 25)})" for name, of in list(parts.items())[:3]]
+    more = f" and {len(parts) - 3:,} more" if len(parts) > 3 else ""
+    return f"{plural(len(parts), 'part')} of {kind}{UNREAD}{', '.join(named)}{more}"
 
 
 def _widen(file: Any) -> None:
@@ -197,20 +207,83 @@ def _slices(view: memoryview) -> Iterator[bytes]:
         yield bytes(view[start : start + CHUNK])
 
 
-def json_text(value: object) -> Iterator[str]:
+def json_text(value: object, objects: "Objects | None" = None) -> Iterator[str]:
     """JSON in pieces. Deep nesting is no matter: where the library's encoder gives up, ours walks with a stack."""
+    objects = objects or Objects()
     try:
         try:
-            yield json.dumps(value, ensure_ascii=False, default=plain, skipkeys=False)
+            yield json.dumps(value, ensure_ascii=False, default=objects.plain, skipkeys=False)
         except (RecursionError, TypeError):
             # A TypeError is a mapping whose keys are not text: ours writes them as text.
-            yield from _walk(value)
+            yield from _walk(value, objects)
     except ValueError as problem:  # it holds itself, or a number that Python does not write
         raise UsageError(f"a {_type(value)} cannot be kept as JSON: {problem}.") from problem
 
 
-def plain(value: object) -> object:
-    """One step from a Python value towards JSON."""
+class Objects:
+    """One step from a Python value towards JSON; `notes` tells which objects nothing could be read of.
+
+    An object in an attribute of another is not looked into unless its class says that it is data: it may be a client, a
+    session or a request that has the user's keys.
+    """
+
+    def __init__(self) -> None:
+        self._unread: dict[str, str] = {}
+        self._of = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (unread_note(self._unread, self._of),) if self._unread else ()
+
+    def plain(self, value: object) -> object:
+        found = _data_of(value)
+        return self._read(value, ()) if found is _FOREIGN else found
+
+    def _read(self, value: Any, above: tuple[object, ...]) -> object:
+        """What can be read of an object whose class says nothing: its attributes and its text, or its items."""
+        attributes = _attributes(value)
+        text = _text_of(value, attributes)
+        told = {name: self._member(one, name, (*above, value)) for name, one in attributes.items()} | text
+        if _is_iterable(value) and not text and not any(map(_is_container, attributes.values())):
+            items: list[object] = [*value]
+            return {**told, "items": items} if told else items
+        if not told:
+            return self._said(value, "all of it", "the output")
+        return {"str": _str(value), **told} if type(value).__str__ is not object.__str__ and not text else told
+
+    def _member(self, value: object, name: str, above: tuple[object, ...], depth: int = 0) -> object:
+        if depth < _DEEPEST and isinstance(value, list | tuple):
+            return [self._member(one, name, above, depth + 1) for one in cast("list[object]", value)]
+        if depth < _DEEPEST and isinstance(value, dict):
+            table = cast("dict[object, object]", value)
+            return {key: self._member(one, name, above, depth + 1) for key, one in table.items()}
+        if _is_container(value) or _is_json(value):
+            return value
+        if any(value is one for one in above):
+            return _str(value)  # it is told already
+        found = _data_of(value)
+        if found is not _FOREIGN:
+            return found
+        if depth and len(above) < _DEEPEST:
+            return self._read(value, above)
+        return self._said(value, name, f"a {_type(above[-1])}")
+
+    def _said(self, value: object, name: str, of: str) -> str:
+        said = _str(value)
+        if said.startswith("<"):  # as Python writes what it has no words for
+            self._of = self._of or of
+            self._unread.setdefault(name, _type(value))
+        return said
+
+
+_FOREIGN = object()
+_DEEPEST = 4  # objects in lists of objects
+_DATA_METHODS = ("to_pylist", "to_dicts", "tolist", "_asdict", "to_dict")  # of pyarrow, polars, numpy, pandas
+_TEXTS = ("text", "content", "body", "data")
+
+
+def _data_of(value: object) -> object:
+    """The value as data, where its class says what that is."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, AbstractSet):
@@ -221,12 +294,61 @@ def plain(value: object) -> object:
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if callable(getattr(value, "model_dump", None)):
-        return cast(Any, value).model_dump(mode="json")
     if isinstance(value, Mapping):
         return dict(cast("Mapping[object, object]", value))
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return list(cast("Iterable[object]", value))
+    foreign: Any = value
+    if callable(getattr(type(value), "model_dump", None)):
+        return foreign.model_dump(mode="json")
+    with contextlib.suppress(Exception):
+        if callable(getattr(type(value), "reset_index", None)):  # of pandas; a row each, so that it can be queried
+            frame = foreign if type(foreign.index).__name__ == "RangeIndex" else foreign.reset_index()
+            return frame.to_dict(orient="records")
+    for name in _DATA_METHODS:
+        with contextlib.suppress(Exception):  # a method of that name may be anything
+            if callable(getattr(type(value), name, None)) and _is_json(found := getattr(foreign, name)()):
+                return found
+    return list(cast("Sequence[object]", value)) if isinstance(value, Sequence) else _FOREIGN
+
+
+def _is_json(value: object) -> bool:
+    return value is None or isinstance(value, str | bool | int | float | list | tuple | dict)
+
+
+def _is_iterable(value: object) -> bool:
+    return isinstance(value, Iterable)
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, list | tuple | dict | AbstractSet | Mapping)
+
+
+def _attributes(value: object) -> dict[str, object]:
+    """What an object holds under public names. Classes, functions and modules hold code."""
+    if isinstance(value, type) or callable(value) or hasattr(type(value), "__loader__"):
+        return {}
+    slots = [cast("object", one.__dict__.get("__slots__", ())) for one in type(value).__mro__]
+    names = [name for some in slots for name in ((some,) if isinstance(some, str) else cast("Iterable[str]", some))]
+    try:
+        found = {name: getattr(value, name) for name in names if hasattr(value, name)} | vars(value)
+    except Exception:  # it has no dictionary, or does not show it
+        found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return {name: one for name, one in found.items() if not name.startswith("_") and not callable(one)}
+
+
+def _text_of(value: object, attributes: Mapping[str, object]) -> dict[str, object]:
+    """The text or payload that a property gives, where no attribute does, under its name."""
+    for name in _TEXTS:
+        with contextlib.suppress(Exception):  # it may not be read yet, for instance
+            if isinstance(getattr(type(value), name, None), property):
+                found = getattr(value, name)
+                if found and isinstance(found, (str, *_BYTES)):
+                    return {name: found}
+        if attributes.get(name) and isinstance(attributes[name], (str, *_BYTES)):
+            return {name: attributes[name]}
+    return {}
+
+
+def _str(value: object) -> str:
     try:
         return str(value)
     except Exception:
@@ -236,7 +358,7 @@ def plain(value: object) -> object:
 def storable(arguments: object) -> Any:
     """Arguments as a record holds them: plain JSON, or the text of what JSON cannot say. Nothing is refused here."""
     try:
-        plainly: object = json.loads(json.dumps(arguments, default=plain))
+        plainly: object = json.loads(json.dumps(arguments, default=Objects().plain))
         return "".join(json_text(arguments)) if _is_deep(plainly) else plainly
     except (RecursionError, TypeError, ValueError, UsageError):
         try:
@@ -265,8 +387,8 @@ def _type(value: object) -> str:
     return type(value).__name__
 
 
-def _walk(value: object) -> Iterator[str]:
-    stack: list[tuple[int, Iterator[str | tuple[object]]]] = [(id(value), _steps(value))]
+def _walk(value: object, objects: Objects) -> Iterator[str]:
+    stack: list[tuple[int, Iterator[str | tuple[object]]]] = [(id(value), _steps(value, objects))]
     open_ones = {id(value)}
     while stack:
         own, steps = stack[-1]
@@ -279,7 +401,7 @@ def _walk(value: object) -> Iterator[str]:
         elif id(step[0]) in open_ones:
             raise ValueError("Circular reference detected")
         else:
-            stack.append((id(step[0]), _steps(step[0])))
+            stack.append((id(step[0]), _steps(step[0], objects)))
             open_ones.add(id(step[0]))
 
 
@@ -290,7 +412,7 @@ def _key(key: object) -> str:
     return json.dumps(key) if key is None or isinstance(key, bool | int | float) else str(key)
 
 
-def _steps(value: object) -> Iterator[str | tuple[object]]:
+def _steps(value: object, objects: Objects) -> Iterator[str | tuple[object]]:
     """The pieces of one value: text to write, or a 1-tuple holding a value to descend into."""
     if value is None or isinstance(value, bool | int | float | str):
         yield json.dumps(value, ensure_ascii=False)
@@ -309,4 +431,4 @@ def _steps(value: object) -> Iterator[str | tuple[object]]:
             before = ", "
         yield "]" if before != "[" else "[]"
     else:
-        yield (plain(value),)
+        yield (objects.plain(value),)

@@ -36,6 +36,10 @@ def one_line(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
+UNREAD = " could not be read: "
+"""In the note of an output that was an object of a tool's own."""
+
+
 def foreign(text: str, limit: int = 60) -> str:
     """Text that we did not write, inside a sentence of ours that a model reads outside of a fence.
 

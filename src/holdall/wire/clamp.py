@@ -213,6 +213,7 @@ def _tagged(suffix: str, tag: str, kept: str) -> str:
 # each text block after it becomes a short marker that states its size. Everything else stays as it is and where it is.
 
 
+_FEW = 100  # empty blocks
 _AMPLE = 1024  # bytes; more than a marker takes
 _STRUCTURED = ("structuredContent", "structured_content")
 
@@ -276,10 +277,13 @@ def with_structured_content(result: object, new: object) -> object:
 
 def _clamp_blocks(blocks: Sequence[object], limits: Limits, suffix: str | None, tag: str) -> Sequence[object]:
     ending = suffix_for(limits.bytes, limits.lines) if suffix is None else suffix
+    found = list(map(text_of, blocks))
+    # An empty one has nothing to give and stays; of very many each is the line that joining them makes it.
+    crowded = found.count("") > _FEW
     texts = [
-        _Block(at, text, byte_count(text), lines_shown(text, ending))
-        for at, text in enumerate(map(text_of, blocks))
-        if text  # an empty one has nothing to give and stays
+        _Block(at, text, byte_count(text), lines_shown(text, ending) if text else 1)
+        for at, text in enumerate(found)
+        if text or (text is not None and crowded)
     ]
     fits = limits.bytes is None or sum(block.bytes for block in texts) <= limits.bytes
     if fits and (limits.lines is None or sum(block.lines for block in texts) <= limits.lines):

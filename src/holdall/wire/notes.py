@@ -8,7 +8,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from holdall.formats.registry import format_of
-from holdall.text.escape import foreign, one_line
+from holdall.text.escape import UNREAD, foreign, one_line
 from holdall.text.excerpt import byte_count
 from holdall.text.numbers import plural
 from holdall.text.utf8 import REPLACED
@@ -46,9 +46,19 @@ def fields_named(blocks: int = 1) -> str:
     return f"fields of {'a text block' if blocks == 1 else plural(blocks, 'text block')}"
 
 
+def not_base64(media_type: str) -> str:
+    """What a block is called in a note whose payload cannot be had as bytes."""
+    return f"{foreign(media_type, 29)} whose data is not valid base64"
+
+
 def masked_note(secrets: int) -> str:
     """Of what a tool gave whose policy is to redact."""
     return f"{plural(secrets, 'secret')} {'is' if secrets == 1 else 'are'}{_MASKED}"
+
+
+def path_note(path: str) -> str:
+    """In place of a path that a tool returned: a model that sees only the name may take it for the content."""
+    return f"{path}\n[the tool returned this path; the file itself was neither read nor kept]"
 
 
 def too_deep_to_mask() -> str:
@@ -112,8 +122,8 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts) -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    changed = [foreign(note, 80) for note in facts.measure.notes if note.endswith((REPLACED, _MASKED))]
-    changed = changed[:2]  # there is one of each; a record of a bundle may say more
+    notes = [note for note in facts.measure.notes if note.endswith((REPLACED, _MASKED)) or UNREAD in note]
+    changed = [foreign(note, 80) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
     return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
 
 

@@ -4,12 +4,14 @@ the text that a model would read and what is not text, and put together again.
 
 import base64
 import binascii
+import contextlib
 import copy
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
+from urllib.parse import unquote_to_bytes
 
 from holdall.text.excerpt import byte_count
 from holdall.values.chat import ToolResult
@@ -41,25 +43,43 @@ def fields_of(value: object) -> tuple[str, ...]:
 
 
 def with_field(value: object, name: str, new: object) -> object:
-    """A copy of `value` in which this field is `new`; all others are the same objects."""
+    """A copy of `value` in which this field is `new`, read again to be sure; all others are the same objects.
+
+    Of an object that does not take it a dictionary: the field and what else is short, since the text may be in more
+    than one place of it.
+    """
     if isinstance(value, Mapping):
         mapping = cast("Mapping[str, object]", value)
         copied = copy.copy(mapping) if isinstance(mapping, MutableMapping) else dict(mapping)
         cast("MutableMapping[str, object]", copied)[name] = new
         return copied
-    foreign: Any = value
-    try:
-        if callable(getattr(foreign, "model_copy", None)):  # pydantic
-            return foreign.model_copy(update={name: new})
-        if callable(getattr(foreign, "_replace", None)):  # named tuples
-            return foreign._replace(**{name: new})
-        copied = copy.copy(foreign)
-        object.__setattr__(copied, name, new)  # a frozen dataclass refuses its own way of setting
-        if copied is not foreign and getattr(copied, name) is new:
+    for copied in _copies(value, name, new):
+        if copied is not value and _is_same(field(copied, name), new):
             return copied
-    except Exception:  # noqa: S110 - what cannot be copied is told as a dictionary, below
-        pass
-    return {**getattr(foreign, "__dict__", {}), name: new}
+    short = {other: one for other, one in _members(value).items() if isinstance(one, bool | int | float)}
+    short |= {other: one for other, one in _members(value).items() if isinstance(one, str) and len(one) <= _SHORT}
+    return {**short, name: new}
+
+
+def _copies(value: Any, name: str, new: object) -> Iterator[object]:
+    """In each of the ways that there are; a copy may be unchanged all the same, if its field is made of others."""
+    with contextlib.suppress(Exception):  # an object of the tool's own may do anything
+        if callable(getattr(value, "model_copy", None)):  # pydantic
+            yield value.model_copy(update={name: new})
+    with contextlib.suppress(Exception):
+        if callable(getattr(value, "_replace", None)):  # named tuples
+            yield value._replace(**{name: new})
+    with contextlib.suppress(Exception):
+        copied = copy.copy(value)
+        object.__setattr__(copied, name, new)  # a frozen dataclass refuses its own way of setting
+        yield copied
+
+
+def _is_same(found: object, new: object) -> bool:
+    try:
+        return found is new or bool(found == new)
+    except Exception:
+        return False
 
 
 # Content blocks: which are text, what the others carry, and a text block that can stand in the place of one.
@@ -72,9 +92,13 @@ KNOWN_TYPES = frozenset(
     (*TEXT_TYPES, "image", "image_url", "input_image", "audio", "input_audio", "resource", "resource_link", "document",
      "file", "input_file", "search_result", "tool_reference", "video", "refusal")
 )  # fmt: skip
-_MEDIA = ("mimeType", "mime_type", "media_type", "mediaType", "format")
-_PAYLOADS = ("data", "blob", "bytes", "url", "file_data", "image_url")
-_PLAIN = {"type", "text"}  # all that most text blocks have
+_MEDIA = ("mimeType", "mime_type", "media_type", "mediaType", "format", "image_mimetype")
+_URLS = ("url", "uri", "image_url")  # a payload only where it is a data URL
+_PAYLOADS = ("data", "blob", "bytes", "file_data", "image", "audio", "video", *_URLS)
+_UNKNOWN = "application/octet-stream"
+_PLAIN = {"type", "block_type", "text"}  # all that most text blocks have
+_SHORT = 200
+_NO_BLANKS = dict.fromkeys(map(ord, " \t\r\n"))  # base64 may be in lines
 _DEEPEST = 3  # where a block has its text or its payload
 
 
@@ -83,7 +107,7 @@ class Payload:
     """What a block carries that is not text: its own bytes where they can be told, and what they are."""
 
     media_type: str
-    data: bytes
+    data: bytes | None  # None if it should be base64 and is not
 
 
 @record
@@ -99,7 +123,7 @@ class Note:
 def is_block(value: object) -> bool:
     if isinstance(value, str):
         return False
-    return isinstance(value, Note) or text_of(value) is not None or isinstance(field(value, "type"), str)
+    return isinstance(value, Note) or text_of(value) is not None or isinstance(field(value, "type", "block_type"), str)
 
 
 def is_known_block(value: object) -> bool:
@@ -133,14 +157,20 @@ def json_of(block: object) -> object:
 def payload_of(block: object) -> Payload | None:
     """What a block carries as base64, as a data URL or as bytes; None if it carries none of these."""
     media, found = _found(block)
-    if isinstance(found, str):
-        head, comma, rest = found.partition(",") if found.startswith("data:") else ("", "", found)
-        media = head[5:].split(";")[0] or media if comma else media
-        try:
-            found = base64.b64decode(rest, validate=True)
-        except (binascii.Error, ValueError):
-            return None  # a link, or a text
-    return Payload(media, bytes(found)) if found else None
+    if not found:
+        return None
+    if isinstance(found, bytes) and field(block, "block_type") is None:
+        return Payload(media, found)
+    text = found.decode("latin-1") if isinstance(found, bytes) else found  # LlamaIndex has base64 as bytes
+    head, comma, rest = text.partition(",") if text.startswith("data:") else ("", "", text)
+    media = head[5:].split(";")[0] or media if comma else media
+    if comma and not head.endswith(";base64"):
+        return Payload(media, unquote_to_bytes(rest))
+    try:
+        return Payload(media, base64.b64decode(rest.translate(_NO_BLANKS), validate=True))
+    except (binascii.Error, ValueError):
+        # Without a type, or of texts, it may well be a text.
+        return None if media == _UNKNOWN or media.startswith("text/") else Payload(media, None)
 
 
 def extra_fields(block: object) -> object:
@@ -162,18 +192,21 @@ def text_block(instead_of: object, text: str) -> object:
         family = like if like in TEXT_TYPES else "input_text" if like.startswith("input_") else "text"
         return {"type": family, "text": text}
     # The module that made the block has the text block too; nothing is imported for it.
-    maker = getattr(sys.modules.get(type(instead_of).__module__), "TextContent", None)
+    module = sys.modules.get(type(instead_of).__module__)
+    maker = getattr(module, "TextContent", None) or getattr(module, "TextBlock", None)
     return {"type": "text", "text": text} if maker is None else maker(type="text", text=text)
 
 
 def _found(block: object) -> tuple[str, str | bytes]:
     """The media type that a block names, and the largest of what may be its payload."""
-    media = "application/octet-stream"
+    media = _UNKNOWN
     found: bytes | str = b""
     for name, value in _leaves(block, depth=_DEEPEST):
         if name in _MEDIA and isinstance(value, str):
             media = value
         elif name in _PAYLOADS and isinstance(value, str | bytes) and len(value) > len(found):
+            if name in _URLS and not (isinstance(value, str) and value.startswith("data:")):
+                continue
             found = value
     return media, found
 
@@ -317,7 +350,8 @@ def take_apart(result: object) -> Parts | None:
 def is_error(result: object) -> bool:
     """Whether a result, or what holds one, says so: MCP and Anthropic by a flag, Bedrock by its status."""
     inner = field(result, "toolResult") if _names(result) is not None else None
-    return bool(field(result, "isError", "is_error")) or "error" in (field(result, "status"), field(inner, "status"))
+    flags = (field(result, "isError"), field(result, "is_error"))
+    return any(map(bool, flags)) or "error" in (field(result, "status"), field(inner, "status"))
 
 
 def structured_of(result: object) -> object:
@@ -346,6 +380,8 @@ def _path(result: object) -> tuple[str, ...] | None:
     if not _is_envelope(result, names):
         return None
     name = "output" if field(result, "type") in _ITEMS else "content"
+    if names is None and _is_made_of_blocks(result):
+        name = "blocks"
     named = names is not None and ("toolUseId" in names or field(result, "type") == "tool_result")
     return (name,) if _holds_content(field(result, name), of_result=named) else None
 
@@ -369,6 +405,12 @@ def _is_envelope(result: object, names: set[str] | None) -> bool:
     kind = field(result, "type", "role")
     says = any(hasattr(type(result), name) or name in _fields(result) for name in ("isError", "is_error"))
     return says or (isinstance(kind, str) and kind in ("tool", "tool_result", "toolResult", *_ITEMS))
+
+
+def _is_made_of_blocks(result: object) -> bool:
+    """LlamaIndex's: `content` is only the text of its blocks, and setting it drops those that are none."""
+    fields = _fields(result)
+    return "blocks" in fields and "content" not in fields
 
 
 def _fields(value: object) -> Mapping[str, object]:

@@ -21,7 +21,7 @@ from holdall.mcp.gateway.messages import Message, Refusal, RequestId, is_id, met
 from holdall.values.errors import StoreFault
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
-from holdall.wire.notes import blob_note, link, part_note, structured_note, with_notice
+from holdall.wire.notes import blob_note, link, not_base64, part_note, structured_note, with_notice
 from holdall.wire.results import payload_of, text_of, wrapped_text
 
 # An answer that is too large for an event of a stream, as one that fits.
@@ -99,7 +99,9 @@ def _carried(part: object, *, is_block: bool) -> tuple[str, bytes]:
     if (text := text_of(part)) is not None:
         return "text", text.encode("utf-8", "replace")
     payload = payload_of(part)
-    return ("block", _json(part)) if payload is None else (payload.media_type, payload.data)
+    if payload is None or payload.data is None:
+        return ("block" if payload is None else not_base64(payload.media_type)), _json(part)
+    return payload.media_type, payload.data
 
 
 def _size(value: object) -> int:

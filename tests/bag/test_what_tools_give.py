@@ -1,0 +1,385 @@
+"""Objects, paths, blocks and coroutines as tools and frameworks return them: what the model gets of each."""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdall import Holdall, Inline, Kept, Running, Unkept
+from holdall.bag.take import value_as_text
+from tests.bag.shapes import LOG, opened
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+PNG = b"\x89PNG" + bytes(1_200_000)
+
+
+async def whole(bag: Holdall, handle: str) -> str:
+    return b"".join([part async for part in bag.stream(handle)]).decode()
+
+
+async def in_background(bag: Holdall, value: object) -> str:
+    """What is kept of a slow call that returns this."""
+    goes_on = asyncio.Event()
+
+    async def call() -> object:
+        await goes_on.wait()
+        return value
+
+    async with bag.turn() as turn:
+        pending = turn.run(call, background=True)
+    goes_on.set()
+    assert isinstance(pending.result, Running)
+    await bag.wait(pending.result.handle)
+    return await whole(bag, pending.result.handle)
+
+
+# Objects whose copy does not take the notice
+
+
+def llama_index() -> Any:
+    """LlamaIndex's `ToolOutput` and its blocks, as far as they matter here: `content` is made of `blocks`."""
+    pydantic = pytest.importorskip("pydantic")
+
+    class TextBlock(pydantic.BaseModel):
+        block_type: str = "text"
+        text: str
+
+    class ImageBlock(pydantic.BaseModel):
+        block_type: str = "image"
+        image: bytes
+        image_mimetype: str = "image/png"
+
+    class ToolOutput(pydantic.BaseModel):
+        blocks: list[Any]
+        tool_name: str
+        raw_output: Any = None
+        is_error: bool = False
+
+        @property
+        def content(self) -> str:
+            return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+        @content.setter
+        def content(self, content: str) -> None:
+            self.blocks = [TextBlock(text=content)]
+
+        def __str__(self) -> str:
+            return self.content
+
+    # A block that stands in for another is made by the module of that one.
+    globals()["TextBlock"] = TextBlock
+    return TextBlock, ImageBlock, ToolOutput
+
+
+class ReadOnly:
+    """A result whose text cannot be replaced."""
+
+    is_error = True
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.lines = text.splitlines()
+        self.seconds = 2
+
+    @property
+    def content(self) -> str:
+        return self._text
+
+
+class Settable(ReadOnly):
+    @property
+    def content(self) -> str:
+        return self._text
+
+    @content.setter
+    def content(self, new: str) -> None:
+        self._text = new
+
+
+@requirement("way:notice-in-object")
+async def test_the_output_of_a_llama_index_tool_has_the_notice_in_it_and_keeps_its_picture(tmp_path: Path) -> None:
+    text_block, image_block, tool_output = llama_index()
+    blocks = [text_block(text=LOG), image_block(image=base64.b64encode(b"\x89PNG"))]
+    output = tool_output(blocks=blocks, tool_name="fetch", raw_output=LOG)
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(output, tool="fetch")
+        assert isinstance(taken, Kept)
+        assert type(taken.content) is tool_output
+        assert str(taken.content).startswith("fetch returned ")
+        assert taken.content.content == str(taken.content)
+        assert len(str(taken.content)) < 2000
+        assert taken.content.blocks[1] is blocks[1]
+        assert await whole(bag, taken.handle) == LOG
+        picture = tool_output(blocks=[image_block(image=base64.b64encode(PNG))], tool_name="fetch")
+        taken = await bag.take(picture, tool="fetch")
+        assert isinstance(taken, Kept)
+        assert str(taken.content) == f"[image/png, 1,200,004 bytes: too large to show, kept; handle: {taken.handle}]"
+    assert output.content == LOG
+
+
+@requirement("way:notice-in-object")
+async def test_an_object_takes_the_notice_or_a_dictionary_with_the_notice_stands_in_its_place(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        settable = Settable(LOG)
+        taken = await bag.take(settable, tool="t")
+        assert type(taken.content) is Settable
+        assert taken.content.content.startswith("t returned ")
+        assert (settable.content, taken.is_error) == (LOG, True)
+        taken = await bag.take(ReadOnly(LOG), tool="t")
+        assert isinstance(taken, Kept)
+        assert taken.content["content"].startswith("t returned ")
+        assert taken.content["seconds"] == 2
+        assert len(str(taken.content)) < 2000  # nothing else in it has the text
+        assert taken.is_error
+
+
+# Objects that JSON cannot express
+
+
+class Opaque:
+    __slots__ = ()
+
+
+class Hit:
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+
+class Response:
+    """As HTTP clients have it: it can be iterated, and its text is a property."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.status_code = 200
+        self.raw = Opaque()
+        self.hits = [Hit("one")]
+
+    @property
+    def text(self) -> str:
+        return self._text
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise AssertionError("its stream is not read")
+
+    def __repr__(self) -> str:
+        return "<Response [200]>"
+
+
+class Slotted:
+    __slots__ = ("_secret", "body", "status")
+
+    def __init__(self, body: bytes) -> None:
+        self.body, self.status, self._secret = body, 200, "s3cret"
+
+
+class Rows:
+    """Its rows come from elsewhere."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.count))
+
+
+class Frame:
+    """As pandas and numpy have them: iterating gives the names of the columns, `to_dict` the data."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["a", "b"])
+
+    def to_dict(self) -> dict[str, list[int]]:
+        return {"a": [1, 2], "b": [3, 4]}
+
+
+class Node:
+    def __init__(self, name: str, above: "Node | None" = None) -> None:
+        self.name, self.above = name, above
+        self.below = [Node("leaf", self)] if above is None else []
+
+
+class Endless:
+    """As a mock: whatever it is asked for, it gives another of its kind."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Endless()
+
+    def __call__(self, *_: object, **__: object) -> "Endless":
+        return Endless()
+
+
+@requirement("store:source-objects")
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (Response("hi"), '{"status_code": 200, "raw": "…", "hits": [{"title": "one"}], "text": "hi"}'),
+        (Slotted(b"\xff"), '{"body": "/w==", "status": 200}'),
+        ([Hit("a"), Hit("b")], '[{"title": "a"}, {"title": "b"}]'),
+        (Rows(3), '{"count": 3, "items": [0, 1, 2]}'),
+        (Frame(), '{"a": [1, 2], "b": [3, 4]}'),
+        (Node("root"), '{"name": "root", "above": null, "below": [{"name": "leaf", "above": "…", "below": []}]}'),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_of_an_object_what_can_be_read_is_what_a_model_reads(value: object, kept: str) -> None:
+    assert re.sub(r'"<[^"]*>"', '"…"', value_as_text(value).split("\n[")[0]) == kept
+
+
+@requirement("store:source-objects", "way:nothing-lost-silently")
+async def test_a_large_object_is_kept_and_its_notice_says_what_could_not_be_read(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        small = Response("hi")
+        assert (await bag.take(small)).content is small
+        taken = await bag.take(Response(LOG), tool="fetch")
+        assert isinstance(taken, Kept)
+        assert "all of it is kept, but 1 part of a Response could not be read: raw (Opaque)" in taken.content
+        assert json.loads(await whole(bag, taken.handle))["text"] == LOG
+        assert json.loads(await in_background(bag, Response(LOG)))["text"] == LOG
+        [*_, facts] = await bag.outputs()
+        assert facts.measure.notes == ("1 part of a Response could not be read: raw (Opaque)",)
+
+
+@requirement("store:source-objects")
+@pytest.mark.parametrize("value", [Opaque(), Endless()], ids=["opaque", "endless"])
+@pytest.mark.timeout(20)
+async def test_an_object_of_which_nothing_can_be_read_says_so(tmp_path: Path, value: object) -> None:
+    said = value_as_text(value)
+    kind = type(value).__name__
+    assert said.endswith(f"\n[1 part of the output could not be read: all of it ({kind})]"), said
+    async with opened(tmp_path) as bag:
+        assert len(str((await bag.take(value)).content)) < 500  # a mock has a `read` without an end
+
+
+# Paths
+
+
+@requirement("way:path-not-read")
+async def test_a_path_is_its_name_and_the_model_is_told_that_the_file_was_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "big.log"
+    file.write_text(LOG)
+
+    async def call() -> object:
+        return file
+
+    async with opened(tmp_path) as bag:
+        for taken in (await bag.take(file, tool="t"), await bag.run(call, tool="t")):
+            assert isinstance(taken, Inline)
+            assert taken.content == f"{file}\n[the tool returned this path; the file itself was neither read nor kept]"
+        assert await in_background(bag, file) == taken.content
+        nested = {"file": file}
+        assert (await bag.take(nested)).content is nested
+
+
+# Blocks
+
+
+@requirement("way:payload-uri")
+async def test_a_picture_in_a_data_uri_is_kept_as_its_bytes(tmp_path: Path) -> None:
+    uri = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    async with opened(tmp_path) as bag:
+        taken = await bag.take([{"type": "image", "uri": uri}])
+        assert isinstance(taken, Kept)
+        assert (
+            taken.content[0]["text"] == f"[image/png, 1,200,004 bytes: too large to show, kept; handle: {taken.handle}]"
+        )
+        assert b"".join([part async for part in bag.stream(taken.handle)]) == PNG
+        plain = await bag.take([{"type": "file", "uri": "data:text/csv," + "a%2Cb%0A" * 400_000}])
+        assert isinstance(plain, Kept)
+        assert await whole(bag, plain.handle) == "a,b\n" * 400_000
+        link = await bag.take([{"type": "resource_link", "uri": "abcd" * 50_000, "name": "n"}])
+        assert isinstance(link, Kept)  # an address is none of its bytes, even if base64 could be such a text
+        assert json.loads(await whole(bag, link.handle))["uri"] == "abcd" * 50_000
+
+
+@requirement("way:invalid-base64")
+async def test_a_payload_that_is_not_valid_base64_is_flagged(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        lines = "\n".join([base64.b64encode(PNG).decode()] * 1)
+        wrapped = "\n".join(lines[at : at + 76] for at in range(0, len(lines), 76))
+        good = await bag.take([{"type": "image", "data": wrapped, "mimeType": "image/png"}])
+        assert isinstance(good, Kept)
+        assert b"".join([part async for part in bag.stream(good.handle)]) == PNG
+        bad = await bag.take([{"type": "image", "data": "!" * 1_200_000, "mimeType": "image/png"}])
+        assert isinstance(bad, Kept)
+        size = bad.artifact.measure.bytes
+        what = f"image/png whose data is not valid base64, {size:,} bytes"
+        assert bad.content[0]["text"] == f"[{what}: too large to show, kept; handle: {bad.handle}]"
+        assert json.loads(await whole(bag, bad.handle))["data"] == "!" * 1_200_000
+
+
+@requirement("way:error-flags")
+@pytest.mark.parametrize("flags", [{"isError": False, "is_error": True}, {"isError": True, "is_error": False}])
+async def test_either_flag_of_an_error_counts(tmp_path: Path, flags: dict[str, bool]) -> None:
+    async with opened(tmp_path) as bag:
+        taken = await bag.take({"content": [{"type": "text", "text": "no such file"}], **flags})
+        assert taken.is_error
+
+
+@requirement("way:many-blocks")
+@pytest.mark.parametrize(
+    ("dialect", "block"),
+    [
+        *((dialect, {"type": "text", "text": ""}) for dialect in ("holdall", "clamp", "legacy", "refs")),
+        ("clamp", {"type": "text", "text": "x"}),
+        ("holdall", {"type": "resource_link", "uri": "a://b", "name": "n"}),
+        ("holdall", {"type": "image", "data": "AAAA", "mimeType": "image/png"}),
+    ],
+)
+async def test_many_blocks_are_summarised(tmp_path: Path, dialect: str, block: dict[str, str]) -> None:
+    async with opened(tmp_path, dialect=dialect) as bag:
+        taken = await bag.take([dict(block) for _ in range(20_000 if "text" in block else 3000)])
+        assert len(json.dumps(taken.content)) < 100_000
+        assert isinstance(taken, Unkept if dialect == "legacy" else Kept)
+        if dialect == "clamp":
+            assert "text blocks of" in str(taken.content)
+            assert "are left out]" in str(taken.content)
+
+
+@requirement("way:meta-bounded")
+@pytest.mark.parametrize("name", ["_meta", "details"])
+async def test_what_stands_beside_the_content_of_a_result_is_bounded(tmp_path: Path, name: str) -> None:
+    beside = {"trace": "y" * 1_200_000}
+    result = {"content": [{"type": "text", "text": "fine"}], "isError": False, name: beside}
+    async with opened(tmp_path) as bag:
+        taken = await bag.take(result)
+        assert isinstance(taken, Kept)
+        note = f"[{name}, 1,200,013 bytes: too large to show, kept; handle: {taken.handle}]"
+        assert [one["text"] for one in taken.content["content"]] == ["fine", note]
+        assert len(json.dumps(taken.content)) < 1000
+        assert json.loads(await whole(bag, taken.handle)) == beside
+        assert result[name] is beside
+        small = {**result, name: {"a": 1}}
+        assert (await bag.take(small)).content is small
+    async with opened(tmp_path, dialect="legacy") as bag:
+        taken = await bag.take(result)
+        assert isinstance(taken, Inline | Unkept)
+        assert "too large to show, and not kept" in taken.content["content"][1]["text"]
+        assert len(json.dumps(taken.content)) < 1000
+
+
+# Coroutines
+
+
+@requirement("way:coroutine-awaited")
+async def test_a_coroutine_is_awaited_and_what_it_gives_is_taken(tmp_path: Path) -> None:
+    async def later(text: str) -> str:
+        await asyncio.sleep(0)
+        if not text:
+            raise ValueError("no such file")
+        return text
+
+    async with opened(tmp_path) as bag:
+        assert (await bag.take(later("hi"))).content == "hi"
+        assert isinstance(await bag.take(later(LOG)), Kept)
+        failed = await bag.take(later(""))
+        assert (failed.content, failed.is_error) == ("ValueError: no such file", True)
+        assert (await bag.run(lambda: later("hi"))).content == "hi"
+        async with bag.turn() as turn:
+            pending = turn.take(later("hi"))
+        assert pending.content == "hi"
