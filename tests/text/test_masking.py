@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -119,3 +120,24 @@ def test_all_of_a_string_under_the_name_of_a_secret_is_masked_and_nothing_else()
         "list": ["password", "x"],
         "n": {"password": ""},
     }
+
+
+def test_an_escape_that_is_cut_is_masked_whole_and_bytes_that_are_no_text_move_nothing() -> None:
+    def second_byte(data: bytes) -> list[Finding]:
+        return [(match.start() + 1, match.end(), "") for match in re.finditer("éb".encode(), data)]
+
+    line = rb'{"a": "x\u00e9b\u00e9", "b": "\ud83dx \ud83d\ude00 key=abc!\u0021"}'
+    assert masked(line, json_findings(line, second_byte, never)) == line.replace(rb"\u00e9b", b"*******")
+    assert masked(line, json_findings(line, find, never)) == line.replace(b"abc", b"***")
+    line = b'{"b": "\\n \xff\\u0041 key=abc"}'
+    assert masked(line, json_findings(line, find, never)) == line.replace(b"abc", b"***")
+
+
+def test_many_secrets_in_one_string_take_no_more_than_their_share() -> None:
+    def seconds(count: int) -> float:
+        line = json.dumps({"k": "é" + "".join(f" key=a{n}" for n in range(count))}).encode()
+        began = time.process_time()
+        assert len(json_findings(line, find, never)) == count
+        return time.process_time() - began
+
+    assert seconds(2000) < 60 * min(seconds(100) for _ in range(5))  # 20 times as many; their square is 400

@@ -25,10 +25,13 @@ STEP = 1024 * 1024
 _ALMOST_ALL = RIGHT - 4 * 1024  # of what can be seen to the right
 _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for byte in range(256))
 _NINES = b"9"
+_BACKSLASH = 0x5C
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
 _STRING = lazy_pattern(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
 _PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
-_UNIT = lazy_pattern(rb"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
+_UNIT = lazy_pattern(
+    rb"[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL
+)  # a run without escapes; an escape, or two that are one character
 
 
 def mask_of(secret: bytes, *, number: bool = False) -> bytes:
@@ -162,15 +165,15 @@ def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool], see
     found: list[Finding] = []
     name = ""
     for match in _STRING.finditer(data):
-        if match[2]:
-            name = _text(match[1])
         raw = match[1]
+        text = _as_read(raw)
+        if match[2]:
+            name = text.decode("utf-8", "replace")
         if name and not match[2] and raw and is_secret(name):
             found.append((match.start(1), match.end(1), "Secret Keyword"))
             if seen is not None:
-                seen(_text(raw).encode("utf-8", "replace"), "Secret Keyword")
+                seen(text, "Secret Keyword")
         else:
-            text = _text(raw).encode("utf-8", "replace") if b"\\" in raw else raw
             places = list(find(text))
             if seen is not None:
                 for start, end, kind in places:
@@ -178,44 +181,42 @@ def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool], see
             if match[2]:  # a plain word there may be ours, and an object without its names is none any more
                 places = [one for one in places if not _PLAIN_NAME.fullmatch(text, one[0], one[1])]
             places = merged(places)
-            found += [
-                (match.start(1) + start, match.start(1) + end, kind)
-                for start, end, kind in (_as_written(raw, text, one) for one in places)
-            ]
+            written = places if text is raw else _as_written(raw, places)
+            found += [(match.start(1) + start, match.start(1) + end, kind) for start, end, kind in written]
         if not match[2]:
             name = ""
     return merged(found)
 
 
-def _text(raw: bytes) -> str:
+def _as_read(raw: bytes) -> bytes:
+    """What is between two quotes, as it reads; the same object where it has no escapes, or is not JSON."""
+    if b"\\" not in raw:
+        return raw
     try:
-        return str(json.loads(b'"' + raw + b'"', strict=False))
+        return str(json.loads(b'"' + raw + b'"', strict=False)).encode("utf-8", "replace")
     except ValueError:
-        return raw.decode("utf-8", "replace")
+        return raw
 
 
-def _as_written(raw: bytes, text: bytes, one: Finding) -> Finding:
-    """Where bytes of the text of a string are in the string as it is written, whole escapes only."""
-    start, end, kind = one
-    if raw == text:
-        return one
+def _as_written(raw: bytes, places: Sequence[Finding]) -> list[Finding]:
+    """Where `places` of a string as it reads are in it as it is written, whole escapes only. They are in order, and
+    all of them are found in one pass: a string may have as many as a server likes.
+    """
+    wanted = [border for start, end, _ in places for border in (start, end)]
+    found: list[int] = []
     at = 0
-    first = last = -1
-    high = b""
     for unit in _UNIT.finditer(raw):
-        if first < 0 and at >= start:
-            first = unit.start()
-        if at >= end:
-            last = unit.start()
+        if len(found) == len(wanted):
             break
-        written = unit[0]
-        if high:
-            at, high = at + 4, b""  # the second half of a pair
-        elif written.startswith(b"\\u") and b"d8" <= written[2:4].lower() <= b"db":
-            high = written
-        else:
-            at += len(_text(written).encode("utf-8", "replace")) if written.startswith(b"\\") else len(written)
-    return (first if first >= 0 else len(raw), last if last >= 0 else len(raw), kind)
+        is_escape = raw[unit.start()] == _BACKSLASH
+        until = at + (len(_as_read(unit[0])) if is_escape else unit.end() - unit.start())
+        while len(found) < len(wanted) and wanted[len(found)] < until:
+            inside = wanted[len(found)] - at
+            is_end = len(found) % 2 == 1
+            found.append(unit.end() if is_escape and is_end and inside else unit.start() + inside * (not is_escape))
+        at = until
+    found += [len(raw)] * (len(wanted) - len(found))
+    return [(found[2 * n], found[2 * n + 1], kind) for n, (_, _, kind) in enumerate(places)]
 
 
 # Arguments of tools as somebody else's model may see them: values that are secrets by their name are masked.
