@@ -154,6 +154,17 @@ async def test_a_slow_call_and_what_it_writes_and_says_on_the_way(tmp_path: Path
     assert not anywhere(tmp_path)
 
 
+async def test_updates_and_messages_that_are_cut_inside_of_a_secret(tmp_path: Path) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        messages = bag.jobs.messages("env")
+        key = "sk-proj-" + "k3Y7" * 20
+        messages.add("x" * 486 + f" {key}")  # its first 13 characters alone look like nothing
+        assert messages.data == b"x" * 486 + b" " + b"*" * 12 + "…\n".encode()
+        assert await bag.jobs.update({"content": [block(LINE)]}, tool="env") == {
+            "content": [block("DB_PASSWORD=" + "*" * len(SECRET))]
+        }
+
+
 async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     monkeypatch.delitem(sys.modules, "holdall.store.bundle.rules", raising=False)

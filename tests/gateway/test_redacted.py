@@ -43,6 +43,23 @@ for line in sys.stdin:
     else:
         send(id=number, result={})
 """
+# The gateway, with a word in a file for each time that something is masked where everybody waits for it.
+WATCHED = """
+import asyncio, sys
+from holdall.bag.redaction import Redaction
+from holdall.__main__ import main
+masks, seen = Redaction.value, sys.argv.pop(1)
+def value(self, output):
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return masks(self, output)
+    with open(seen, "a") as file:
+        print(repr(output)[:200], file=file)
+    return masks(self, output)
+Redaction.value = value
+main()
+"""
 BLOB = base64.b64encode(LINE.encode()).decode()
 LARGE = "an ordinary line of a log\n" * 20_000 + LINE
 ANSWERS: dict[str, Any] = {
@@ -67,7 +84,8 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     (tmp_path / "server.py").write_text(SERVER)
     before = ["--set", "tools.env.redact=true", "--set", "slow_after_seconds=600"]
     words = gateway(tmp_path / "home", before=before, server=[sys.executable, str(tmp_path / "server.py")])
-    async with wire(words) as client:
+    seen = tmp_path / "on-the-loop"
+    async with wire([sys.executable, "-c", WATCHED, str(seen), *words[1:]]) as client:
         await client.greet(elicitation={})
         for answer in ANSWERS.values():
             arguments = {"said": f"connecting with --password {SECRET}", "answer": answer}
@@ -85,3 +103,4 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     stored = b"".join(one.read_bytes() for one in (tmp_path / "home").rglob("*") if one.is_file())
     assert SECRET.encode() not in stored
     assert packed not in stored
+    assert not seen.exists(), seen.read_text()[:1000]  # a hostile text would stop all clients of a gateway over HTTP

@@ -22,6 +22,7 @@ from holdall.wire.answers import earlier_messages
 from holdall.wire.clamp import clamp_result
 
 LONGEST_MESSAGE = 500  # characters of one message
+_LOOKED_AT = LONGEST_MESSAGE + 4096  # for secrets: one that begins in a message may end after it
 _MOST_BYTES = 64 * 1024  # of all messages of a call
 _REST_SECONDS = 0.25  # between two writes to the store: a server may send thousands in that time
 _NO_OUTPUT = hashlib.sha256(b"").hexdigest()
@@ -43,9 +44,14 @@ class Messages:
         self._writing: asyncio.Task[None] | None = None
         self._is_stored = True
 
-    def add(self, message: str) -> None:
+    @property
+    def masks(self) -> bool:
+        """Whether what is said of the call may hold secrets that nobody should see."""
+        return self._masked is not None
+
+    def add(self, message: str, *, is_masked: bool = False) -> None:
         # Cut first: the escapes of ten megabytes would cost a second.
-        text = self.masked(message[: LONGEST_MESSAGE + 1])
+        text = message[:_LOOKED_AT] if is_masked else self.masked(message[:_LOOKED_AT])
         line = one_line(text, LONGEST_MESSAGE).encode("utf-8", "replace") + b"\n"
         with self._lock:
             self._lines.append(line)
@@ -59,11 +65,16 @@ class Messages:
                 self._loop.call_soon_threadsafe(self._write_soon)
 
     def within_limits(self, message: str) -> str:
-        """As an update of the call, for whoever follows it: the same object where that is inside the limits."""
-        return str(clamp_result(self.masked(message), self._limits, tag=new_tag()))
+        """As an update of the call, for whoever follows it: the same object where that is inside the limits. What it
+        says was masked before.
+        """
+        return str(clamp_result(message, self._limits, tag=new_tag()))
 
     def masked(self, value: Any) -> Any:
-        """Anything else that is said of the call: without secrets, where that is the policy of its tool."""
+        """Anything that is said of the call: without secrets, where that is the policy of its tool.
+
+        It may take long, so nobody calls it on a loop that others wait for.
+        """
         return value if self._masked is None else self._masked(value)
 
     @property

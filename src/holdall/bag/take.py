@@ -238,13 +238,16 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     elif _is_stream(value):
         read_ahead = await _gathered(value, limits)
         if isinstance(read_ahead, streams.Remainder):
-            head = read_ahead.head if redaction is None else redaction.text(read_ahead.head)
+            head = read_ahead.head
+            if redaction is not None:
+                head = await asyncio.to_thread(redaction.text, head)
             return Prepared(head, origin, limits, Keep("bytes"), head, read_ahead.parts, is_part=True, started=started)
         value = read_ahead.value
     if redaction is None:
         return _measured(core, value, origin, limits, started)
     value, hidden = await asyncio.to_thread(redaction.value, value)
-    prepared = _measured(core, value, redaction.origin(origin), limits, started)
+    origin = await asyncio.to_thread(redaction.origin, origin)
+    prepared = _measured(core, value, origin, limits, started)
     return replace(prepared, notes=(*prepared.notes, masked_note(hidden)), masked=hidden) if hidden else prepared
 
 

@@ -146,7 +146,9 @@ class Background:
 
     async def update(self, partial: object, *, tool: str = "") -> object:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
-        limits = self._core.limits_for(tool)
+        limits, redaction = self._core.limits_for(tool), self._core.redaction_of(tool)
+        if redaction is not None:
+            partial = await asyncio.to_thread(redaction.masked, partial)
         return clamp_result(partial, limits, tag=new_tag())
 
     async def close(self) -> None:

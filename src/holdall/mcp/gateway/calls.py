@@ -5,7 +5,7 @@ and reads of what is kept.
 import base64
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from holdall.bag import Holdall
 from holdall.mcp.client import codec
@@ -32,9 +32,6 @@ from holdall.wire.notes import (
     structured_not_kept,
     with_notice,
 )
-
-if TYPE_CHECKING:
-    from holdall.bag.redaction import Redaction
 
 # What a client gets of a tool's result: the result itself, or the notice in its place, in the form that MCP has.
 #
@@ -261,7 +258,6 @@ class ToolCall:
         self._original: dict[str, Any] | None = None
         self._untouched: dict[str, Any] | None = None
         self._refusal: Refusal | None = None
-        self._redaction: Redaction | None = None
 
     async def run(self, bag: Holdall, listed: Mapping[str, Any]) -> dict[str, Any]:
         """`listed` is the tool as its server lists it; empty if it has not been listed."""
@@ -270,7 +266,6 @@ class ToolCall:
             raise Refusal(INVALID_PARAMS, "The arguments of a tool must be an object")
         schema = table(listed.get("inputSchema"))
         self._asked.messages = bag.jobs.messages(self._shown)
-        self._redaction = bag.core.redaction_of(self._shown)
         taken = await bag.run(
             self._called, tool=self._shown, arguments=arguments or {},
             server=configured_name(self._connection.spec),
@@ -287,7 +282,7 @@ class ToolCall:
         original, self._original = self._original, None  # it may be large, and is not needed any more
         result = as_client_result(
             taken, original, revision=revision, has_schema=has_schema if listed else None,
-            masks=self._redaction is not None,
+            masks=self._asked.messages.masks,
         )  # fmt: skip
         return result if result is original else self._completed(result)
 
@@ -296,7 +291,7 @@ class ToolCall:
         try:
             result = await self._relay.forward(self._connection, self._asked, params)
         except Refusal as refusal:
-            refusal.message, refusal.data = self._masked(refusal.message), self._masked(refusal.data)
+            refusal.message, refusal.data = await self._masked([refusal.message, refusal.data])
             if not self._asked.open:
                 return self._failed(refusal)
             self._refusal = refusal
@@ -305,14 +300,14 @@ class ToolCall:
         if messages.is_question(result) and not result.keys() & set(_ENVELOPE):
             if not self._asked.open:
                 raise UpstreamFault(self._connection.name, _TOO_LATE, advice=_AGAIN)
-            self._untouched = self._masked(codec.plain(result))
+            self._untouched = await self._masked(codec.plain(result))
             return ""
         result = _with_bounded_members(result)
         if (text := codec.only_text(result)) is not None:
-            self._remember(result)
+            await self._remember(result)
             return text.data
         result = codec.plain_texts(result)
-        self._remember(result)
+        await self._remember(result)
         return as_bag_result(result)
 
     def _failed(self, refusal: Refusal) -> dict[str, Any]:
@@ -327,13 +322,13 @@ class ToolCall:
             self._connection.name, what, code=refusal.code, reason=refusal.message, data=refusal.data
         ) from refusal
 
-    def _remember(self, result: dict[str, Any]) -> None:
+    async def _remember(self, result: dict[str, Any]) -> None:
         """Only while somebody waits: a call in the background is kept by its session, and so would this be."""
         if self._asked.open:
-            self._original = self._masked(result)
+            self._original = await self._masked(result)
 
-    def _masked(self, value: Any) -> Any:
-        return value if self._redaction is None else self._redaction.masked(value)
+    async def _masked(self, value: Any) -> Any:
+        return await self._relay.masked(self._connection.name, value, self._asked)
 
     def _completed(self, result: dict[str, Any]) -> dict[str, Any]:
         if not self._relay.caller.modern:

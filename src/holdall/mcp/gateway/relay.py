@@ -6,7 +6,7 @@ come back as they were, except for what the client's era of the protocol writes 
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -66,8 +66,14 @@ class ProgressUpdates:
     A long message is shortened and says so. Of thousands a second only some are sent; the last one is always sent.
     """
 
-    def __init__(self, send: Callable[[dict[str, Any]], None], messages: Messages | None) -> None:
+    def __init__(
+        self,
+        send: Callable[[dict[str, Any]], None],
+        messages: Messages | None,
+        masked: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]],
+    ) -> None:
         self._send = send
+        self._masked = masked
         self._messages = messages
         self._loop = asyncio.get_running_loop()
         self._allowed = float(PROGRESS_BURST)
@@ -76,9 +82,9 @@ class ProgressUpdates:
         self._timer: asyncio.TimerHandle | None = None
 
     async def came(self, params: dict[str, Any]) -> None:
-        params = self._within_limits(params if self._messages is None else self._messages.masked(params))
+        params = self._within_limits(await self._masked(params))
         if self._messages is not None:
-            self._messages.add(progress_message(params))
+            self._messages.add(progress_message(params), is_masked=True)
         now = self._loop.time()
         self._allowed = min(PROGRESS_BURST, self._allowed + (now - self._at) * PROGRESS_A_SECOND)
         self._at = now
@@ -132,6 +138,7 @@ class Relay:
         self._client = client
         self._heard = heard
         self._asking: Counter[str] = Counter()
+        self._masking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
         self._means = ConnectionOptions(identity=caller.identity, patience=_STOP_TIMEOUTS, bounds=bounds or Bounds())
         self._known = known
@@ -216,6 +223,19 @@ class Relay:
             result = await self._send(connection, asked, again)
         return result
 
+    async def masked(self, server: str, value: Any, asked: ClientRequest | None) -> Any:
+        """Without the secrets of the call that it is for, or of any that runs where that is not said.
+
+        In a thread, so that no server holds up the others; what one server says stays in its order.
+        """
+        calls = self._under_way[server] if asked is None else (asked,)
+        # All calls of a session mask the same.
+        masking = next((one.messages for one in calls if one.messages is not None and one.messages.masks), None)
+        if masking is None:
+            return value
+        async with self._masking[server]:
+            return await asyncio.to_thread(masking.masked, value)
+
     def waits_for_client(self, server: str) -> bool:
         """Whether a question of this server's is open."""
         return self._asking[server] > 0
@@ -267,7 +287,11 @@ class Relay:
             return fault
 
     async def _send(self, connection: Connection, asked: ClientRequest, params: dict[str, Any]) -> dict[str, Any]:
-        progress = ProgressUpdates(lambda params: self._progressed(asked, params), asked.messages)
+        progress = ProgressUpdates(
+            lambda params: self._progressed(asked, params),
+            asked.messages,
+            lambda params: self.masked(connection.name, params, asked),
+        )
         options: dict[str, Any] = {
             "progress": progress.came,
             "callbacks": self._callbacks_of(connection, asked),
@@ -295,8 +319,8 @@ class Relay:
 
         async def notify(method: str, params: dict[str, Any]) -> None:
             if method == _LOG_MESSAGE and asked.messages is not None:
-                params = asked.messages.masked(params)
-                asked.messages.add(log_message(params))
+                params = await self.masked(connection.name, params, asked)
+                asked.messages.add(log_message(params), is_masked=True)
             if asked.open and method == _LOG_MESSAGE:
                 self._client.notify(method, params, related=asked.id)
             elif self._known is not None and method in CHANGES:
@@ -316,7 +340,7 @@ class Relay:
     def _callbacks(self, server: str) -> Callbacks:
         async def notify(method: str, params: dict[str, Any]) -> None:
             if method == _LOG_MESSAGE:
-                self._logged(server, params)
+                await self._logged(server, params)
             else:
                 await self._heard(server, method, params)
 
@@ -325,17 +349,16 @@ class Relay:
 
         return Callbacks(notify, ask)
 
-    def _logged(self, server: str, params: dict[str, Any]) -> None:
+    async def _logged(self, server: str, params: dict[str, Any]) -> None:
         """Over stdio nothing says to which request a log message belongs: the last one is told, before its answer, and
         each that runs has it among its messages, as one of the server.
 
         In the newer era it is told only where the request asked for it.
         """
-        calls = [one for one in self._under_way[server] if one.messages is not None]
-        params = self._masked(server, params, None)
+        params = await self.masked(server, params, None)
+        calls = [one.messages for one in self._under_way[server] if one.messages is not None]
         for one in calls:
-            if one.messages is not None:
-                one.messages.add(log_message(params, of_call=len(calls) == 1))
+            one.add(log_message(params, of_call=len(calls) == 1), is_masked=True)
         modern = self.caller.modern
         wanting = [
             one for one in self._under_way[server] if one.open and (not modern or messages.LOG_LEVEL in one.meta)
@@ -347,7 +370,7 @@ class Relay:
         self, server: str, method: str, params: dict[str, Any], asked: ClientRequest | None
     ) -> dict[str, Any]:
         """A question of a server's to the client. One of the newer era is asked by the result of a call of its own."""
-        params = self._masked(server, params, asked)
+        params = await self.masked(server, params, asked)
         if self.caller.modern:
             return await self._ask_client(server, method, params, asked)
 
@@ -365,13 +388,6 @@ class Relay:
             raise Declined(refusal.code, refusal.message, refusal.data) from refusal
         finally:
             self._asking[server] -= 1
-
-    def _masked(self, server: str, params: dict[str, Any], asked: ClientRequest | None) -> dict[str, Any]:
-        """Without the secrets of the call that it is for, or of any that runs where that is not said."""
-        for one in self._under_way[server] if asked is None else (asked,):
-            if one.messages is not None:
-                params = one.messages.masked(params)
-        return params
 
     async def _ask_client(
         self, server: str, method: str, params: dict[str, Any], asked: ClientRequest | None
@@ -391,7 +407,7 @@ class Relay:
     async def _answers(self, server: str, asked: ClientRequest, questions: dict[str, Any]) -> dict[str, Any]:
         async def one(question: object) -> dict[str, Any]:
             method, params = table(question).get("method"), table(table(question).get("params"))
-            params = self._masked(server, params, asked)
+            params = await self.masked(server, params, asked)
             return await self._client.ask(str(method), params, related=asked.id if asked.open else None)
 
         self._asking[server] += 1
