@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 import holdall
 from holdall import Fits, Holdall, Keep, Kept, MemoryStore, Nodes, OutputExpired, Settings, Table, UnknownHandle
 from holdall.store.directory.store import DirectoryStore
+from holdall.store.protocol import OutputReader
+from tests.bag.shapes import opened
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -266,3 +269,29 @@ async def test_what_is_forgotten_is_gone_and_says_so(tmp_path: Path, memory: boo
         assert (await bag.read(second.handle, lines=(1, 1))).text == "line 0\n"
         assert (await bag.forget(second.handle)).freed_bytes == len(text)
         assert [event.handle for event in bag.history() if event.kind == "removed"] == [first.handle, second.handle]
+
+
+async def test_slow_verbs_of_one_session_stop_no_other_and_wait_for_each_other(tmp_path: Path) -> None:
+    go, running, most = threading.Event(), 0, 0
+    lock = threading.Lock()
+
+    def slow(_: OutputReader) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        go.wait(60)
+        with lock:
+            running -= 1
+
+    async with opened(tmp_path) as one, Holdall.open(session="other", store=one.core.store) as other:
+        busy, free = await one.keep(LOG), await other.keep(LOG)
+        calls = [asyncio.ensure_future(one.core.on(busy.handle, slow)) for _ in range(50)]
+        calls[40].cancel()
+        while running < 4:  # noqa: ASYNC110 - threads set no event of this loop
+            await asyncio.sleep(0.01)
+        assert (await other.read(free.handle, lines="1:1")).text == LOG.split("\n")[0] + "\n"
+        go.set()
+        done = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(one, asyncio.CancelledError) for one in done] == [at == 40 for at in range(50)]
+    assert most == 4

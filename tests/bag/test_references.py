@@ -103,6 +103,19 @@ async def test_what_is_over_the_cap_is_refused_with_the_cap(tmp_path: Path) -> N
         assert not (await bag.run(send, tool="send", arguments={"body": f"holdall:{handle}#L1-L9"})).is_error
 
 
+@requirement("reference:size-cap")
+async def test_the_cap_is_for_all_references_of_a_call(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_reference=True, reference_max_bytes=1000) as bag:
+        handle = (await bag.keep(LOG)).handle
+        lines = f"holdall:{handle}#L1-L9"  # 280 bytes
+        assert not (await bag.run(send, tool="send", arguments={"body": [lines] * 3})).is_error
+        over = await bag.run(send, tool="send", arguments={"body": [lines] * 4})
+        assert over.is_error
+        assert "names 280 bytes" in str(over.content)
+        many = await bag.run(send, tool="send", arguments={"body": [f"holdall:{handle}#L1"] * 101})
+        assert "there are 101 references; one call may have 100." in str(many.content)
+
+
 @requirement("reference:allow-list")
 async def test_references_are_replaced_only_where_that_is_allowed(tmp_path: Path) -> None:
     policies = {"open": ToolPolicy(by_reference=True), "shut": ToolPolicy(by_reference=False)}

@@ -123,6 +123,15 @@ async def test_a_list_that_grows_without_end_is_cut(tmp_path: Path) -> None:
         assert "good__echo" in names
 
 
+async def test_a_tool_that_is_nested_very_deep_costs_no_other_tool(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"good": plain("good"), "deep": bad("lists deep")}, **HANDSHAKE)
+    async with wire(gateway(tmp_path, "--config", config)) as client:
+        await client.greet()
+        names = [tool["name"] for tool in (await client.result("tools/list"))["tools"]]
+        assert {"good__echo", "deep__echo", "context_read"} <= set(names)
+        assert "deep__deep" not in names
+
+
 async def test_a_flood_of_one_server_leaves_the_others_alone(tmp_path: Path) -> None:
     config = configured(tmp_path, {"good": plain("good"), "bad": bad()}, **HANDSHAKE)
     async with wire(gateway(tmp_path, "--config", config)) as client:

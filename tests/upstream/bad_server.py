@@ -169,6 +169,9 @@ def tools(number: Any, params: dict[str, Any]) -> None:
     elif MANNER == "lists more and more":
         more: list[dict[str, Any]] = [{"name": f"t{page}-{one}", "inputSchema": {}} for one in range(6000)]
         reply(number, {"tools": more, "nextCursor": str(page + 1)})
+    elif MANNER == "lists deep":
+        raw(number, '{"tools":[{"name":"echo","inputSchema":{}},{"name":"deep","inputSchema":{},"outputSchema":'
+            + '{"items":' * 330 + "{}" + "}" * 330 + "}]}")  # fmt: skip
     elif MANNER == "lists very many":
         reply(number, {"tools": [{"name": "t", "inputSchema": {}}] * 100_000})
     elif MANNER == "refuses to list":

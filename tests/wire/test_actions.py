@@ -19,6 +19,7 @@ from holdall.wire.actions import (
     too_many_calls,
     unknown_tool,
 )
+from holdall.wire.arguments import coerced
 from holdall.wire.tool import ToolSpec
 
 GREP = ToolSpec(
@@ -239,3 +240,16 @@ def test_an_answer_that_is_cut_off_is_a_beginning_of_it(answer: str, missing: in
     whole = json.dumps({"answer": answer})
     cut = whole[: max(len('{"answer": "'), len(whole) - missing)]
     assert answer.startswith(read_action(cut, [GREP]).answer)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": True}},
+        {"properties": "x"},
+        {"properties": {"a": {"properties": [1]}}},
+        {"properties": None},
+    ],
+)
+def test_a_schema_of_a_server_may_be_anything(schema: dict[str, Any]) -> None:
+    assert coerced(schema, {"a": {"b": "5"}, "c": 1}) == {"a": {"b": "5"}, "c": 1}

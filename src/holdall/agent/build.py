@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from holdall.agent.files import AgentFile, servers_of
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
@@ -222,7 +222,8 @@ def _server_tool(connection: "Connection", described: Mapping[str, Any], *, pref
     async def call(**arguments: Any) -> object:
         return (await connection.call(name, arguments)).typed()
 
-    schema: Mapping[str, Any] = described.get("inputSchema") or {"type": "object"}
+    given = described.get("inputSchema")
+    schema = cast("Mapping[str, Any]", given) if given and isinstance(given, Mapping) else {"type": "object"}
     shown = _INVALID_IN_NAMES.sub("_", name)[:_LONGEST_NAME]
     # The name of a server is cut, not that of its tool, by which its policy is found.
     if prefix and (room := _LONGEST_NAME - len(shown) - len(_BETWEEN)) > 0:

@@ -5,12 +5,13 @@ how it is opened.
 import asyncio
 import concurrent.futures
 import contextlib
+import contextvars
 import functools
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdall.bag.journal import Journal, watchers
 from holdall.bag.messages import Messages, stored_messages
@@ -137,6 +138,7 @@ Answer = TypeVar("Answer")
 NO_POLICY = ToolPolicy()
 _REMEMBERED_CHARS = 8192
 _REMEMBERED_NOTICES = 500
+_AT_ONCE = 4  # verbs of one session
 
 
 @record
@@ -167,6 +169,88 @@ def _redaction(settings: Settings) -> "Redaction | None":
     return Redaction()
 
 
+# Threads for what takes its time
+
+
+async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]) -> object:
+    """A thread of its own: in a shared pool a few slow tools or queries would keep everybody else from working.
+
+    It cannot be stopped from outside: if the wait is cancelled, it continues and its result is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(result: object, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    def work() -> None:
+        result: object = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function, **keywords)
+        except BaseException as raised:
+            # A future cannot carry a StopIteration, and the others would end the loop that is waiting for it.
+            plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            error = raised if plain else RaisedInThread(raised)
+        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            loop.call_soon_threadsafe(tell, result, error)
+
+    threading.Thread(target=work, name=f"holdall {getattr(function, '__name__', 'call')}", daemon=True).start()
+    return await done
+
+
+class RaisedInThread(RuntimeError):
+    """A tool in a thread raised what no future can carry. It is the cause of this."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the tool raised {type(error).__name__}: {error}")
+        self.__cause__ = error
+
+
+class Turns:
+    """At most `most` at once, on whichever loops they are; the others wait, without a thread."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._waiting: deque[concurrent.futures.Future[None]] = deque()
+        self._lock = threading.Lock()
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncGenerator[None]:
+        with self._lock:
+            mine = None if self._free else concurrent.futures.Future[None]()
+            if mine is None:
+                self._free -= 1
+            else:
+                self._waiting.append(mine)
+        if mine is not None:
+            try:
+                await asyncio.wrap_future(mine)
+            except asyncio.CancelledError:
+                if not mine.cancel() and not mine.cancelled():  # its turn has just come
+                    self._pass_on()
+                raise
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._lock:
+            while self._waiting:
+                following = self._waiting.popleft()
+                if following.set_running_or_notify_cancel():
+                    following.set_result(None)
+                    return
+            self._free += 1
+
+
 class Core:
     def __init__(self, parts: Parts) -> None:
         self.store = parts.store
@@ -183,6 +267,7 @@ class Core:
         self.is_closed = False
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
+        self._turns = Turns(_AT_ONCE)
         self._mark = parts.session.mark
         self._issued: deque[str] = deque(maxlen=_REMEMBERED_NOTICES)  # real notices, as they were written
         self._limits = limits_of(parts.settings, parts.dialect.limits)
@@ -193,10 +278,14 @@ class Core:
         self.kept = {one.handle: one for one in parts.store.outputs(parts.session) if one.state != "expired"}
 
     async def on(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
-        """Run `verb` on an open output, in a thread; cancelled, it stops at its next read."""
+        """Run `verb` on an open output, in a thread; cancelled, it stops at its next read.
+
+        Slow ones of this session wait for each other, and those of no other session wait for them.
+        """
         with within() as deadline:
             try:
-                return await asyncio.to_thread(self.at, handle, verb, facts)
+                async with self._turns.turn():
+                    return cast("Answer", await in_thread(functools.partial(self.at, handle, verb, facts), {}))
             except asyncio.CancelledError:
                 deadline.cancel()
                 raise

@@ -5,7 +5,6 @@ the way is kept; arguments that name a kept output are replaced by it.
 import asyncio
 import base64
 import contextlib
-import contextvars
 import importlib
 import importlib.util
 import inspect
@@ -23,7 +22,7 @@ from typing import Any, cast
 
 from holdall.background import CallTimeout, Job, Jobs, on_loop
 from holdall.bag import streams
-from holdall.bag.core import Core
+from holdall.bag.core import Core, RaisedInThread, in_thread
 from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, text_and_notes, value_as_text
@@ -257,6 +256,7 @@ async def schema_complaint(schema: Mapping[str, Any], arguments: object, seconds
 
 
 _LOG = logging.getLogger("holdall")
+_MOST_REFERENCES = 100  # of one call
 
 
 @record
@@ -282,14 +282,14 @@ async def passed_outputs(core: Core, arguments: object, tool: str) -> tuple[Pass
     """What the references among `arguments` would bring in; nothing if the tool may have none."""
     if not is_on(core, tool):
         return ()
-    return tuple([await _look(core, named) for named in references_in(arguments)])
+    return tuple((await _looked_up(core, arguments)).values())
 
 
 async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, Any] | None, server: str = "") -> Any:
     """The arguments as the tool should get them. Raises BadReference, or whatever is wrong with a handle."""
     if not is_on(core, tool):
         return arguments
-    found = {named.where: await _look(core, named) for named in references_in(arguments)}
+    found = await _looked_up(core, arguments)
     new = replaced(arguments, lambda _, where: found[where].value)
     seconds = min(_SCHEMA_SECONDS, core.settings.query_seconds)
     if found and schema is not None and (problem := await schema_complaint(schema, new, seconds)):
@@ -313,9 +313,21 @@ async def resolve(core: Core, arguments: Any, tool: str, schema: Mapping[str, An
     return new
 
 
-async def _look(core: Core, named: Named) -> PassedOutput:
-    most = core.settings.reference_max_bytes
+async def _looked_up(core: Core, arguments: object) -> dict[str, PassedOutput]:
+    """By their places. The limits are for all of them together: a short list can name the same output many times."""
+    references = references_in(arguments)
+    if len(references) > _MOST_REFERENCES:
+        raise BadReference(f"there are {len(references):,} references; one call may have {_MOST_REFERENCES}.")
+    found: dict[str, PassedOutput] = {}
+    left = core.settings.reference_max_bytes
+    with within(core.settings.query_seconds):
+        for named in references:
+            one = found[named.where] = await _look(core, named, left)
+            left -= one.bytes
+    return found
 
+
+async def _look(core: Core, named: Named, most: int) -> PassedOutput:
     def work(reader: OutputReader) -> PassedOutput:
         facts = reader.facts
         value, span = _value(reader, named, most)
@@ -324,8 +336,7 @@ async def _look(core: Core, named: Named) -> PassedOutput:
             facts.origin.server,
         )  # fmt: skip
 
-    with within(core.settings.query_seconds):
-        return await core.on(named.handle, work)
+    return await core.on(named.handle, work)
 
 
 def _value(reader: OutputReader, named: Named, most: int) -> tuple[Any, Span]:
@@ -373,7 +384,7 @@ def _check_size(named: Named, size: int, most: int) -> None:
     if size > most:
         raise BadReference(
             f"{named.place} names {size:,} bytes of {named.shown}; at most {most:,} may be passed by "
-            f"reference (reference_max_bytes). Name lines or a JSON pointer inside of it."
+            f"reference (reference_max_bytes, for all of a call). Name lines or a JSON pointer inside of it."
         )
 
 
@@ -549,47 +560,6 @@ async def _in_thread_until_stopped(command: Command, sink: Sink) -> object:
             await running  # what it still writes while it ends is part of its output
         raise
     return STREAMED
-
-
-async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]) -> object:
-    """A thread of its own: in a shared pool a few slow tools would keep the store from working.
-
-    It cannot be stopped from outside: if the wait is cancelled, it continues and its result is dropped.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[object] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def tell(result: object, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
-    def work() -> None:
-        result: object = None
-        error: BaseException | None = None
-        try:
-            result = context.run(function, **keywords)
-        except BaseException as raised:
-            # A future cannot carry a StopIteration, and the others would end the loop that is waiting for it.
-            plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-            error = raised if plain else RaisedInThread(raised)
-        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
-            loop.call_soon_threadsafe(tell, result, error)
-
-    threading.Thread(target=work, name=f"holdall {getattr(function, '__name__', 'call')}", daemon=True).start()
-    return await done
-
-
-class RaisedInThread(RuntimeError):
-    """A tool in a thread raised what no future can carry. It is the cause of this."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(f"the tool raised {type(error).__name__}: {error}")
-        self.__cause__ = error
 
 
 # The call wins: its size decides, as ever. The clock wins: it gets a handle and continues in the background; what it

@@ -160,11 +160,17 @@ def _article(kind: str) -> str:
 
 def coerced(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as they were surely meant: "5" for 5, "true" for true, 12 for "12", [1, 50] for "1:50"."""
-    properties = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties", {}))
-    return {name: _coerced(properties.get(name, {}), value) for name, value in arguments.items()}
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):  # a schema of a server's may be anything
+        return dict(arguments)
+    known = cast("Mapping[str, Any]", properties)
+    return {name: _coerced(known.get(name), value) for name, value in arguments.items()}
 
 
-def _coerced(schema: Mapping[str, Any], value: Any) -> Any:
+def _coerced(given: object, value: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return value
+    schema = cast("Mapping[str, Any]", given)
     kind = schema.get("type")
     if isinstance(value, str) and kind in ("integer", "boolean"):
         text = value.strip().lower()

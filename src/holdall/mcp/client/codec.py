@@ -34,6 +34,9 @@ LARGE = 1024 * 1024
 MUCH_STRUCTURE = 32 * 1024
 """Bytes of structured content from which on it is: so much is stored rather than shown, and that as it came."""
 
+DEEPEST = 100
+"""Levels of what a server says of itself: its tools, prompts and resources. More can only be meant to harm."""
+
 _PIECE = 256 * 1024  # of which a few copies are made on the way, at four bytes a character
 _MAX_STRINGS = 1000  # that are looked at for their size: behind them it is data, not an envelope
 _PAIR = 12  # bytes of two escapes that are one character
@@ -216,6 +219,22 @@ def plain(value: Any) -> Any:
         news = [plain(one) for one in items]
         return news if any(new is not one for new, one in zip(news, items, strict=True)) else items
     return value
+
+
+def is_deep(value: object, *, levels: int = DEEPEST) -> bool:
+    """Whether it is nested deeper than that: whoever walks through it may come to the end of their stack."""
+    row = [value]
+    for _ in range(levels):
+        below: list[object] = []
+        for one in row:
+            if isinstance(one, dict):
+                below += cast("dict[str, object]", one).values()
+            elif isinstance(one, list):
+                below += cast("list[object]", one)
+        if not below:
+            return False
+        row = below
+    return True
 
 
 def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+from holdall.mcp.client import codec
 from holdall.mcp.client.dispatch import unbroken
 from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.client.keeper import ConnectionOptions, Ended, Keeper, joined, shared
@@ -115,6 +116,9 @@ def _tools(server: str, entries: list[object], *, modern: bool) -> list[dict[str
         name = tool.get("name")
         if not isinstance(name, str) or not name:
             _LOG.warning('MCP server "%s" lists a tool without a name; it is left out', one_line(server, 60))
+        elif codec.is_deep(tool):
+            words = one_line(name, 60), one_line(server, 60), codec.DEEPEST
+            _LOG.warning('tool "%s" of MCP server "%s" is left out: it is nested deeper than %d levels', *words)
         elif modern and (reason := _problem(tool)) is not None:
             # The protocol wants it so: such a tool could only be called in a way that its server refuses.
             words = one_line(name, 60), one_line(server, 60), one_line(reason, 120)

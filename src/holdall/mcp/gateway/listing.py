@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import holdall
+from holdall.mcp.client import codec
 from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.gateway import messages
@@ -267,7 +268,11 @@ class Catalogue:
         return found
 
     def _shown(self, connection: Connection, method: str, listed: object) -> list[Any]:
-        found = entries(listed)
+        given = entries(listed)
+        found = [entry for entry in given if not codec.is_deep(entry)]
+        if len(found) < len(given):  # of all lists together: what cannot be written would take all others with it
+            told = len(given) - len(found), method, one_line(connection.name, 60), codec.DEEPEST
+            _LOG.warning('%d entries of %s of MCP server "%s" are left out: nested deeper than %d levels', *told)
         match LISTS[method]:
             case "tools":
                 return [self._tool(connection, entry) for entry in found]
