@@ -786,6 +786,72 @@ async def test_retrieval_never_goes_to_the_background_and_raw_gives_the_whole(tm
         busy.end.set()
 
 
+@requirement("answer:raw-failed")
+async def test_raw_of_a_call_that_did_not_end_well_gives_its_error(tmp_path: Path) -> None:
+    """After what it wrote, where it wrote something: as it would have come from a fast one."""
+    long = ValueError("the upstream said no: " + "x" * 300)
+    said = {"isError": True, "content": [{"type": "text", "text": "no such city"}]}
+    broken, odd, refused, stopped, late = Slow(long), Slow(), Slow(said), Slow(), Slow()
+
+    async def wrote(writer: Writer) -> None:
+        writer.write("some output\n")
+        await odd.end.wait()
+        raise ValueError("broken pipe")
+
+    async with fast_clock(tmp_path, dialect="async", tool_timeout_seconds=30.0) as bag:
+        handles = [_handle(await bag.run(call, tool="t")) for call in (broken, wrote, refused)]
+        for call in (broken, odd, refused):
+            call.end.set()
+        await bag.wait(all=True)
+        answers = [await bag.call("get_tool_output", {"id": one, "mode": "raw"}) for one in handles]
+        assert [(one.text, one.is_error) for one in answers] == [
+            (f"ValueError: {long}", True),
+            ("some output\n[ValueError: broken pipe]", True),
+            ("no such city", True),
+        ]
+        assert [(await bag.coverage(one)).retrievals for one in handles] == [0, 1, 1], "an error is none"
+        short = await bag.call("get_tool_output", {"id": handles[0], "mode": "raw"}, tokens_left=20)
+        assert short.text == "Tool failed: ValueError: the upstream said no: xxxxxxxxxxxxxxxxxxxxxxxxx…."
+        asked = await bag.call("get_tool_output", {"id": handles[0], "mode": "extract", "query": "why?"})
+        assert (asked.text, asked.is_error) == (short.text, True), "no model is asked about nothing"
+        stopped_at = _handle(await bag.run(stopped, tool="t"))
+        await bag.abort()
+        answer = await bag.call("get_tool_output", {"id": stopped_at, "mode": "raw"})
+        assert (answer.text, answer.is_error) == ("cancelled", True)
+    async with fast_clock(tmp_path, dialect="async", tool_timeout_seconds=0.01) as bag:
+        handle = _handle(await bag.run(late, tool="t"))
+        await bag.wait(handle)
+        answer = await bag.call("get_tool_output", {"id": handle, "mode": "raw"})
+        assert (answer.text, answer.is_error) == ("timed out after 0.01s", True)
+
+
+@requirement("answer:raw-failed", "answer:raw-room")
+async def test_raw_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
+    text = "word " * 1980
+    call = Slow(ValueError("broken"))
+
+    async def wrote(writer: Writer) -> None:
+        writer.write(text)
+        await call()
+
+    async with fast_clock(tmp_path, dialect="async") as bag:
+        handle = (await bag.keep(text, tool="t")).handle
+        failed = _handle(await bag.run(wrote, tool="t"))
+        call.end.set()
+        await bag.wait(failed)
+        for left in (300, 0):
+            answer = await bag.call("get_tool_output", {"id": handle, "mode": "raw"}, tokens_left=left)
+            told = "Response too large (9900 bytes, ~1981 tokens). Use extract or slice mode."
+            assert (answer.text, answer.is_error) == (told, True)
+            answer = await bag.call("get_tool_output", {"id": failed, "mode": "raw"}, tokens_left=left)
+            told = "Tool failed: ValueError: broken. It wrote 9900 bytes, ~1981 tokens. Use extract or slice mode."
+            assert (answer.text, answer.is_error) == (told, True)
+        async with bag.turn(tokens_left=3000) as turn:
+            both = [turn.call("get_tool_output", {"id": handle, "mode": "raw"}) for _ in range(2)]
+        assert sorted(one.is_error for one in both) == [False, True], "one of them whole, not a half of each"
+        assert sum(bag.core.count(one.content) for one in both) <= 3000
+
+
 @requirement("watch:async-promotions")
 async def test_calls_that_went_to_the_background_are_counted(tmp_path: Path) -> None:
     async with fast_clock(tmp_path, grace_seconds=0.0) as bag:

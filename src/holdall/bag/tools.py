@@ -17,7 +17,7 @@ from holdall.bag.waits import Background
 from holdall.store.deadline import within
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, fewer, items_of, scanned_by, shown_by
-from holdall.values.errors import AnswerTooLong, HoldallError, NotReady, QueryMissing, TooLargeForRaw
+from holdall.values.errors import AnswerTooLong, CallFailed, HoldallError, NotReady, QueryMissing, TooLargeForRaw
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -40,7 +40,7 @@ from holdall.wire.answers import (
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
 from holdall.wire.extraction import fitting
-from holdall.wire.notes import without_mark
+from holdall.wire.notes import failed_output, without_mark
 from holdall.wire.tool import Ask, Tool
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _FRAME_BYTES, _FRAME_TOKENS = 700, 220  # what is around the data, at most; a longer one costs another try
 _MIN_TOKENS = 64
 _MAX_LISTED = 100
+_FAILED = ("failed", "timed out", "cancelled", "interrupted")
 
 
 class ToolCalls:
@@ -98,10 +99,13 @@ class ToolCalls:
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
 
-        def note(text: str, **spans: Any) -> None:
+        def note(text: str, why: str = "", **spans: Any) -> None:
+            """`why` the call has failed: if it left no output either, this is no retrieval."""
+            shows = not why or spans["shown"]
+            about: dict[str, Any] = {"tokens": self._core.count(text), **spans} if shows else {"why": why}
             self._core.journal.record(
-                "retrieved", handle=facts.handle, tool=facts.origin.tool, seconds=time.perf_counter() - started,
-                name=name, verb=ask.verb, tokens=self._core.count(text), **spans,
+                "retrieved" if shows else "refused", handle=facts.handle, tool=facts.origin.tool,
+                seconds=time.perf_counter() - started, name=name, verb=ask.verb, **about,
             )  # fmt: skip
 
         if ask.verb == "extract":
@@ -113,6 +117,8 @@ class ToolCalls:
     async def _extracted(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
         if not (question := str(ask.options.get("question", "")).strip()):
             raise QueryMissing
+        if facts.state in _FAILED and not facts.measure.bytes:
+            raise CallFailed(facts.state, facts.error, tool=facts.origin.tool)
         extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
         if self._core.dialect.marked_by == "session" and extraction.strategy != "truncate":
             # No fence is around it there, and the model that read the output was told the handle, which is the mark.
@@ -137,17 +143,25 @@ class ToolCalls:
         return tell
 
     async def _raw(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
-        limits = self._core.limits_for(facts.origin.tool)
+        """All of it, or a refusal. Of a call that did not end well, what it wrote and then its error."""
+        limits, measure, failed = self._core.limits_for(facts.origin.tool), facts.measure, facts.state in _FAILED
         with within(seconds_of(self._core.settings, ask.verb)):
-            text = await self._core.on(ask.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer))
-        is_too_large = text is None or self._core.imitates(text)
+            text = await self._core.on(
+                ask.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer, in_part=failed)
+            )
+        said = failed_output(facts, text) if failed and text is not None else text
+        said = None if said is None or self._core.imitates(said) else said
 
         async def tell(left: int | None) -> Draft:
-            if is_too_large or text is None or (left is not None and self._core.count(text) > left):
-                raise TooLargeForRaw(facts.measure.bytes, facts.measure.tokens)
-            span = Span(0, facts.measure.bytes)
-            answer = Answer(text, handle=facts.handle, spans=(span,))
-            return Draft(answer, lambda: note(text, shown=[span.as_list()], scanned=[]), whole=True)
+            if said is not None and (left is None or self._core.count(said) <= left):
+                spans = (Span(0, measure.bytes),) if measure.bytes else ()
+                answer = Answer(said, failed, facts.handle, spans)
+                shown = [span.as_list() for span in spans]
+                return Draft(answer, lambda: note(said, shown=shown, why=facts.error if failed else ""), whole=True)
+            if failed:
+                of = {"bytes": measure.bytes, "tokens": measure.tokens}
+                raise CallFailed(facts.state, facts.error, tool=facts.origin.tool, **of)
+            raise TooLargeForRaw(measure.bytes, measure.tokens)
 
         return tell
 

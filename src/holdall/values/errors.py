@@ -10,6 +10,7 @@
     │   ├── BadSetting          a setting of the wrong name, type or size
     │   ├── SessionClosed       a bag was used after its end
     │   ├── NotReady            the tool still runs, and what was asked needs all of its output
+    │   ├── CallFailed          the call failed, timed out or was cancelled, and left no output to give
     │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
     │   ├── AnswerTooLong       the least that could be answered does not fit into an answer
     │   ├── QueryMissing        an extraction without a question
@@ -172,6 +173,18 @@ class NotReady(UsageError):
     def __init__(self, handle: str) -> None:
         self.handle = handle
         super().__init__(f"output {handle} is still being written.")
+
+
+class CallFailed(UsageError):
+    """The call failed, timed out, was cancelled or interrupted, and there is no output that could be given instead."""
+
+    def __init__(self, state: str, error: str, *, bytes: int = 0, tokens: int = 0, tool: str = "") -> None:
+        self.state = state
+        self.error = error
+        self.bytes = bytes
+        self.tokens = tokens
+        self.tool = tool
+        super().__init__(f"the call {state}: {error}")
 
 
 class TooLargeForRaw(UsageError):

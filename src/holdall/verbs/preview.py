@@ -117,11 +117,13 @@ def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Ou
         return None
 
 
-def whole_text(reader: OutputReader, limits: Limits, tokenizer: Tokenizer) -> str | None:
-    """All of the output where it would have been shown as it is: valid text, whole, and inside the limits."""
+def whole_text(reader: OutputReader, limits: Limits, tokenizer: Tokenizer, *, in_part: bool = False) -> str | None:
+    """All of the output where it would have been shown as it is: valid text, inside the limits, and whole; `in_part`,
+    also what a call has written that did not end well.
+    """
     facts, size = reader.facts, reader.totals.bytes
     most = limits.bytes if limits.bytes is not None else 128 * (limits.tokens or limits.chars or 1 << 40)
-    if size > most or not facts.measure.utf8 or not facts.is_whole:
+    if size > most or not facts.measure.utf8 or not (in_part or facts.is_whole):
         return None
     text = reader.read(0, size).decode("utf-8")
     return text if isinstance(decide(text, limits=limits, tokenizer=tokenizer), Fits) else None

@@ -14,6 +14,7 @@ from holdall.values import handles
 from holdall.values.answers import Found, Match, Nodes, Passage, Table
 from holdall.values.errors import (
     AnchorNotFound,
+    CallFailed,
     HoldallError,
     NoModel,
     NotReady,
@@ -137,7 +138,14 @@ def plain_refusal(error: HoldallError, _ask: Ask) -> str:
         known = ", ".join(error.known[:8]) or "nothing yet"
         more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
         return f'No output is kept under "{shown_handle(error.handle)}". Kept: {known}{more}.'
+    if isinstance(error, CallFailed):
+        return f"There is no output: {_how(error)}."
     return _sentence(str(error))
+
+
+def _how(failed: CallFailed) -> str:
+    error = foreign(failed.error)
+    return error if error.startswith(failed.state) else f"{failed.state}: {error}"
 
 
 def own_refusal(error: HoldallError, ask: Ask) -> str:
@@ -154,6 +162,9 @@ def s3_refusal(error: HoldallError, _ask: Ask) -> str:
         return "Tool not ready. Use wait_for_tool_output."
     if isinstance(error, TooLargeForRaw):
         return f"Response too large ({error.bytes} bytes, ~{error.tokens} tokens). Use extract or slice mode."
+    if isinstance(error, CallFailed):
+        wrote = f" It wrote {error.bytes} bytes, ~{error.tokens} tokens. Use extract or slice mode."
+        return f"Tool {_how(error)}.{wrote if error.bytes else ''}"
     if isinstance(error, QueryMissing):
         return "Query required for extract mode."
     if isinstance(error, AnchorNotFound):
@@ -167,7 +178,7 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     """S0's failure format, to the letter."""
     mode = str(ask.options.get("mode", "auto"))
     tool = foreign(getattr(error, "tool", "")) or "UNKNOWN"
-    message = _sentence(str(error))
+    message = plain_refusal(error, ask) if isinstance(error, CallFailed) else _sentence(str(error))
     if isinstance(error, NoModel):  # one of the modes asks none
         message = f'{error} mode="truncate" works without one: it shows the beginning and the end.'
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {shown_handle(ask.handle)}, STRATEGY:{mode}:\n\n{message}"

@@ -135,6 +135,17 @@ def without_mark(text: str, mark: re.Pattern[str]) -> str:
 TOOL_SAID_FAILED = "the tool said that it failed"
 """Why an output in the background has failed whose tool gave an error as its result."""
 
+
+def failed_output(facts: Facts, text: str) -> str:
+    """What a call gave that did not end well, with how it ended after what it wrote; as it would have come at once."""
+    if facts.error == TOOL_SAID_FAILED:  # what it gave is its error
+        return text
+    error = facts.error or facts.state
+    if not text:
+        return error
+    return f"{text}{'' if text.endswith(chr(10)) else chr(10)}[{error}]"
+
+
 CANCELLED_BY_CALLER = "its caller cancelled it"
 """Why a call has no result whose caller did not want it any more."""
 
