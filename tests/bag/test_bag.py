@@ -6,6 +6,7 @@ import io
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,6 +219,23 @@ async def test_an_output_that_changes_under_an_open_reader_is_noticed(tmp_path: 
         other.close()
         with pytest.raises(OutputExpired):
             await bag.read(handle)
+
+
+@requirement("store:retention-changed")
+@pytest.mark.parametrize("memory", [False, True])
+async def test_a_rule_that_is_set_holds_for_a_session_that_is_there_already(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, memory: bool
+) -> None:
+    home, store = str(tmp_path / "h"), MemoryStore() if memory else None
+
+    async def rule(retention: str | None) -> str:
+        settings = Settings(retention=retention)
+        where: dict[str, Any] = {"store": store} if store is not None else {"home": home}
+        async with Holdall.open(session="s", settings=settings, **where) as bag:
+            return str(bag.session.retention)
+
+    assert [await rule(one) for one in ("keep", None, "7", "7 days", None)] == ["keep", "keep"] + ["7 days"] * 3
+    assert caplog.messages == ["retention of session s changed from keep to 7 days, for all that is in it"]
 
 
 @requirement("store:gc-at-open")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,40 @@ def test_gc_removes_what_has_expired_and_a_dry_run_only_says_so(holdall: Program
     assert gone.err.startswith(f"holdall: output {handle} expired: its bytes were removed on 2")
     assert gone.err.endswith("(kept for 0 days).\n")
     assert holdall("ls", "-s", "short").text.split("\n")[1].split()[:3] == [handle, "t", "expired"]
+
+
+@requirement("store:retention-not-by-commands", "way:nothing-lost-silently")
+def test_commands_do_not_end_the_session_of_an_agent_that_runs(holdall: Program) -> None:
+    """With the retention session all that it kept was gone as soon as somebody listed it."""
+
+    async def agent() -> None:
+        async with Holdall.open(home=str(holdall.home), session="s", settings=Settings(dialect="extract")) as bag:
+            handle = (await bag.keep("of the agent")).handle
+            assert holdall("ls", "-s", "s").code == 0
+            assert holdall("cat", handle, "-s", "s").out == b"of the agent"
+            ran = holdall("put", "-s", "s", stdin=b"of the user")
+            [own] = re.findall("kept as (.*) until its session ends", ran.err)
+            assert holdall("--set", "retention=1", "show", handle, "-s", "s").code == 0
+            assert (await bag.read(handle)).text == "of the agent"
+            assert (await bag.read(own)).text == "of the user"
+
+    asyncio.run(agent())
+    assert [line.split()[2] for line in holdall("ls", "-s", "s").text.splitlines()[1:]] == ["expired"] * 2
+
+
+@requirement("store:retention-changed")
+def test_a_retention_that_is_set_replaces_that_of_the_session_and_says_so(holdall: Program) -> None:
+    def rule() -> str:
+        return str(holdall("ls", "--sessions", "--json").json["sessions"][0]["retention"])
+
+    assert holdall("--set", "retention=keep", "put", stdin=b"one").err.startswith("kept as ")
+    assert holdall("put", stdin=b"two").err.startswith("kept as ")
+    assert rule() == "keep"
+    said = holdall("--set", "retention=7", "put", stdin=b"three").err
+    assert said.startswith("retention of session cli changed from keep to 7 days, for all that is in it\n")
+    assert rule() == "7 days"
+    assert "kept as " in holdall("--set", "retention=0", "put", stdin=b"four").err
+    assert holdall("--set", "retention=0", "put", stdin=b"five").err.endswith(" for 0 days\n")
 
 
 def _put_for_no_time(holdall: Program) -> str:

@@ -23,6 +23,7 @@ from holdall.values.errors import UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
+from holdall.wire.dialect import Dialect
 from holdall.wire.dialects import dialect_of
 from holdall.wire.tool import ToolSpec
 
@@ -46,6 +47,7 @@ class _Build:
     stack: contextlib.AsyncExitStack
     servers: Mapping[str, Configured]
     modules: Mapping[str, Mapping[str, Module]]
+    dialect_of: Callable[[Settings], Dialect]
     models: dict[str, Model] = field(default_factory=dict[str, Model])
     agents: dict[tuple[str, str], Agent] = field(default_factory=dict[tuple[str, str], Agent])
 
@@ -68,7 +70,10 @@ class _Build:
         agents = [await self.agent(child, named) for child in file.agents]
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
-            return Holdall.open(home=self.home, session=session, parent=parent, settings=settings, model=model)
+            dialect = self.dialect_of(settings)
+            return Holdall.open(
+                home=self.home, session=session, parent=parent, settings=settings, dialect=dialect, model=model
+            )
 
         return Agent(
             name=file.name, prompt=file.prompt.strip(), model=self._model(named, settings), open_bag=open_bag,
@@ -114,6 +119,7 @@ async def build_agent(
     settings_of: SettingsOf,
     agree: Callable[[Claims], bool | None],
     warn: Callable[[str], None] = lambda _: None,
+    dialect_of: Callable[[Settings], Dialect] = dialect_of,
 ) -> AsyncGenerator[Agent]:
     """Raises UsageError or UpstreamFault, which say what to mend.
 
@@ -126,7 +132,7 @@ async def build_agent(
     if not agree(_claims(file, servers, modules, settings_of)):
         servers = {path: one.unwatched() for path, one in servers.items()}
     async with contextlib.AsyncExitStack() as stack:
-        yield await _Build(home, settings_of, warn, stack, servers, modules).agent(file)
+        yield await _Build(home, settings_of, warn, stack, servers, modules, dialect_of).agent(file)
 
 
 # What the user has to agree to. Nothing is imported for it, and no variable's value is in it.

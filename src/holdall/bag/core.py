@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import contextvars
 import functools
+import logging
 import re
 import threading
 from collections import deque
@@ -22,6 +23,7 @@ from holdall.store.ids import new_mark, new_uuid
 from holdall.store.open_outputs import Readers
 from holdall.store.opening import default_home, empty_store, has_sessions, open_store
 from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quota, SessionInfo
+from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import NoModel, SessionClosed, StoreFault
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from holdall.bag.redaction import Redaction
     from holdall.llm.protocol import Model, Request
     from holdall.sql.worker import SqlWorker
+
+_LOG = logging.getLogger("holdall")
 
 # Which model answers questions about outputs: the one of the settings, else the session's own.
 #
@@ -265,6 +269,7 @@ class Core:
         self.messages: dict[str, Messages] = {}  # of calls that run in the background here, by handle
         self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
+        self.ends_session = True  # leaving ends it: not for one who only looks into the session of somebody else
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
         self._turns = Turns(_AT_ONCE)
@@ -441,7 +446,7 @@ class Core:
         self.is_closed = True
         self.shared.readers.close(self.session)
         self.journal.flush()
-        if ends:
+        if ends and self.ends_session:
             with contextlib.suppress(Exception):
                 self.store.end_session(self.session)
         if self._is_alone:
@@ -466,14 +471,26 @@ def opened(
 ) -> Parts:
     tokenizer = tokenizer or tokenizer_named(settings.tokenizer)
     dialect = dialect or dialect_of(settings)
-    if store is None:
-        store = store_of(home, settings, dialect, tokenizer, clock)
-        info = store.open_session(session or new_uuid(), parent=parent)
+    is_own = store is None
+    store = store or store_of(home, settings, dialect, tokenizer, clock)
+    info = open_session(store, session or new_uuid(), settings, parent)
+    if is_own:
         sweep_if_due(store)
-    else:
-        given = retention_of(settings, session=dialect.keeps_for_session) if settings.retention is not None else None
-        info = store.open_session(session or new_uuid(), retention=given, parent=parent)
     return Parts(store, info, settings, tokenizer, dialect, journal_of(store, info, clock))
+
+
+def open_session(store: OutputStore, name: str, settings: Settings, parent: str) -> SessionInfo:
+    """The rule of retention that the settings give holds for a session that is there already, too; that is logged."""
+    if settings.retention is None:
+        return store.open_session(name, parent=parent)
+    before = store.find_session(name)
+    info = store.open_session(name, retention=retention_of(settings), parent=parent)
+    if before is not None and before.retention != info.retention:
+        _LOG.warning(
+            "retention of session %s changed from %s to %s, for all that is in it",
+            foreign(info.name), before.retention, info.retention,
+        )  # fmt: skip
+    return info
 
 
 def store_of(

@@ -435,7 +435,7 @@ def open_read_only(session: str, *, home: str | None = None, settings: Settings 
     settings = settings or Settings()
     store = open_store(home or settings.store_dir or default_home(), read_only=True)
     try:
-        return Holdall.open(session=f"session-{session}", settings=settings, store=store)
+        return Holdall.open(session=f"session-{session}", settings=replace(settings, retention=None), store=store)
     except BaseException:
         store.close()
         raise

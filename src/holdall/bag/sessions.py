@@ -18,10 +18,9 @@ from types import TracebackType
 from typing import Self, cast
 
 from holdall.background import Portal
-from holdall.bag.core import Parts, Shared, journal_of, store_of, sweep_if_due
+from holdall.bag.core import Parts, Shared, journal_of, open_session, store_of, sweep_if_due
 from holdall.bag.holdall import Holdall
 from holdall.llm.protocol import Model
-from holdall.policy.retention import retention_of
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, tokenizer_named
 from holdall.values.errors import SessionClosed, UsageError
@@ -225,10 +224,7 @@ class Sessions:
 
     def _opened(self, name: str, parent: str) -> Holdall:
         common, store = self._common, self._shared.store
-        given = None
-        if not common.own_store and common.settings.retention is not None:
-            given = retention_of(common.settings, session=common.dialect.keeps_for_session)
-        info = store.open_session(name, retention=given, parent=parent)
+        info = open_session(store, name, common.settings, parent)
         journal = journal_of(store, info, common.clock, self.portal)
         self._put_away.pop(info.id, None)
         return Holdall(

@@ -20,7 +20,18 @@ import typer
 
 from holdall.cli import show as screen
 from holdall.cli.ask import money
-from holdall.cli.options import FAULT, FOUND_NOTHING, Known, Options, command, print_error, session_named, sessions_at
+from holdall.cli.options import (
+    FAULT,
+    FOUND_NOTHING,
+    Known,
+    Options,
+    command,
+    lasting,
+    print_error,
+    session_named,
+    sessions_at,
+    visited,
+)
 from holdall.cli.streams import StdoutError, stdout_error
 from holdall.cli.trust import Trust, agreement
 from holdall.text.escape import for_people, one_line
@@ -90,10 +101,8 @@ async def _tree(options: Options, chosen: Known, known: Mapping[str, Known], dep
     """From the log, which a killed run leaves complete; where that is gone, the newest snapshot."""
     import asyncio
 
-    from holdall.bag import Holdall
-
     found = options.configuration()
-    async with Holdall.open(home=found.home, session=chosen.folder, settings=found.settings) as bag:
+    async with visited(found, chosen.folder) as bag:
         tree = await asyncio.to_thread(lambda: bag.records.tree().to_json())
         saved = None if tree.get("children") else await asyncio.to_thread(bag.store.tree, bag.session)
     if saved is not None:
@@ -502,7 +511,7 @@ async def run(
         building = build_agent(
             file, home=found.home, warn=screen.about,
             agree=agreement(options, trust=trust, command=f'holdall run {shlex.quote(ask.file)} "…"'),
-            settings_of=settings_of,
+            settings_of=settings_of, dialect_of=lasting,
         )  # fmt: skip
         async with building as built_agent, built_agent.open_bag(name, "", built_agent.model) as bag:
             _check_conversation(bag, ask, prompt)

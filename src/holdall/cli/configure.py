@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -62,6 +62,7 @@ async def show(options: Options) -> int:
     \b
     Example:  holdall config show --json
     """
+    from holdall.policy.retention import retention_of
     from holdall.values.settings import Settings
 
     try:
@@ -73,7 +74,8 @@ async def show(options: Options) -> int:
             _print(_rows(Settings(), {}))
             screen.about("These are the defaults. Nothing runs until what is wrong is mended.")
         return WRONG_USE
-    rows = _rows(found.settings, found.sources)
+    kept_for = str(retention_of(found.settings))  # in a session that a command makes
+    rows = _rows(replace(found.settings, retention=kept_for), found.sources)
     if options.as_json:
         screen.as_json(_as_json(found, rows))
         return 0

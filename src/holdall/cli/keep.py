@@ -127,7 +127,7 @@ async def _execute(
         if report is not None:
             return 0
         if live:
-            show.about(f"{_ended(code)} · kept as {facts.handle} · {size_of(facts)}")
+            show.about(f"{_ended(code)} · {_kept(bag, facts)} · {size_of(facts)}")
         else:
             await _print_kept(options, bag, facts)
         if stdout_failure is not None:
@@ -169,6 +169,14 @@ def size_of(facts: Facts) -> str:
     return f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
 
 
+def _kept(bag: Holdall, facts: Facts) -> str:
+    """With how long, where that is short: whoever reads that it is kept relies on it."""
+    rule = bag.session.retention
+    if rule.session:
+        return f"kept as {facts.handle} until its session ends"
+    return f"kept as {facts.handle}" + (f" for {rule}" if rule.days is not None and rule.days < 1 else "")
+
+
 async def _print_kept(options: Options, bag: Holdall, facts: Facts) -> None:
     """What a model would see, on standard output; the handle for a person on standard error."""
     try:
@@ -184,7 +192,7 @@ def _with_handle(problem: StdoutError, facts: Facts) -> StdoutError:
 async def _show(options: Options, bag: Holdall, facts: Facts) -> None:
     fits = await bag.preview.fits(facts.handle)
     content = str((await bag.fetch.shown(facts.handle)).content)
-    kept = f"kept as {facts.handle}" + (f" · {facts.error}" if facts.error else "")
+    kept = _kept(bag, facts) + (f" · {facts.error}" if facts.error else "")
     if options.as_json:
         show.as_json(
             {

@@ -26,6 +26,8 @@ from holdall.wire.verbs import Verb
 if TYPE_CHECKING:
     from holdall.bag import Holdall
     from holdall.config import Configuration
+    from holdall.values.settings import Settings
+    from holdall.wire.dialect import Dialect
 
 FOUND_NOTHING, WRONG_USE, FAULT = 1, 2, 3
 _LISTED = 5
@@ -57,30 +59,27 @@ class Options:
         """What the options, an agent's file, the environment and the configuration file say, for a command.
 
         `flags` are options of the command that are settings, as `--set` would write them; they go before those.
-
-        A session of the command line does not end with a command: in no dialect do its outputs go when one is over,
-        unless that was asked for.
         """
         from holdall import config
-        from holdall.policy.retention import Retention
 
-        found = config.load(
+        return config.load(
             home=self.home, session=session or self.session, flags=(*self.settings, *flags),
             front_matter=front_matter, places=places,
         )  # fmt: skip
-        if found.settings.retention is None:
-            return replace(found, settings=replace(found.settings, retention=str(Retention())))
-        return found
 
     def open_bag(self) -> "Holdall":
         """The session that the options, the environment and the configuration file name; made if there is none."""
         from holdall.bag import Holdall
 
         found = self.configuration()
-        return Holdall.open(home=found.home, session=found.session, settings=found.settings)
+        bag = Holdall.open(
+            home=found.home, session=found.session, settings=found.settings, dialect=lasting(found.settings)
+        )
+        bag.core.ends_session = False
+        return bag
 
     def read_bag(self) -> "Holdall":
-        """The same for a command that only reads: it makes no session and no data folder.
+        """The same for a command that only reads: it makes no session and no data folder, and changes no retention.
 
         A session that the command line names must exist; the default one is empty until it does.
         """
@@ -94,7 +93,23 @@ class Options:
             known = find_session(found, found.session)
         if known is None:
             return Holdall.open(session=found.session, settings=found.settings, store=empty_view_store())
-        return Holdall.open(home=found.home, session=known.folder, settings=found.settings)
+        return visited(found, known.folder)
+
+
+def lasting(settings: "Settings") -> "Dialect":
+    """The dialect for a session of the command line: in none do its outputs go when a command is over."""
+    from holdall.wire.dialects import dialect_of
+
+    return replace(dialect_of(settings), keeps_for_session=False)
+
+
+def visited(found: "Configuration", session: str) -> "Holdall":
+    """A session that is there, perhaps in use by others, for one who only looks: it neither changes nor ends."""
+    from holdall.bag import Holdall
+
+    bag = Holdall.open(home=found.home, session=session, settings=replace(found.settings, retention=None))
+    bag.core.ends_session = False
+    return bag
 
 
 def complete_handle(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from holdall.cli import show as screen
-from holdall.cli.options import FOUND_NOTHING, Options, command
+from holdall.cli.options import FOUND_NOTHING, Options, command, lasting
 from holdall.cli.trust import CLIENTS_FOLDER, Trust, agreement, agreements
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import NotTrusted, UsageError, short
@@ -361,7 +361,7 @@ def _ready(
 
     def open_bag(principal: str) -> Holdall:
         own = f"{name or 'gateway'}-{principal}" if principal else name
-        return Holdall.open(home=found.home, session=own or None, settings=settings)
+        return Holdall.open(home=found.home, session=own or None, settings=settings, dialect=lasting(settings))
 
     return GatewayState(servers.servers, ask.prefix), open_bag
 
