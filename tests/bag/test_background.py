@@ -11,6 +11,7 @@ import pytest
 
 from holdall import Command, Holdall, Inline, Kept, Running, Settings, Taken, ToolPolicy, Unkept
 from holdall.bag.run import Writer
+from holdall.store.directory.live import LiveWriter
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import OutputReader
 from holdall.values.settings import by_name
@@ -577,6 +578,43 @@ async def test_where_the_store_refuses_a_slow_call_is_waited_for(
         taken = await running
         assert isinstance(taken, Unkept)
         assert "No space left on device" in taken.content
+
+
+@requirement("store:disk-full")
+@pytest.mark.parametrize("background", [True, False])
+async def test_an_output_of_which_the_store_took_only_a_part_says_so(tmp_path: Path, background: bool) -> None:
+    def writes() -> Iterator[str]:
+        for _ in range(30):
+            yield "a line of ten thousand bytes".ljust(9_999) + "\n"
+
+    async with opened(tmp_path, session_quota_bytes=100_000) as bag:
+        taken = await bag.run(writes, tool="a", background=background)
+        if isinstance(taken, Running):
+            (facts,) = (await bag.wait(taken.handle)).ended
+        else:
+            assert isinstance(taken, Kept)
+            assert "It is not whole (interrupted: not all of it is kept: the quota of this session" in taken.content
+            facts = taken.artifact
+        assert (facts.state, facts.measure.bytes) == ("interrupted", 100_000)
+        assert facts.error.startswith("not all of it is kept: the quota of this session is 100.0 kB")
+
+
+async def test_an_output_whose_end_the_store_refuses_is_not_left_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Slow(LOG)
+    async with fast_clock(tmp_path) as bag:
+        running = await bag.run(call, tool="a")
+        assert isinstance(running, Running)
+
+        def refused(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(LiveWriter, "finish", refused)
+        call.end.set()
+        (facts,) = (await bag.wait(running.handle)).ended
+        assert facts.state == "interrupted"
+        assert facts.measure.bytes == len(LOG)
 
 
 # Turns, events, notices

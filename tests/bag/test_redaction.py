@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from holdall import MissingExtra, Running, ToolPolicy
+from holdall.bag.redaction import Redaction
+from holdall.store.bundle import redact
+from holdall.store.bundle.rules import Rules
 from tests.bag.shapes import opened
 from tests.requirements import requirement
 
@@ -163,6 +166,84 @@ async def test_updates_and_messages_that_are_cut_inside_of_a_secret(tmp_path: Pa
         assert await bag.jobs.update({"content": [block(LINE)]}, tool="env") == {
             "content": [block("DB_PASSWORD=" + "*" * len(SECRET))]
         }
+
+
+NESTED = "".join("password=" + "\\" * k + "'" for k in range(120))  # each value reaches to its closing quote, far away
+
+
+@pytest.mark.parametrize(
+    "flood", ["\n".join(f"password=flooded{n:05}" for n in range(900)), NESTED], ids=["many", "nested"]
+)
+async def test_more_secrets_than_can_be_remembered_are_masked_where_they_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flood: str
+) -> None:
+    monkeypatch.setattr(redact, "_MOST_BYTES", 20_000)
+    everywhere = "masked with * by the policy of its tool"
+    async with opened(tmp_path, **SETTINGS) as bag:
+        await bag.take(LINE, tool="env")
+        taken = await bag.take(flood, tool="env")
+        assert "flooded" not in told(taken.content)
+        assert f"{everywhere}; too many to mask all of them everywhere" in told(taken.content)
+        later = await bag.take(f"DB_PASSWORD=another-pass-8! and {SECRET}", tool="env")
+        assert "another-pass" not in told(later.content)
+        assert SECRET not in told(later.content)  # what was remembered before stays so
+
+        go_on = asyncio.Event()
+
+        async def slow() -> str:
+            await go_on.wait()
+            return f"{LINE}\nDB_PASSWORD=a-third-pass-9!"
+
+        running = await bag.run(slow, tool="env", background=True)
+        assert isinstance(running, Running)
+        go_on.set()
+        (ended,) = (await bag.wait(running.handle)).ended
+        assert ended.state == "ready"
+        assert ended.measure.notes == (f"2 secrets are {everywhere}; too many to mask all of them everywhere",)
+    assert not anywhere(tmp_path)
+
+
+async def test_a_new_secret_costs_no_more_than_its_share_of_those_that_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled, literal = [0], Rules.literal
+
+    def counted(values: Any) -> Any:
+        values = list(values)
+        compiled[0] += len(values)
+        return literal(values)
+
+    monkeypatch.setattr(Rules, "literal", staticmethod(counted))
+    redaction = Redaction()
+    for n in range(500):
+        assert redaction.text(f"password=Geheim-{n:05} and Geheim-00000") == f"password={'*' * 12} and {'*' * 12}"
+    assert (
+        redaction.text("Geheim-00007 and Geheim-00499 and Geheim-00500")
+        == f"{'*' * 12} and {'*' * 12} and Geheim-00500"
+    )
+    assert compiled[0] < 500 * 10 * 5  # all of them each time would be 300,900
+
+
+async def test_an_output_whose_end_cannot_be_masked_is_not_left_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, **SETTINGS) as bag:
+        go_on = asyncio.Event()
+
+        async def slow() -> str:
+            await go_on.wait()
+            monkeypatch.setattr(Rules, "find", broken)
+            return SMALL
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("no rule any more")
+
+        running = await bag.run(slow, tool="env", background=True)
+        assert isinstance(running, Running)
+        go_on.set()
+        (ended,) = (await bag.wait(running.handle)).ended
+        assert (ended.state, ended.error) == ("interrupted", "not all of it is kept: no rule any more")
+    assert not anywhere(tmp_path)
 
 
 async def test_without_the_extra_nothing_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,7 +172,8 @@ def test_every_rule_of_the_set_is_used() -> None:
     "text",
     ["-----BEGIN PRIVATE KEY-----\n" * 40_000, "-----BEGIN PRIVATE KEY-----\n" + "a" * 1_000_000 + "!", "kind: Secret\n" * 80_000,
      "curl -u a:" * 100_000, "<password>" * 100_000, "kind: Secret\ndata:\n k: " + "a" * 1_000_000 + "!",
-     "eyJ" * 400_000, "://" * 400_000, "sk-" + "a" * 1_000_000, "//x" * 400_000, "password=" * 120_000, '\\"' * 500_000],
+     "eyJ" * 400_000, "://" * 400_000, "sk-" + "a" * 1_000_000, "//x" * 400_000, "password=" * 120_000, '\\"' * 500_000,
+     "".join("password=" + "\\" * k + "'" for k in range(250)) * 30],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:

@@ -1,7 +1,7 @@
 """Tools whose policy says `redact`: what they give is masked before a model, the store or anybody else gets it.
 
-A mask is as long as what it hides. A value that was found once in the session is masked everywhere from then on; what
-was found is held in memory only. Nothing here decides what a secret is.
+A mask is as long as what it hides. A value that was found once in the session is masked everywhere from then on, as far
+as there is room to remember it; what was found is held in memory only. Nothing here decides what a secret is.
 """
 
 import base64
@@ -16,11 +16,12 @@ from holdall.store.bundle.redact import Values, usual_rules
 from holdall.store.protocol import OutputWriter
 from holdall.text.secrets import Find, Finding, Masker, is_bare_number, json_findings, masked, merged
 from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
-from holdall.wire.notes import masked_note, too_deep_to_mask
+from holdall.wire.notes import masked_note, not_all_kept, too_deep_to_mask
 from holdall.wire.results import field, fields_of, with_field
 
 _BLOBS = ("data", "blob")  # names under which blocks have base64
 _LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
+_FULL = 256 * 1024  # bytes of values in a group that stays as it is
 
 
 class Redaction:
@@ -30,7 +31,8 @@ class Redaction:
         self._rules = usual_rules()
         self._values = Values()
         self._lock = threading.Lock()
-        self._literal: tuple[int, Find] = (0, lambda _: ())
+        self._groups: list[tuple[int, list[bytes], Find]] = []  # of known values, with their bytes
+        self._fresh: list[bytes] = []  # known, and in no group yet
 
     def value(self, output: object) -> tuple[object, int]:
         """The same with its secrets masked, and how many; the same object where there are none."""
@@ -60,21 +62,34 @@ class Redaction:
         told(len(masker.findings))
 
     def writer(self, writer: OutputWriter) -> OutputWriter:
-        return _MaskingWriter(writer, Masker(self._find, self._seen, step=_LIVE_STEP), self.text)
+        return _MaskingWriter(writer, Masker(self._find, self._seen, step=_LIVE_STEP), self)
+
+    def note(self, secrets: int) -> str:
+        """That so many were masked in an output."""
+        return masked_note(secrets, everywhere=not self._values.left_out)
 
     # Inside
 
     def _find(self, data: bytes) -> list[Finding]:
         with self._lock:
-            known = self._values.found
-            if len(known) != self._literal[0]:
-                self._literal = (len(known), self._rules.literal(known))
-            literal = self._literal[1]
-        return [*self._rules.find(data), *literal(data)]
+            if self._fresh:
+                self._regroup()
+            literals = [one[2] for one in self._groups]
+        return [*self._rules.find(data), *(found for literal in literals for found in literal(data))]
+
+    def _regroup(self) -> None:
+        """A group for what is new, with the groups before it that have no more: so a value is compiled a few times,
+        and not once more for each that comes after it."""
+        values, self._fresh = self._fresh, []
+        size = sum(map(len, values))
+        while self._groups and self._groups[-1][0] <= min(size, _FULL):
+            more, others, _ = self._groups.pop()
+            values, size = values + others, size + more
+        self._groups.append((size, values, self._rules.literal(values)))
 
     def _seen(self, secret: bytes, kind: str) -> None:
         with self._lock:
-            self._values.add(secret, kind)
+            self._fresh += self._values.add(secret, kind)
 
     def _learn_text(self, data: bytes, *, named: bool) -> tuple[bytes, int]:
         for start, end, kind in self._rules.find(data):
@@ -189,10 +204,10 @@ def _unpacked(text: str) -> bytes | None:
 class _MaskingWriter:
     """A writer that masks. What is not certain yet to be no secret can be read a little later."""
 
-    def __init__(self, writer: OutputWriter, masker: Masker, text: Callable[[str], str]) -> None:
+    def __init__(self, writer: OutputWriter, masker: Masker, redaction: Redaction) -> None:
         self._writer = writer
         self._masker = masker
-        self._text = text
+        self._redaction = redaction
 
     @property
     def handle(self) -> str:
@@ -215,15 +230,19 @@ class _MaskingWriter:
         notes: Sequence[str] = (),
         surrogates: str = "",
     ) -> Facts:
-        if rest := self._masker.finish():
-            self._writer.write(rest)
+        try:
+            error = self._redaction.text(error)
+            if rest := self._masker.finish():
+                self._writer.write(rest)
+        except Exception as problem:  # it must end, whatever is wrong with its last bytes
+            state, error = "interrupted", not_all_kept(problem)
         if self._masker.findings:
-            notes = (*notes, masked_note(len(self._masker.findings)))
-        return self._writer.finish(
-            state, error=self._text(error), exit_code=exit_code, notes=notes, surrogates=surrogates
-        )
+            notes = (*notes, self._redaction.note(len(self._masker.findings)))
+        return self._writer.finish(state, error=error, exit_code=exit_code, notes=notes, surrogates=surrogates)
 
     def close(self) -> None:
-        if rest := self._masker.finish():
-            self._writer.write(rest)
-        self._writer.close()
+        try:
+            if rest := self._masker.finish():
+                self._writer.write(rest)
+        finally:
+            self._writer.close()

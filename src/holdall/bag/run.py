@@ -40,7 +40,7 @@ from holdall.values.spans import Span
 from holdall.verbs.read import locate, passage
 from holdall.wire.clamp import traceback_of
 from holdall.wire.dialect import View
-from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, unreadable
+from holdall.wire.notes import CANCELLED_BY_CALLER, TOOL_SAID_FAILED, not_all_kept, unreadable
 from holdall.wire.reference import Named, references_in, replaced
 from holdall.wire.results import is_known_block, take_apart
 
@@ -126,13 +126,18 @@ class Sink:
         exit_code: int | None = None,
         notes: Sequence[str] = (),
     ) -> Facts | None:
-        """End what is in the store, after one last part; None if nothing is there. Calling it twice is harmless."""
+        """End what is in the store, after one last part; None if nothing is there. Calling it twice is harmless.
+
+        Where the store took only a part of it, it ends as interrupted, and says why.
+        """
         with self._lock:
             if self._writer is None or self._finished:
                 return None
             if last is not None:
                 self._store(last)
             self._finished = True
+            if self.fault is not None:
+                state, error = "interrupted", not_all_kept(self.fault)
             try:
                 facts = self._writer.finish(
                     state, error=error, exit_code=exit_code, notes=(*notes, *surrogate_notes(self._lone)),
@@ -140,6 +145,8 @@ class Sink:
                 )  # fmt: skip
             except (StoreFault, OSError) as problem:
                 self.fault = problem
+                with contextlib.suppress(StoreFault, OSError):
+                    self._writer.close()  # nobody takes it for one that still runs
                 return None
             self._writer = None  # it holds its folder open, and a session remembers its calls
             return facts

@@ -34,7 +34,6 @@ from holdall.wire.dialect import Cut, View
 from holdall.wire.notes import (
     blob_note,
     fields_named,
-    masked_note,
     not_base64,
     part_kept_note,
     part_note,
@@ -98,7 +97,7 @@ async def keep(
         chunks = source if redaction is None else redaction.chunks(source, hidden.append)
 
         def told() -> tuple[str, ...]:
-            return (*notes, *source.notes, *([masked_note(sum(hidden))] if any(hidden) else []))
+            return (*notes, *source.notes, *([redaction.note(sum(hidden))] if redaction and any(hidden) else []))
 
         facts = core.store.put(
             core.session, chunks, by, notes=told, surrogates=source.surrogates, tokenizer=core.tokenizer,
@@ -219,7 +218,7 @@ class Prepared:
     fault: Exception | None = None  # why what there was could not be stored
     total: int | None = None  # bytes in all, where `text` is only the beginning of them
     came: object = None  # the result that `parts` are of, as it came
-    masked: int = 0  # secrets in it, by the policy of its tool
+    masked: str = ""  # the note of what is masked in it by the policy of its tool
     seen: bool = False  # the model has it already: it comes from a transcript
     is_structure: bool = False  # `text` is its structured content: it has no other
     started: float = field(default_factory=time.perf_counter)
@@ -248,7 +247,10 @@ async def prepare(core: Core, output: object, origin: Origin) -> Prepared:
     value, hidden = await asyncio.to_thread(redaction.value, value)
     origin = await asyncio.to_thread(redaction.origin, origin)
     prepared = _measured(core, value, origin, limits, started)
-    return replace(prepared, notes=(*prepared.notes, masked_note(hidden)), masked=hidden) if hidden else prepared
+    if not hidden:
+        return prepared
+    note = redaction.note(hidden)
+    return replace(prepared, notes=(*prepared.notes, note), masked=note)
 
 
 def stored(core: Core, facts: Facts, origin: Origin) -> Prepared:
@@ -816,7 +818,7 @@ def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
 async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, changed: bool) -> Taken:
     origin, lost = prepared.origin, ""
     if prepared.masked and prepared.parts is not None:  # nobody takes a mask for what the tool said
-        parts = prepared.parts.with_note(f"[{masked_note(prepared.masked)}]")
+        parts = prepared.parts.with_note(f"[{prepared.masked}]")
         prepared = replace(prepared, parts=parts, output=parts.whole)
     if prepared.parts is not None:
         parts, more = await keep_beside(core, prepared, prepared.parts, changed=changed)

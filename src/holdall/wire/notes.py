@@ -23,6 +23,8 @@ from holdall.wire.reference import context_ref
 
 _PART = "a part of a result: "
 _MASKED = " masked with * by the policy of its tool"
+_MASKED_HERE = f"{_MASKED}; too many to mask all of them everywhere"
+_TOLD = (REPLACED, _MASKED, _MASKED_HERE)  # how notes end of what is not as it was
 _FIELDS = 3  # of a note in place of structured content
 _MEDIA_TYPE = lazy_pattern(r"[\w!#$&^.+-]{1,127}/[\w!#$&^.+-]{1,127}(?:;[ -~]{1,200})?", re.ASCII)
 
@@ -51,9 +53,15 @@ def not_base64(media_type: str) -> str:
     return f"{foreign(media_type, 29)} whose data is not valid base64"
 
 
-def masked_note(secrets: int) -> str:
-    """Of what a tool gave whose policy is to redact."""
-    return f"{plural(secrets, 'secret')} {'is' if secrets == 1 else 'are'}{_MASKED}"
+def masked_note(secrets: int, *, everywhere: bool = True) -> str:
+    """Of what a tool gave whose policy is to redact. Not `everywhere`: the session has more than it can remember."""
+    masked = _MASKED if everywhere else _MASKED_HERE
+    return f"{plural(secrets, 'secret')} {'is' if secrets == 1 else 'are'}{masked}"
+
+
+def not_all_kept(problem: Exception) -> str:
+    """Why an output is not whole of which the store, or what masks it, took only the beginning."""
+    return f"not all of it is kept: {problem}"
 
 
 def path_note(path: str) -> str:
@@ -122,8 +130,8 @@ def media_type_in(notes: Iterable[str]) -> str:
 
 def all_is_kept(facts: Facts) -> str:
     """Of a whole output: that all of it is kept, and what could not be kept as it was."""
-    notes = [note for note in facts.measure.notes if note.endswith((REPLACED, _MASKED)) or UNREAD in note]
-    changed = [foreign(note, 80) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
+    notes = [note for note in facts.measure.notes if note.endswith(_TOLD) or UNREAD in note]
+    changed = [foreign(note, 120) for note in notes[:3]]  # there is one of each; a record of a bundle may say more
     return f"all of it is kept, but {', and '.join(changed)}" if changed else "all of it is kept"
 
 

@@ -29,7 +29,7 @@ from holdall.values.patterns import lazy_pattern
 _PLACES = 1000  # that are told to anyone who exports; the bundle has all of them
 _FIELDS = ("tool", "server", "arguments", "call_id", "traceback", "error", "notes")
 _SHORTEST, _LONGEST = 8, 16 * 1024  # of a value that is masked wherever it stands
-_MOST_BYTES = 4 * 1024 * 1024  # of such values in one export
+_MOST_BYTES = 4 * 1024 * 1024  # of such values in one export, or one session
 _KEY_PART = lazy_pattern(rb"[A-Za-z0-9+/=]{8,}+(?!:)")
 _OF_COOKIES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite", b"secure", b"httponly", b"priority"))
 # A log without these words could not be read any more; whoever has one for a password has none.
@@ -51,13 +51,19 @@ class Rules(Protocol):
 
 
 class Values:
-    """What was found to be secret, as it may stand elsewhere: whole, a key line by line, a cookie value by value."""
+    """What was found to be secret, as it may stand elsewhere: whole, a key line by line, a cookie value by value.
+
+    It has an end, whatever was found: what does not fit is `left_out`.
+    """
 
     def __init__(self) -> None:
         self.found: set[bytes] = set()
+        self.left_out = 0
+        self._known: set[bytes] = set()  # as they came
         self._bytes = 0
 
-    def add(self, secret: bytes, kind: str) -> None:
+    def add(self, secret: bytes, kind: str) -> list[bytes]:
+        """What is new of it."""
         if kind == "Private Key":
             parts = [one[0] for one in _KEY_PART.finditer(secret)]
         elif kind == "Cookie":
@@ -68,23 +74,27 @@ class Values:
             ]
         else:
             parts = secret.splitlines() if b"\n" in secret else [secret]
-        for part in parts:
-            self._one(part.strip())
+        return [form for part in parts for form in self._one(part.strip())]
 
-    def _one(self, value: bytes) -> None:
+    def _one(self, value: bytes) -> set[bytes]:
         if len(value) < _SHORTEST or len(value) > _LONGEST or value in _OUR_WORDS or len(set(value)) == 1:
-            return
+            return set()
+        if value in self._known:
+            return set()
+        if self._bytes + len(value) > _MOST_BYTES:  # before its spellings are made: they take far longer than this
+            self.left_out += 1
+            return set()
         # As it came, as it reads, and as either stands in JSON, in an address and in base64.
         plain = {value, unquote_to_bytes(value), _unescaped(value)}
-        for form in {form for one in plain for form in (one, *_written(one))}:
-            if len(form) >= _SHORTEST and form not in self.found:
-                self._bytes += len(form)
-                if self._bytes > _MOST_BYTES:
-                    raise StoreFault(
-                        f"what looks like secrets here is more than {_MOST_BYTES:,} bytes: too much to mask it "
-                        "everywhere. Export a smaller session, or this one without redaction."
-                    )
-                self.found.add(form)
+        forms = {form for one in plain for form in (one, *_written(one)) if len(form) >= _SHORTEST} - self.found
+        size = sum(map(len, forms))
+        if self._bytes + size > _MOST_BYTES:
+            self.left_out += 1
+            return set()
+        self._bytes += size
+        self._known.add(value)
+        self.found |= forms
+        return forms
 
 
 def _written(value: bytes) -> Iterator[bytes]:
@@ -138,11 +148,11 @@ class Redactor:
 
     def learn(self, chunks: Iterable[bytes]) -> Iterator[None]:
         """From the bytes of an output, step by step."""
-        for _ in Masker(self._rules.find, self._known.add).stream(chunks):
+        for _ in Masker(self._rules.find, self._seen).stream(chunks):
             yield
 
     def learn_json(self, data: bytes) -> None:
-        json_findings(data, self._rules.find, self._rules.is_secret, self._known.add)
+        json_findings(data, self._rules.find, self._rules.is_secret, self._seen)
 
     def learn_facts(self, facts: Facts) -> None:
         self.learn_json(_told(facts))
@@ -154,6 +164,14 @@ class Redactor:
         if values:
             literal, find = self._rules.literal(values), self._rules.find
             self._find = lambda data: [*find(data), *literal(data)]
+
+    def _seen(self, secret: bytes, kind: str) -> None:
+        self._known.add(secret, kind)
+        if self._known.left_out:
+            raise StoreFault(
+                f"what looks like secrets here is more than {_MOST_BYTES:,} bytes: too much to mask it "
+                "everywhere. Export a smaller session, or this one without redaction."
+            )
 
     @property
     def _known(self) -> Values:

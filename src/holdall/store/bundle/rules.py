@@ -36,6 +36,7 @@ _VARIABLE = "a variable"
 
 _LINE = r"[^\n|;&]{0,300}?"  # of the same command
 _KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
+_CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
 _KEY_LINE = lazy_pattern(rb"[A-Za-z0-9+/=]{16,}")
 _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
 _DOCUMENT = lazy_pattern(rb"(?m)^---")
@@ -273,14 +274,9 @@ def _closing(data: bytes, start: int, opener: bytes) -> int:
     """Where a value ends that begins after `opener`: a quote with as many backslashes before it as that has."""
     quote, escapes = opener[-1:], len(opener) - 1
     limit = min(len(data), start + _LONGEST_VALUE)
-    at = start
-    while (at := data.find(quote, at, limit)) >= 0:
-        before = at
-        while before > start and data[before - 1 : before] == b"\\":
-            before -= 1
-        if at - before <= escapes:
-            return before
-        at += 1
+    for found in _CLOSING.finditer(data, start, limit):
+        if found[2] == quote and len(found[1]) <= escapes:
+            return found.start()
     newline = data.find(b"\n", start, limit)
     return newline if newline >= 0 else limit
 
