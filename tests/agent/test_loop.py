@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,13 +65,26 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     assert 0 < next(iter(found.coverage.values())) < 0.1
 
 
-@requirement("runtime:max-turns", "runtime:final-turn")
+@requirement("runtime:max-turns", "runtime:final-turn", "notice:system-final-turn")
 async def test_in_the_last_turn_only_the_report_is_offered(tmp_path: Path) -> None:
     model = acting([("big", {})], [("small", {})], [("small", {})], report("that is all"))
     found = await run(agent(tmp_path, model, tool("small", small), tool("big", big), max_turns=4))
     assert [spec.name for spec in model.requests[-1].tools] == ["final_report"]
-    assert "This is your final turn: 4 turns are over." in notice_of(model.requests[-1])
+    last = notice_of(model.requests[-1])
+    assert "This is your final turn: 4 turns are over. Only final_report can be called now." in last
+    assert "Call tools" not in last
+    assert "context_" not in last
     assert (found.text, found.synthetic) == ("that is all", False)
+
+
+@requirement("dialect:names-as-listed")
+async def test_every_text_names_the_tools_as_they_are_listed_to_the_model(tmp_path: Path) -> None:
+    model = acting([("big", {})], report())
+    await run(agent(tmp_path, model, tool("big", big), settings={"dialect": "refs"}))
+    told = "\n".join(message.text for message in model.requests[-1].messages)
+    assert {"context_read", "context_tail", "context_grep"} <= {spec.name for spec in model.requests[-1].tools}
+    assert "first use `context_tail(refId, 200)`" in told
+    assert not re.search(r"context\.\w", told)
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ async def test_a_wrong_call_is_an_answer_that_says_what_is_wrong(
                 "context_tail {'handle': 'h2bb', 'lines': 0}": "The argument 'lines' must be at least 1.",
                 "context_tail {not json": "The arguments are not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1).",
                 "context_tail [1]": "The arguments must be a JSON object.",
-                "rm {}": "There is no tool 'rm'. Tools are: context_read, context_grep, context_tail, context_query, wait_for_tool_output.",
+                "rm {}": "There is no tool 'rm'. Tools are: context_read, context_grep, context_tail, context_query.",
             }
         )
         assert answer.text == expected[f"{name} {arguments}"]
@@ -400,8 +400,8 @@ async def test_extract_says_in_s0s_words_that_no_model_is_configured(tmp_path: P
         answer = await bag.call("tool_output", {"handle": long, "extract": "the errors"})
         assert answer.is_error
         assert answer.text == (
-            f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE {long}, STRATEGY:auto:\n\nno model is configured for extraction. "
-            'mode="truncate" works without one: it shows the beginning and the end.'
+            f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE {long}, STRATEGY:auto:\n\nNo model is configured for extraction. "
+            'mode="truncate" asks no model: it shows the beginning and the end.'
         )
 
 

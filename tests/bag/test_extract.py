@@ -46,7 +46,7 @@ async def test_what_goes_wrong_in_the_dialect_of_s0(tmp_path: Path) -> None:
         assert answer.text.replace(handle, "HANDLE") == snapshot("""\
 TOOL_OUTPUT FAILED FOR logs WITH HANDLE HANDLE, STRATEGY:auto:
 
-no model is configured for extraction. mode="truncate" works without one: it shows the beginning and the end.\
+No model is configured for extraction. mode="truncate" asks no model: it shows the beginning and the end.\
 """)
 
     def down(_: str) -> Answer:
@@ -68,7 +68,7 @@ no model is configured for extraction. mode="truncate" works without one: it sho
         assert answer.text.replace(handle, "HANDLE") == snapshot("""\
 TOOL_OUTPUT FAILED FOR logs WITH HANDLE HANDLE, STRATEGY:read-grep:
 
-Read-grep of 168,900 bytes would take 15 calls, 307,500 tokens, price unknown, and a question may take 1 call. Ask for less (grep or query narrow it down), or raise the ceiling.\
+Read-grep of 168,900 bytes would take 15 calls, 307,500 tokens, price unknown, and a question may take 1 call. Ask for less. mode="truncate" asks no model: it shows the beginning and the end.\
 """)
 
 

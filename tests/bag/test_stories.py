@@ -120,7 +120,7 @@ Use wait_for_tool_output() to block until a running tool completes.\
         call.end.set()
         assert (await bag.call("wait_for_tool_output", {})).text == snapshot("""\
 Completed tools:
-- fetcher (id: h2bb, size: 15B)\
+- fetcher (id: m5rkt-h2bb, size: 15B)\
 """)
         assert bag.system_notice(turn=3, max_turns=10) == snapshot("""\
 # System Notice
@@ -157,11 +157,11 @@ async def test_parallel_subagents(tmp_path: Path, fixed: None) -> None:
         ids = {one.name: one.result.handle for one in pending if isinstance(one.result, Running)}
         agents["agent_a"].end.set()
         first = await bag.call("wait_for_tool_output", {})
-        assert first.text == f"Completed tools:\n- agent_a (id: {ids['agent_a']}, size: 11B)"
+        assert first.text == f"Completed tools:\n- agent_a (id: m5rkt-{ids['agent_a']}, size: 11B)"
         assert (await bag.call("get_tool_output", {"id": ids["agent_a"], "mode": "raw"})).text == "report of a"
         waiting = asyncio.ensure_future(bag.call("wait_for_tool_output", {}))
         agents["agent_b"].end.set()
-        assert (await waiting).text == f"Completed tools:\n- agent_b (id: {ids['agent_b']}, size: 164KB)"
+        assert (await waiting).text == f"Completed tools:\n- agent_b (id: m5rkt-{ids['agent_b']}, size: 164KB)"
         refused = await bag.call("get_tool_output", {"id": ids["agent_b"], "mode": "raw"})
         assert refused.is_error
 

@@ -666,6 +666,6 @@ def test_an_error_names_only_tools_that_the_dialect_has(dialect: Dialect) -> Non
 def test_a_question_without_a_model_is_refused_with_what_works_without_one(mode: str) -> None:
     ask = Ask("extract", "k3f9", {"question": "x", "mode": mode})
     assert DIALECTS["extract"].refuse(NoModel("fetch"), ask) == (
-        f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE k3f9, STRATEGY:{mode}:\n\nno model is configured for extraction. "
-        'mode="truncate" works without one: it shows the beginning and the end.'
+        f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE k3f9, STRATEGY:{mode}:\n\nNo model is configured for extraction. "
+        'mode="truncate" asks no model: it shows the beginning and the end.'
     )

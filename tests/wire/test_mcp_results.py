@@ -13,12 +13,12 @@ from holdall.mcp.gateway.listing import initialize_result
 from holdall.values.outputs import Facts
 from holdall.wire.notes import (
     is_note,
-    kept_note,
     link_parts,
     running_note,
     structure_as_text,
     structure_notice,
     structured_not_kept,
+    structured_note,
     two_handles,
     uri_of,
     why_not_kept,
@@ -67,7 +67,7 @@ def test_a_widened_schema_allows_the_original_and_the_handle_and_nothing_else(na
     assert json.dumps(schema) == before
     assert all(fits(schema, value) and fits(wide, value) for value in FITTING)
     assert not any(fits(schema, value) or fits(wide, value) for value in WRONG)
-    for note in (kept_note(FACTS), running_note("k3f9"), structured_not_kept(7, "the disk is full")):
+    for note in (structured_note(FACTS), running_note("k3f9"), structured_not_kept(7, "the disk is full")):
         for handle in (note, with_notice(note, "the notice")):
             assert fits(wide, handle)
             assert not fits(schema, handle)
@@ -77,7 +77,7 @@ def test_a_schema_with_the_names_of_a_note_allows_both() -> None:
     own: dict[str, Any] = {"type": "object", "required": ["kept", "handle", "notice"], "additionalProperties": False,
                            "properties": {"kept": {"type": "string"}, "handle": {"type": "integer"}, "notice": {}}}  # fmt: skip
     assert fits(widened(own), {"kept": "yes", "handle": 1, "notice": None})
-    assert fits(widened(own), with_notice(kept_note(FACTS), "the notice"))
+    assert fits(widened(own), with_notice(structured_note(FACTS), "the notice"))
     assert not fits(widened(own), {"kept": "yes", "handle": "1", "notice": None})
 
 
@@ -92,17 +92,25 @@ def test_what_a_model_reads_of_structured_content() -> None:
         "The text of this result is complete. Its structured content is not shown:\nNOTICE"
     )
     assert structure_as_text('{"a": 1}') == '[structured content: {"a": 1}]'
-    assert list(with_notice(kept_note(FACTS), "NOTICE").items())[:3] == [
+    assert list(with_notice(structured_note(FACTS), "NOTICE").items())[:3] == [
         ("kept", True), ("handle", "k3f9"), ("notice", "NOTICE"),
     ]  # fmt: skip
 
 
 def test_a_note_is_told_from_data() -> None:
     lost = structured_not_kept(7, "the disk is full")
-    assert is_note(kept_note(FACTS))
+    assert is_note(structured_note(FACTS))
     assert is_note(lost)
     assert why_not_kept(lost) == "the disk is full"
-    others: list[Any] = [None, [], {}, "x", {"kept": True}, {**kept_note(FACTS), "more": 1}, {**lost, "bytes": "7"}]
+    others: list[Any] = [
+        None,
+        [],
+        {},
+        "x",
+        {"kept": True},
+        {**structured_note(FACTS), "more": 1},
+        {**lost, "bytes": "7"},
+    ]
     for other in others:
         assert not is_note(other)
 

@@ -17,6 +17,7 @@ from holdall.agent.toolbox import Agent, AgentQuota, AgentTool, Report, Status
 from holdall.agent.transcript import Transcript, messages_in
 from holdall.bag import Holdall, Pending
 from holdall.bag import Turn as BagTurn
+from holdall.bag.holdall import use_plain_names
 from holdall.bag.take import value_as_text
 from holdall.guard.budget import MIN_ROOM, Budget, PrefixSum
 from holdall.guard.recovery import MAX_ROUNDS, compact, replace_large_results, summary_by_model
@@ -287,6 +288,7 @@ class AgentSession:
         self.agent = agent
         self._drive = drive
         self.bag = bag
+        use_plain_names(bag)
         self.family = family or AgentQuota()
         self.depth = depth
         self.model = RecordedModel(Retrying(with_tools(agent.model)), bag)
@@ -339,7 +341,7 @@ class AgentSession:
         self.bag.journal.record("turn", number=self.turn, final=bool(self.final), tokens=used, why=self.final)
         notice = self.bag.system_notice(
             turn=self.turn, max_turns=self.agent.max_turns, tokens_used=used, window=self.budget.window,
-            kept=self.resumed or self.rounds > 0,
+            kept=self.resumed or self.rounds > 0, final_turn=bool(self.final),
         )  # fmt: skip
         self._offered_final = bool(self.final)
         self.transcript.save()

@@ -25,7 +25,7 @@ from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.verbs.read import Bounds
-from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, tag_for
+from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, read_grep_refusal, tag_for
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.prompts import GREP, READ, READ_GREP, Source, go_on, no_such_file
 from holdall.wire.tool import Ask
@@ -70,7 +70,7 @@ class OutputTools:
         try:
             found = await self.fetch.carry_out(Ask(verb, self.facts.handle, asked), bounds)
         except HoldallError as error:
-            return ToolAnswer(str(error), is_error=True)
+            return ToolAnswer(read_grep_refusal(error), is_error=True)
         return self._worded(found, asked) if isinstance(found, Passage | Found) else ToolAnswer("", is_error=True)
 
     def _worded(self, found: Passage | Found, asked: dict[str, Any]) -> ToolAnswer:

@@ -419,6 +419,8 @@ class Core:
 
     def shown_handle(self, handle: str) -> str:
         """The same for a short one."""
+        if self.dialect.long_handles:
+            return self.kept[handle].long_handle if handle in self.kept else handle
         return self.signature + handle if self.dialect.marked_by == "handle" else handle
 
     def limits_for(self, tool: str) -> Limits:

@@ -331,9 +331,7 @@ class Holdall(KeptNames):
         listed = bool(self.kept) or self.settings.tools_listed == "always"
         if not listed or final_turn or self.jobs.is_stopping:
             return ()
-        waits = bool(self.jobs.calls) or not self.dialect.waits_later
-        asks = self.models.configured or not self.dialect.extracts_with_model
-        return self.dialect.specs(waits=waits, asks=asks)
+        return self._tools.listed()
 
     def owns(self, name: str) -> bool:
         """Whether a tool's name is one of ours, listed now or not."""
@@ -352,15 +350,18 @@ class Holdall(KeptNames):
         tokens_used: int | None = None,
         window: int | None = None,
         kept: bool = False,
+        final_turn: bool = False,
     ) -> str:
         """The ephemeral text for the end of a request; it is not kept in the transcript.
 
         `kept` lists what can be fetched: for a model that no longer has the notices, after a compaction or a resume.
+        The notice of the final turn, which `max_turns` tells too, names no tools: none can be called.
         """
+        final = final_turn or self.jobs.is_stopping or (max_turns is not None and turn >= max_turns)
         return system_notice(
             work_of(self.core, self.jobs.still_running(), self.jobs.calls, listed=kept),
             words=self.dialect.status_words, turn=turn, max_turns=max_turns, tokens_used=tokens_used, window=window,
-            mark=self.core.mark_text,
+            mark=self.core.mark_text, final=final,
         )  # fmt: skip
 
     # Out: the verbs as methods, and as the dialect's tools
@@ -421,6 +422,11 @@ class Holdall(KeptNames):
     def _origin(self, tool: str, server: str, arguments: Any, call_id: str) -> Origin:
         self.core.check_in_use()
         return Origin(tool=tool, server=server, arguments=arguments, call_id=call_id)
+
+
+def use_plain_names(bag: Holdall) -> None:
+    """For whoever lists tools without dots, which most providers forbid: every text names them in the same way."""
+    bag.core.dialect = bag.dialect = bag.dialect.plain or bag.dialect
 
 
 # A session opened read-only, for the viewer.

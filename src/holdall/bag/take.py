@@ -581,7 +581,7 @@ async def _keep_structure(
     structure = cast("_Structure", await asyncio.to_thread(_structure_of, prepared.came))
     if prepared.is_structure or await asyncio.to_thread(structure.repeats, parts.text):
         if twin is not None:
-            return _with_structure(parts, structured_note(twin)), ()
+            return _with_structure(parts, structured_note(twin, core.handle_of(twin))), ()
         if fault:
             return _with_structure(parts, structured_not_kept(structure.size, fault)), ()
         shown = _with_value(parts, structured)  # all of it is in the text
@@ -590,7 +590,7 @@ async def _keep_structure(
     facts, why = None, fault
     if over or not fault:
         facts, why = await _stored(core, structure.data, prepared.origin, (part_note("structured content"),))
-    note = structured_note(facts) if facts else structured_not_kept(structure.size, why)
+    note = structured_note(facts, core.handle_of(facts)) if facts else structured_not_kept(structure.size, why)
     if facts is None:
         said = _unkept_structure(core, prepared, structure, why, over=over, changed=changed)
     elif twin is not None:

@@ -5,6 +5,7 @@ background, and its answer never needs a handle of its own. It is carried out on
 room of a turn, what was found is told in less.
 """
 
+import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,7 +18,15 @@ from holdall.bag.waits import Background
 from holdall.store.deadline import within
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Found, Nodes, Passage, Table, fewer, items_of, scanned_by, shown_by
-from holdall.values.errors import AnswerTooLong, CallFailed, HoldallError, NotReady, QueryMissing, TooLargeForRaw
+from holdall.values.errors import (
+    AnswerTooLong,
+    CallFailed,
+    HoldallError,
+    NotReady,
+    QueryMissing,
+    TooLargeForRaw,
+    UsageError,
+)
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -36,12 +45,13 @@ from holdall.wire.answers import (
     passage_answer,
     table_answer,
     tag_for,
+    with_handles,
 )
 from holdall.wire.arguments import coerced, schema_problem
 from holdall.wire.clamp import Shrink, fitted
 from holdall.wire.extraction import fitting
 from holdall.wire.notes import failed_output, without_mark
-from holdall.wire.tool import Ask, Tool
+from holdall.wire.tool import Ask, Tool, ToolSpec
 
 if TYPE_CHECKING:
     from holdall.bag.ask import Questions
@@ -68,26 +78,43 @@ class ToolCalls:
         started = time.perf_counter()
         tool = self._core.dialect.tool(name)
         if tool is None:
-            asks = self._core.models.configured or not self._core.dialect.extracts_with_model
-            known = [tool.name for tool in self._core.dialect.tools if asks or tool.verb != "extract"]
+            known = [spec.name for spec in self.listed()]
             return self._refused(name, "", no_such_tool(name, known), started, tokens_left)
         problem, given = _checked(tool, arguments)
-        if problem:
-            return self._refused(name, tool.verb, problem, started, tokens_left)
-        ask = tool.ask(given)
-
+        # What cannot be bound is still refused in the dialect's words, about the output that it names.
+        ask = Ask(tool.verb, str(given.get("handle", "")), given) if problem else tool.ask(given)
         tell: Tell | None = None
 
         async def told(left: int | None) -> Draft:
             nonlocal tell
             try:
+                if problem:
+                    raise UsageError(problem)
                 tell = tell or await self._carried_out(name, ask, given, started)
                 return replace(await tell(left), shorter=told)
             except HoldallError as error:
-                why = self._core.dialect.refuse(error, ask)
+                why = await self._in_own_words(error, ask)
                 return self._refused(name, ask.verb, why, started, left, of=ask.handle)
 
         return await told(tokens_left)
+
+    def listed(self) -> tuple[ToolSpec, ...]:
+        """The tools of the dialect that a model is told of, once it is told of any."""
+        dialect = self._core.dialect
+        waits = bool(self._background.calls) or not dialect.waits_later
+        return dialect.specs(waits=waits, asks=self._core.models.configured or not dialect.extracts_with_model)
+
+    async def _in_own_words(self, error: HoldallError, ask: Ask) -> str:
+        """The refusal as the dialect writes it: it names the tool and the handle wherever the output is known."""
+        named: dict[str, str] = {}
+        with contextlib.suppress(HoldallError):
+            if ask.handle:
+                facts = await self._fetch.show(ask.handle)
+                named = {facts.handle: self._core.handle_of(facts)}  # one that has expired is not among those kept
+                ask = replace(ask, handle=named[facts.handle], tool=facts.origin.tool)
+        return self._core.dialect.refuse(
+            with_handles(error, lambda one: named.get(one) or self._core.shown_handle(one)), ask
+        )
 
     async def _carried_out(self, name: str, ask: Ask, given: Mapping[str, Any], started: float) -> "Tell":
         """Do what is asked, once: what comes back tells it in the room that is left, as often as need be."""

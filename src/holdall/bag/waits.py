@@ -223,6 +223,8 @@ class Background:
             for data in events:
                 core.journal.record("retrieved", verb="wait", name="wait_for_tool_output", **data)
 
+        named = {*(one.handle for one in (*waited.ended, *waited.running)), waited.matched}
+        waited = replace(waited, named={handle: core.shown_handle(handle) for handle in named})
         text = core.dialect.wait(waited)
         if not core.dialect.wait_shows_outputs or waited.matched:
             return Answer(text, handle=ask.handle), note

@@ -325,6 +325,8 @@ class OutputExpired(StoreFault):
 
     def __init__(self, handle: str, when: str, rule: str) -> None:
         self.handle = handle
+        self.when = when
+        self.rule = rule
         if rule == REMOVED:
             super().__init__(f"output {handle} was removed on request on {when}: its bytes are gone.")
             return

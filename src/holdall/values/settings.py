@@ -117,6 +117,9 @@ class Settings:
     tools_listed: Literal["when-needed", "always"] = _setting(
         "when-needed", "when the tools for kept outputs are offered: once something is kept, or always"
     )
+    plain_tool_names: bool = _setting(
+        False, "the dialect `refs` names its tools with _ in place of dots, as agents and the gateway always do"
+    )
     by_reference: bool = _setting(
         False, "whether an argument holdall:HANDLE of any tool is replaced by the kept output", stricter=NO_YES
     )

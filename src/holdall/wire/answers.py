@@ -13,13 +13,17 @@ from holdall.text.numbers import plural
 from holdall.values import handles
 from holdall.values.answers import Found, Match, Nodes, Passage, Table
 from holdall.values.errors import (
+    AmbiguousCallId,
     AnchorNotFound,
     CallFailed,
     HoldallError,
     NoModel,
     NotReady,
+    OutputDamaged,
     OutputExpired,
+    OutputMissing,
     QueryMissing,
+    TooCostly,
     TooLargeForRaw,
     UnknownHandle,
 )
@@ -46,7 +50,8 @@ class StillRunning:
 class Waited:
     """`ended` are the calls that have, since the last wait; `matched` the handle in whose output the pattern stands.
 
-    `outputs` are what a model gets of those that have ended, by handle: all of it inside a fence, or a notice.
+    `outputs` are what a model gets of those that have ended, by handle: all of it inside a fence, or a notice. `named`
+    are handles as the dialect writes them.
     """
 
     ended: Sequence[Facts] = ()
@@ -54,6 +59,10 @@ class Waited:
     matched: str = ""
     timed_out: bool = False
     outputs: Mapping[str, str] = field(default_factory=dict[str, str])
+    named: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def shown(self, handle: str) -> str:
+        return self.named.get(handle, handle)
 
 
 def s3_wait(waited: Waited) -> str:
@@ -62,30 +71,32 @@ def s3_wait(waited: Waited) -> str:
         return "No async tools running."
     lines: list[str] = []
     if waited.ended:
-        lines += ["Completed tools:", *(f"- {_s3_line(facts)}" for facts in waited.ended)]
+        lines += ["Completed tools:", *(f"- {_s3_line(facts, waited)}" for facts in waited.ended)]
     if waited.timed_out and waited.running:
-        lines += ["Still running:", *(_running(one) for one in waited.running)]
+        lines += ["Still running:", *(_running(one, waited) for one in waited.running)]
     return "\n".join(lines)
 
 
 def our_wait(waited: Waited) -> str:
     if waited.matched:
-        call = f'context_tail(handle="{waited.matched}")'
-        return f"The pattern stands in what {waited.matched} has written.\nNext: {call}"
+        handle = waited.shown(waited.matched)
+        return f'The pattern stands in what {handle} has written.\nNext: context_tail(handle="{handle}")'
     if not waited.ended and not waited.running:
         return "No async tools running."
     lines: list[str] = []
     if waited.ended:
         lines.append("Ended:")
         for facts in waited.ended[:MOST_TOLD]:
-            lines += [f"- {_line(facts)}", *([waited.outputs[facts.handle]] if facts.handle in waited.outputs else [])]
+            lines.append(f"- {_line(facts, waited)}")
+            lines += [waited.outputs[facts.handle]] if facts.handle in waited.outputs else []
         lines += _not_told(len(waited.ended))
     if waited.running:
-        lines += ["Still running:", *(_running(one) for one in waited.running[:MOST_TOLD])]
+        lines += ["Still running:", *(_running(one, waited) for one in waited.running[:MOST_TOLD])]
         lines += _not_told(len(waited.running))
     # Those that are shown say themselves how to continue.
     left = [facts.handle for facts in waited.ended if facts.handle not in waited.outputs and facts.measure.bytes]
-    if handle := next(iter((*left, *(one.handle for one in waited.running))), ""):
+    if first := next(iter((*left, *(one.handle for one in waited.running))), ""):
+        handle = waited.shown(first)
         lines.append(f'Next: context_tail(handle="{handle}") · context_grep(handle="{handle}", pattern="…")')
     return "\n".join(lines)
 
@@ -94,15 +105,15 @@ def _not_told(number: int) -> list[str]:
     return [f"- … {number - MOST_TOLD:,} more: context_read() lists them"] if number > MOST_TOLD else []
 
 
-def _s3_line(facts: Facts) -> str:
+def _s3_line(facts: Facts, waited: Waited) -> str:
     size = _size(facts.measure.bytes)
-    return f"{foreign(facts.origin.tool)} (id: {facts.handle}, size: {size}{_not_ready(facts)})"
+    return f"{foreign(facts.origin.tool)} (id: {waited.shown(facts.handle)}, size: {size}{_not_ready(facts)})"
 
 
-def _line(facts: Facts) -> str:
+def _line(facts: Facts, waited: Waited) -> str:
     size = f"{plural(facts.measure.bytes, 'byte')}, {plural(facts.measure.lines, 'line')}"
     tool = foreign(facts.origin.tool) or "the tool"
-    return f"{tool} (handle: {facts.handle}, {size}{_not_ready(facts)})"
+    return f"{tool} (handle: {waited.shown(facts.handle)}, {size}{_not_ready(facts)})"
 
 
 def _not_ready(facts: Facts) -> str:
@@ -111,9 +122,9 @@ def _not_ready(facts: Facts) -> str:
     return f", {facts.state}" + (f": {foreign(facts.error)}" if facts.error else "")
 
 
-def _running(one: StillRunning) -> str:
+def _running(one: StillRunning, waited: Waited) -> str:
     state = "queued" if one.queued else "running"
-    return f"- {foreign(one.tool) or 'the tool'} (id: {one.handle}, {state} {one.seconds:.1f}s)"
+    return f"- {foreign(one.tool) or 'the tool'} (id: {waited.shown(one.handle)}, {state} {one.seconds:.1f}s)"
 
 
 def _size(number: int) -> str:
@@ -129,11 +140,25 @@ def shown_handle(given: str) -> str:
     return foreign(given) if isinstance(handles.parse(given, session=""), handles.Foreign) else given
 
 
-def plain_refusal(error: HoldallError, _ask: Ask) -> str:
-    """Our own words, for any dialect: no tool is named, for it may not be there.
+def with_handles(error: HoldallError, shown: Callable[[str], str]) -> HoldallError:
+    """The same error about the same outputs, with their handles as a dialect writes them."""
+    match error:
+        case UnknownHandle():
+            return UnknownHandle(error.handle, session=error.session, known=[shown(one) for one in error.known])
+        case AmbiguousCallId():
+            return AmbiguousCallId(error.call_id, [shown(one) for one in error.handles])
+        case NotReady() | OutputMissing():
+            return type(error)(shown(error.handle))
+        case OutputDamaged():
+            return OutputDamaged(shown(error.handle), error.detail)
+        case OutputExpired():
+            return OutputExpired(shown(error.handle), error.when, error.rule)
+        case _:
+            return error
 
-    Advice for the command line is reworded for a model.
-    """
+
+def plain_refusal(error: HoldallError, _ask: Ask) -> str:
+    """Our own words, for any dialect: no tool and no argument is named, for it may not be there."""
     if isinstance(error, UnknownHandle):
         known = ", ".join(error.known[:8]) or "nothing yet"
         more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
@@ -150,8 +175,14 @@ def _how(failed: CallFailed) -> str:
 
 def own_refusal(error: HoldallError, ask: Ask) -> str:
     """The same in our own dialect, whose tools are known."""
-    told = plain_refusal(error, ask)
-    return f"{told} context_read() without a handle lists them." if isinstance(error, UnknownHandle) else told
+    if isinstance(error, UnknownHandle):
+        return f"{plain_refusal(error, ask)} context_read() without a handle lists them."
+    return _sentence(str(error), _FOR_OUR_TOOLS)
+
+
+def read_grep_refusal(error: HoldallError) -> str:
+    """For a model that searches one output: its Grep has `group`."""
+    return _sentence(str(error), _WITH_GROUP)
 
 
 def s3_refusal(error: HoldallError, _ask: Ask) -> str:
@@ -176,11 +207,11 @@ def s3_refusal(error: HoldallError, _ask: Ask) -> str:
 
 def s0_refusal(error: HoldallError, ask: Ask) -> str:
     """S0's failure format, to the letter."""
-    mode = str(ask.options.get("mode", "auto"))
-    tool = foreign(getattr(error, "tool", "")) or "UNKNOWN"
-    message = plain_refusal(error, ask) if isinstance(error, CallFailed) else _sentence(str(error))
-    if isinstance(error, NoModel):  # one of the modes asks none
-        message = f'{error} mode="truncate" works without one: it shows the beginning and the end.'
+    mode = foreign(str(ask.options.get("mode", "auto")))
+    tool = foreign(ask.tool or getattr(error, "tool", "")) or "UNKNOWN"
+    message = plain_refusal(error, ask)
+    if isinstance(error, NoModel | TooCostly):  # one of the modes asks none
+        message = f'{message} mode="truncate" asks no model: it shows the beginning and the end.'
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {shown_handle(ask.handle)}, STRATEGY:{mode}:\n\n{message}"
 
 
@@ -210,18 +241,28 @@ def fitting_refusal(why: str, fits: Callable[[str], bool]) -> str:
     return shown
 
 
-# Advice in errors names commands; a model has tools and arguments instead.
+# Advice in errors names commands; a model has tools and arguments instead, or has none for it.
 _FOR_A_MODEL = (
-    (" with --group", " with group=true"),
-    (" `holdall verify` lists what is damaged.", ""),
+    (" with --group counts every pair", ""),
+    (" with --group", ""),
+    (" Ask for less (grep or query narrow it down), or raise the ceiling.", " Ask for less."),
+    ("; `holdall verify` lists what is damaged.", "."),
     (" (`holdall ls` lists them.)", ""),
+)
+_WITH_GROUP = ((" with --group", " with group=true"),)
+_FOR_OUR_TOOLS = (
+    *_WITH_GROUP,
+    (
+        " Ask for less (grep or query narrow it down), or raise the ceiling.",
+        " Ask for less: context_grep and context_query narrow it down.",
+    ),
 )
 
 
-def _sentence(text: str) -> str:
+def _sentence(text: str, own: Sequence[tuple[str, str]] = ()) -> str:
     """What is wrong, on one line and short, whatever is in it: an error may quote a key, a cell, or a server."""
     text = one_line(text, _LONGEST)
-    for commands, arguments in _FOR_A_MODEL:
+    for commands, arguments in (*own, *_FOR_A_MODEL):
         text = text.replace(commands, arguments)
     return text[:1].upper() + text[1:]
 

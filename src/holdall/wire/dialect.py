@@ -18,7 +18,7 @@ from holdall.values.settings import NOTICE_TOKENS
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
-from holdall.wire.system_notice import OUR_WORDS, StatusWords
+from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool, ToolSpec
 
 PREVIEW_BYTES = 4096  # how much of each end is enough to build a notice from
@@ -135,10 +135,11 @@ class Dialect:
     marked_by: Literal["", "text", "handle", "session"] = ""  # where its notices bear the mark of the session
     about_mark: str = ""  # what the instructions say of it; MARK stands for it there
     with_model: str = ""  # what the instructions say besides where there is a model
-    status_words: StatusWords = OUR_WORDS  # in the system notice
+    status_words: StatusWords = field(default_factory=StatusWords)  # in the system notice
     all_kept_is_ready: bool = False  # whether the system notice lists all that is kept as ready to be retrieved
     keeps_for_session: bool = False  # whether outputs go with their session where no setting says otherwise
     without_background: "Dialect | None" = None  # what stands in for it where no call may go to the background
+    plain: "Dialect | None" = None  # the same with names of tools that every provider accepts, where its own have dots
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
     _listed: dict[tuple[bool, bool], tuple[ToolSpec, ...]] = field(
@@ -160,4 +161,5 @@ class Dialect:
 
     def tool(self, name: str) -> Tool | None:
         """By its name, with dots or with underscores."""
-        return next((tool for tool in self.tools if name in (tool.name, tool.plain_name)), None)
+        plain = name.replace(".", "_")
+        return next((tool for tool in self.tools if plain == tool.plain_name), None)

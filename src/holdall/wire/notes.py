@@ -90,9 +90,10 @@ def structure_as_text(written: str) -> str:
     return f"[structured content: {written}]"
 
 
-def structured_note(facts: Facts) -> dict[str, Any]:
-    """In the place of structured content: never data of its original shape, always a reference."""
-    return {"kept": True, "handle": facts.handle, "ref": context_ref(facts)}
+def structured_note(facts: Facts, handle: str = "") -> dict[str, Any]:
+    """In the place of structured content: never data of its original shape, always a reference. `handle` is as the
+    dialect writes it."""
+    return {"kept": True, "handle": handle or facts.handle, "ref": context_ref(facts)}
 
 
 def structured_not_kept(size: int, why: str) -> dict[str, Any]:
@@ -226,10 +227,6 @@ def with_notice(note: Mapping[str, Any], notice: str) -> dict[str, Any]:
     """
     first = {name: note[name] for name in ("kept", "handle") if name in note}
     return {**first, "notice": notice, **note}
-
-
-def kept_note(facts: Facts) -> dict[str, Any]:
-    return structured_note(facts)
 
 
 def widened(schema: object) -> object:

@@ -46,19 +46,22 @@ class Work:
 
 @record
 class StatusWords:
-    """How a dialect says which of its tools fetch what is ready."""
+    """How a dialect says which of its tools fetch what is ready, and wait; empty where it has none."""
 
-    retrieve: str = (
-        "Read async tool outputs using context_read(handle), context_grep(handle, pattern) or wait_for_tool_output()"
-    )
-    use_retrieve: str = (
-        "Use context_grep, context_query, context_read or context_tail with the handle (the id) to retrieve."
-    )
-    wait: str = "Wait for running tools using wait_for_tool_output()"
-    use_wait: str = "Use wait_for_tool_output() to block until a running tool completes."
+    retrieve: str = ""
+    use_retrieve: str = ""
+    wait: str = ""
+    use_wait: str = ""
 
 
-OUR_WORDS = StatusWords()
+TO_WAIT = "Wait for running tools using wait_for_tool_output()"
+USE_WAIT = "Use wait_for_tool_output() to block until a running tool completes."
+OUR_WORDS = StatusWords(
+    "Read async tool outputs using context_read(handle), context_grep(handle, pattern) or wait_for_tool_output()",
+    "Use context_grep, context_query, context_read or context_tail with the handle (the id) to retrieve.",
+    TO_WAIT,
+    USE_WAIT,
+)
 
 
 def system_notice(
@@ -70,7 +73,9 @@ def system_notice(
     tokens_used: int | None = None,
     window: int | None = None,
     mark: str = "",
+    final: bool = False,
 ) -> str:
+    """In the `final` turn no tool can be called, so none is named."""
     lines = [
         "# System Notice",
         "",
@@ -83,16 +88,23 @@ def system_notice(
         lines += ["", "## Async Tool Status", *status]
     if work.kept:
         lines += ["", "## Kept Outputs", *(f"- {one}" for one in work.kept)]
-    lines += ["", "---", "", "You now need to decide your next move:", "1. Call tools to advance your task"]
-    waits = bool(work.running or work.queued)
-    if work.ready or work.failed:
-        lines += [f"2. {words.retrieve}", "3. Provide your final report/answer", "", words.use_retrieve, words.use_wait]
-    elif waits:
-        lines += [f"2. {words.wait}", "3. Provide your final report/answer", "", words.use_wait]
-    else:
-        lines += ["2. Provide your final report/answer"]
+    moves, uses = ([], []) if final else _moves(work, words)
+    moves.append("Provide your final report/answer")
+    lines += ["", "---", "", "You now need to decide your next move:"]
+    lines += [f"{number}. {move}" for number, move in enumerate(moves, 1)]
+    lines += ["", *uses] if uses else []
     lines += ["", mark] if mark else []
     return "\n".join(lines)
+
+
+def _moves(work: Work, words: StatusWords) -> tuple[list[str], list[str]]:
+    """What can be done besides to report, and with which tools."""
+    moves, uses = ["Call tools to advance your task"], list[str]()
+    if work.ready or work.failed:
+        moves, uses = [*moves, words.retrieve], [words.use_retrieve, words.use_wait]
+    elif work.running or work.queued:
+        moves, uses = [*moves, words.wait], [words.use_wait]
+    return [move for move in moves if move], [use for use in uses if use]
 
 
 def _status(work: Work) -> list[str]:

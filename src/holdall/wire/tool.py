@@ -67,6 +67,7 @@ class Ask:
     handle: str = ""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     ended: bool = False  # only for an output whose tool has ended
+    tool: str = ""  # whose output it is, where that is known
 
 
 @record

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdall.bag import Holdall
+from holdall.bag.core import Core
 from holdall.mcp.client import codec
 from holdall.mcp.client.codec import only_text, plain
 from holdall.mcp.client.connection import Connection
@@ -24,12 +25,12 @@ from holdall.values.outputs import Inline, Kept, RawResult, Running, Taken, Unke
 from holdall.wire.notes import (
     SCHEME,
     is_note,
-    kept_note,
     link,
     link_parts,
     media_type_of,
     running_note,
     structured_not_kept,
+    structured_note,
     with_notice,
 )
 
@@ -56,6 +57,7 @@ def as_bag_result(result: Mapping[str, Any]) -> object:
 
 
 def as_client_result(
+    core: Core,
     taken: Taken,
     original: dict[str, Any] | None,
     *,
@@ -75,13 +77,13 @@ def as_client_result(
                 return _merged(original, content, taken.is_error)  # the bag says there what is masked
             return plain(original) if whole else text(content, taken.is_error)
         case Running(content=content, handle=handle):
-            return _with_structure(text(content), running_note(handle) if wanted else None)
+            return _with_structure(text(content), running_note(core.shown_handle(handle)) if wanted else None)
         case Kept(content=content, artifact=facts):
             result = _merged(original, content, taken.is_error)
             if _is_whole(result, content, original):
                 return _with_links(result, taken, revision)
             found = result.get(_STRUCTURED)
-            note = found if is_note(found) else kept_note(facts)
+            note = found if is_note(found) else structured_note(facts, core.handle_of(facts))
             result = _with_structure(result, note if wanted and not taken.is_error else None)
             return _with_links(result, taken, revision)
         case Unkept(content=content, fault=fault):
@@ -116,13 +118,15 @@ def data_of(refusal: Refusal) -> str:
     return data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=repr)
 
 
-def refused(taken: Taken, refusal: Refusal) -> Refusal:
+def refused(core: Core, taken: Taken, refusal: Refusal) -> Refusal:
     """An error of the protocol that was too long: the notice is its message. People read it, too."""
     if isinstance(taken, Inline):
         return refusal
     blocks = cast("list[dict[str, Any]]", _merged(None, taken.content, True)["content"])
     shown = "\n".join(str(block["text"]) for block in blocks if "text" in block)
-    data = kept_note(taken.artifact) if isinstance(taken, Kept) else None
+    data = None
+    if isinstance(taken, Kept):
+        data = structured_note(taken.artifact, core.handle_of(taken.artifact))
     if isinstance(taken, Unkept) and refusal.data is not None:
         data = structured_not_kept(len(data_of(refusal).encode("utf-8", "replace")), str(taken.fault))
     return Refusal(refusal.code, for_people(shown), data)
@@ -277,11 +281,11 @@ class ToolCall:
         if isinstance(taken, Running):
             self._asked.open = False
         elif self._refusal is not None:
-            raise refused(taken, self._refusal)
+            raise refused(bag.core, taken, self._refusal)
         revision, has_schema = self._relay.caller.revision, isinstance(listed.get("outputSchema"), Mapping)
         original, self._original = self._original, None  # it may be large, and is not needed any more
         result = as_client_result(
-            taken, original, revision=revision, has_schema=has_schema if listed else None,
+            bag.core, taken, original, revision=revision, has_schema=has_schema if listed else None,
             masks=self._asked.messages.masks,
         )  # fmt: skip
         return result if result is original else self._completed(result)

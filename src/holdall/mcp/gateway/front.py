@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdall.bag import Holdall
+from holdall.bag.holdall import use_plain_names
 from holdall.llm.sampling import Role, Sampled, SampledModel
 from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.client.server_process import Bounds
@@ -211,6 +212,7 @@ class Front:
         self._conversations = Conversations()
         names = [spec.name for spec in gateway_state.servers]
         reserved = {tool.plain_name for tool in bag.dialect.tools} | {tool.name for tool in bag.dialect.tools}
+        use_plain_names(bag)  # as they are listed
         self._names = Names(names, reserved=reserved, prefix=gateway_state.prefix)
         self._prompts = Names(names, prefix=gateway_state.prefix)
         self._catalogue: Catalogue | None = None

@@ -82,7 +82,7 @@ async def _with_links(bag: Holdall, origin: Origin, result: dict[str, Any], revi
         over -= sizes[at]
         told = {"type": "text", "text": blob_note(what, len(data), handle=bag.core.handle_of(facts))}
         if at < 0:
-            note = structured_note(facts)
+            note = structured_note(facts, bag.core.handle_of(facts))
             blocks.append(told)
         else:
             blocks[at] = told

@@ -26,6 +26,7 @@ DIALECTS = _Dialects()
 
 
 def dialect_of(settings: Settings) -> Dialect:
-    """The one that the settings name, or what stands in for it where no call may go to the background."""
+    """The one that the settings name, or what stands in for it: without the background, without dots in its names."""
     named = DIALECTS[settings.dialect]
-    return named if settings.async_enabled else named.without_background or named
+    named = named if settings.async_enabled else named.without_background or named
+    return named.plain or named if settings.plain_tool_names else named

@@ -10,7 +10,7 @@ from holdall.wire.answers import Frame, s3_refusal, s3_wait
 from holdall.wire.dialect import Dialect, View
 from holdall.wire.dialects.cutting import LEGACY
 from holdall.wire.extraction import Fits, s3_answer
-from holdall.wire.system_notice import StatusWords
+from holdall.wire.system_notice import TO_WAIT, USE_WAIT, StatusWords
 from holdall.wire.tool import Ask, Tool
 
 
@@ -135,6 +135,8 @@ ASYNC = Dialect(
     status_words=StatusWords(
         retrieve="Retrieve/examine async tool outputs using get_tool_output(id, mode) or wait_for_tool_output()",
         use_retrieve='Use get_tool_output(id, "raw"|"extract"|"slice") to retrieve.',
+        wait=TO_WAIT,
+        use_wait=USE_WAIT,
     ),
     without_background=LEGACY,
 )

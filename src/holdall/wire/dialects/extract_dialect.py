@@ -8,6 +8,7 @@ from holdall.values.extraction import Extraction
 from holdall.wire.answers import Frame, s0_refusal
 from holdall.wire.dialect import Dialect, View, no_call
 from holdall.wire.extraction import Fits, s0_answer
+from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool
 
 
@@ -87,4 +88,8 @@ EXTRACT = Dialect(
     refuse=s0_refusal,
     extracted=_extracted,
     extracts_with_model=False,
+    status_words=StatusWords(
+        retrieve="Extract from async tool outputs using tool_output(handle, extract)",
+        use_retrieve='Use tool_output(handle = "<id>", extract = "what to extract") to retrieve.',
+    ),
 )

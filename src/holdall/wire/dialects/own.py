@@ -5,6 +5,7 @@ from holdall.wire.answers import own_refusal
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects.extract_dialect import TOOL_OUTPUT
 from holdall.wire.notice import notice, notice_and_shown, running_notice, shown_by_notice
+from holdall.wire.system_notice import OUR_WORDS
 from holdall.wire.tool import tool_of
 from holdall.wire.verbs import VERBS, WAIT
 
@@ -31,6 +32,7 @@ server or tool can change the mark.""",
 - tool_output(handle, extract) asks a model to read the output and answer. A quote that it marks as verified stands in \
 the output at the bytes it names; do not repeat an unverified one as a fact.""",
     refuse=own_refusal,
+    status_words=OUR_WORDS,
     outlined=True,
     races=True,
     waits_later=True,

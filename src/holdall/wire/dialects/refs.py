@@ -1,6 +1,11 @@
-"""The dialect of S1: a summary, both ends, what looks like errors, a ContextRef, and S1's fixed advice in English."""
+"""The dialect of S1: a summary, both ends, what looks like errors, a ContextRef, and S1's fixed advice in English.
+
+S1's names of tools have dots, which most providers forbid: `REFS.plain` is the same with underscores, in every text.
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from holdall.policy.decide import Limits
@@ -9,6 +14,7 @@ from holdall.values.spans import Span
 from holdall.wire.dialect import Dialect, View, as_a_call
 from holdall.wire.notes import all_is_kept
 from holdall.wire.reference import context_ref_json, summary
+from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool
 
 _LINES, _BYTES = 40, 2048
@@ -18,7 +24,7 @@ ADVICE = (
 )
 
 
-def _notice(view: View) -> str:
+def _notice(view: View, advice: str = ADVICE) -> str:
     head = _first(view.head)
     tail = _last(view.tail, after=len(head), total=view.facts.measure.bytes)
     parts = [
@@ -31,17 +37,17 @@ def _notice(view: View) -> str:
     if view.errors:
         found = "\n\n".join(f"Line {number}:\n{text}" for number, text in _few(view))
         parts.append(f"Errors:\n{_fenced(view, found)}")
-    parts += [f"ContextRef: {context_ref_json(view.facts)}", ADVICE]
+    parts += [f"ContextRef: {context_ref_json(view.facts)}", advice]
     return "\n".join(parts)
 
 
-def _running(view: View) -> str:
+def _running(view: View, advice: str = ADVICE) -> str:
     return "\n".join(
         [
             "The tool is still running; what it has written so far is kept.",
             f"{summary(view.facts)} {view.mark}".rstrip(),
             f"ContextRef: {context_ref_json(view.facts)}",
-            ADVICE,
+            advice,
         ]
     )
 
@@ -92,14 +98,22 @@ def _bound(verb: Any) -> Any:
     return bind
 
 
-def _go_on(verb: str, handle: str, arguments: dict[str, Any]) -> str:
+def _go_on(verb: str, handle: str, arguments: dict[str, Any], dot: str = ".") -> str:
     call = as_a_call(verb, handle, arguments)
-    return call.replace(f"context_{verb}(handle=", f"context.{verb}(refId=", 1)
+    return call.replace(f"context_{verb}(handle=", f"context{dot}{verb}(refId=", 1)
 
 
+def _plain(text: str) -> str:
+    return text.replace("context.", "context_")
+
+
+_STATUS = StatusWords(
+    "Read async tool outputs using context.tail(refId) or context.grep(refId, pattern)",
+    "Use context.read, context.tail or context.grep with the id as refId to retrieve.",
+)
 _REF = {"type": "string", "minLength": 1, "description": "The id of a ContextRef."}
 
-REFS = Dialect(
+_DOTTED = Dialect(
     name="refs",
     limits=Limits(bytes=16 * 1024, chars=4000),
     notice=_notice,
@@ -168,4 +182,17 @@ REFS = Dialect(
     paragraphs=True,
     counts_room=False,
     go_on=_go_on,
+    status_words=_STATUS,
+)
+REFS = replace(
+    _DOTTED,
+    plain=replace(
+        _DOTTED,
+        notice=partial(_notice, advice=_plain(ADVICE)),
+        running=partial(_running, advice=_plain(ADVICE)),
+        tools=tuple(replace(tool, name=tool.plain_name) for tool in _DOTTED.tools),
+        instructions=_plain(_DOTTED.instructions),
+        go_on=partial(_go_on, dot="_"),
+        status_words=StatusWords(_plain(_STATUS.retrieve), _plain(_STATUS.use_retrieve)),
+    ),
 )
