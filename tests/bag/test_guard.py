@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from holdall import Assistant, System, ToolResult, User
+from holdall import Assistant, Inline, System, ToolResult, User
 from holdall.values.chat import Message
-from holdall.wire.clamp import clamp_messages
+from holdall.wire.clamp import MAX_BYTES, MAX_LINES, clamp_messages, lines_shown
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, opened
+from tests.bag.test_take_blocks import text
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -74,3 +75,38 @@ async def test_a_content_that_is_no_list_of_blocks_is_kept_as_a_value(tmp_path: 
         [facts] = await bag.outputs()
         assert f"handle: {facts.handle}" in guarded["content"]
         assert json.loads((await bag.read("c1", bytes=":", bounded=False)).text) == rows
+
+
+@requirement("clamp:once")
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("output", [LOG, "word " * 40_000, "x\n" * 2001, ["wörd " * 20_000, LOG]], ids=len)
+async def test_what_the_model_got_is_not_shortened_or_kept_a_second_time(
+    tmp_path: Path, dialect: str, output: Any
+) -> None:
+    async with opened(tmp_path, dialect=dialect) as bag:
+        taken = await bag.take(output if isinstance(output, str) else [text(one) for one in output], tool="fetch")
+        kept = len(await bag.outputs())
+        message: Any = {"role": "tool", "tool_call_id": "c1", "content": taken.content}
+        assert (await bag.guard([message]))[0] is message
+        assert len(await bag.outputs()) == kept
+
+
+@requirement("clamp:updates-in-every-dialect")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_partial_update_is_clamped_in_every_dialect(tmp_path: Path, dialect: str) -> None:
+    async with opened(tmp_path, dialect=dialect) as bag:
+        limits = bag.core.limits
+        for large in (LOG, "word " * 40_000, "漢" * 16_000, "x\n" * 2100):
+            shown: Any = await bag.jobs.update({"content": [text(large)]}, tool="crawl")
+            said = shown["content"][0]["text"]
+            if not isinstance(await bag.take(large), Inline):
+                assert "[tool output truncated: exceeded " in said
+            assert len(said.encode()) <= (limits.bytes or MAX_BYTES)
+            assert lines_shown(said) <= (limits.lines or MAX_LINES)
+            assert limits.chars is None or len(said) <= limits.chars
+            assert limits.tokens is None or bag.core.count(said) <= limits.tokens
+        said = bag.jobs.messages("crawl").within_limits(LOG * 10)
+        assert len(said.encode()) <= (limits.bytes or MAX_BYTES)
+        assert len(str(await bag.jobs.update(LOG * 10)).encode()) <= (limits.bytes or MAX_BYTES)
+        small = {"content": [text("so far")]}
+        assert await bag.jobs.update(small) is small

@@ -319,3 +319,15 @@ def test_of_what_is_shown_as_it_is_nothing_says_that_it_is_too_large(holdall: Pr
     told = holdall("put", "--json", stdin=b"hello world\n").json
     assert told["inline"] is True
     assert told["notice"] == f"kept as {told['handle']}"
+
+
+@requirement("dialect:refs-call-id")
+def test_the_reference_to_the_output_of_a_command_has_an_id_that_leads_to_it(holdall: Program) -> None:
+    refs = {"HOLDALL_DIALECT": "refs"}
+    for given in ((), ("--call-id", "toolu_7")):
+        told = holdall("exec", *given, "--", "seq", "5000", env=refs).text
+        reference = json.loads(told.partition("ContextRef: ")[2].partition("\n")[0])
+        call_id = reference["hint"]["toolCallId"]
+        assert not given or call_id == "toolu_7"
+        assert f"Tool: seq (toolCallId: {call_id})\n" in told
+        assert holdall("show", "--json", call_id).json["handle"] == reference["id"]

@@ -83,3 +83,21 @@ async def test_the_table_of_a_tool_changes_that_tool_and_no_other(load: Load, tm
         assert "not to be stored" in secret.content
         assert {facts.origin.tool for facts in await bag.outputs()} == {"small", "audit"}
         assert b"worker" not in b"".join(path.read_bytes() for path in (tmp_path / "kept").rglob("*") if path.is_file())
+
+
+@requirement("dialect:refs-snippets")
+async def test_the_ends_of_a_notice_of_refs_are_as_long_as_is_set(load: Load, tmp_path: Path) -> None:
+    lines = "".join(f"line {n} of the output\n" for n in range(5000))
+
+    async def shown(settings: str) -> str:
+        async with opened(load, f"dialect = 'refs'\n{settings}", tmp_path) as bag:
+            return str((await bag.take(lines, tool="fetch")).content)
+
+    few = await shown("snippet_lines = 3")
+    assert ("line 2 of" in few, "line 3 of" in few) == (True, False)
+    assert ("line 4997 of" in few, "line 4996 of" in few) == (True, False)
+    small = await shown("snippet_bytes = 100")
+    assert ("line 3 of" in small, "line 6 of" in small) == (True, False)
+    large = await shown("snippet_lines = 1000\nsnippet_bytes = 10000")
+    assert all(f"line {n} of" in large for n in (0, 300, 4700, 4999))
+    assert "line 2000 of" not in large

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -181,3 +182,17 @@ async def test_it_ends_and_leaves_nothing_behind(tmp_path: Path, how: str) -> No
         show.reader.cancel()
         out, _ = await show.process.communicate()
         assert json.loads(out)["state"] in ("cancelled", "interrupted")
+
+
+@requirement("gateway:call-id", "dialect:refs-call-id")
+async def test_a_reference_names_the_call_as_its_client_does_and_the_server_once(tmp_path: Path) -> None:
+    path = configured(tmp_path, {"files": plain(), "other": plain()})
+    async with wire(gateway(tmp_path, "--config", path), HOLDALL_DIALECT="refs") as client:
+        await client.greet()
+        await client.result("tools/list")
+        call: dict[str, Any] = {"name": "files__items", "arguments": {"count": 3000, "at": 5}}
+        for meta, expected in (({"claudecode/toolUseId": "toolu_1"}, "toolu_1"), ({}, "4")):
+            told = text_of(await client.result("tools/call", {**call, "_meta": meta}))
+            assert f"Tool: files/items (toolCallId: {expected})\n" in told
+            hint = json.loads(told.partition("ContextRef: ")[2].partition("\n")[0])["hint"]
+            assert (hint["tool"], hint["server"], hint["toolCallId"]) == ("files__items", "files", expected)

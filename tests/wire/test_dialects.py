@@ -120,7 +120,7 @@ def test_refs_gives_summary_both_ends_errors_reference_and_advice() -> None:
     shown = DIALECTS["refs"].notice(view_of("refs", LINES))
     assert shown == snapshot("""\
 The output is too large to be shown here; all of it is kept.
-Tool: unknown
+Tool: unknown (toolCallId: 000000000000000000000000000000000000)
 Size: 19,045 bytes, 19,045 chars, 2,054 lines; JSON: no
 Head:
 <k3f9:7d1a7d1a>
@@ -214,7 +214,7 @@ Line 2002:
 Traceback (most recent call last):
 ValueError: no
 </k3f9:7d1a7d1a>
-ContextRef: {"id": "k3f9", "kind": "artifact", "hint": {"tool": "", "toolCallId": "", "size": {"bytes": 19045, "lines": 2054, "tokens": 8996}}}
+ContextRef: {"id": "k3f9", "kind": "artifact", "hint": {"tool": "", "toolCallId": "000000000000000000000000000000000000", "size": {"bytes": 19045, "lines": 2054, "tokens": 8996}}}
 If you need more detail: first use `context.tail(refId, 200)`, or `context.grep(refId, 'Error|Exception', ...)`.\
 """)
 

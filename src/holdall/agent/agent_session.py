@@ -275,6 +275,7 @@ def _batch(runtime: Runtime, turn: BagTurn, call: ToolCall, arguments: Mapping[s
 
 
 _ONLY_REPORT = (FINAL_REPORT,)
+_INTERNAL = ("batch", FINAL_REPORT.name, TASK_STATUS.name)
 Drive = Callable[["AgentSession", str], Awaitable[Report]]
 
 
@@ -314,7 +315,7 @@ class AgentSession:
 
     # The beginning
 
-    def begin(self, prompt: str, *, resume: bool = False) -> None:
+    async def begin(self, prompt: str, *, resume: bool = False) -> None:
         """The first messages; with `resume`, after the earlier conversation."""
         before = messages_in(self.bag.records.transcript_lines()) if resume else []
         self.resumed = bool(before)
@@ -324,7 +325,20 @@ class AgentSession:
         if prompt or not before:
             self.transcript.append(User(prompt))
         if before:
+            await self.guard()
             self.transcript.replaced()  # the nonce is a new one
+
+    async def guard(self) -> None:
+        """Before they are saved, results of tools that do not fit become notices: those of an earlier conversation, or
+        of a call that went past the bag. Answers of our own tools are bounded, and members of a batch were decided.
+        """
+        new = range(self.transcript.saved, len(self.transcript))
+        places = [at for at in new if isinstance(one := self.transcript[at], ToolResult) and self._is_output(one.name)]
+        for at, message in zip(places, await self.bag.guard([self.transcript[at] for at in places]), strict=True):
+            self.transcript[at] = message
+
+    def _is_output(self, tool: str) -> bool:
+        return not self.bag.owns(tool) and tool not in _INTERNAL
 
     @property
     def turns_left(self) -> int:
@@ -332,7 +346,8 @@ class AgentSession:
 
     # A turn
 
-    def request(self, turn: Turn) -> Request:
+    async def request(self, turn: Turn) -> Request:
+        await self.guard()
         self.turn += 1
         if turn.last and not self.final:
             self.final = f"{self.agent.max_turns} turns are over"

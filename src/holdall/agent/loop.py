@@ -25,9 +25,10 @@ async def run_agent(
 
 async def run_session(session: AgentSession, prompt: str, *, resume: bool = False) -> Report:
     with session.bag.records.lease(session.holder):
-        session.begin(prompt, resume=resume)
+        await session.begin(prompt, resume=resume)
         try:
             await _until_reported(session)
+            await session.guard()
             return await session.finished()
         finally:
             session.transcript.save()

@@ -20,18 +20,18 @@ class Transcript(list[Message]):
     def __init__(self, messages: Sequence[Message] = (), *, append: Callable[[bytes], None]) -> None:
         super().__init__(messages)
         self._append = append
-        self._saved = len(messages)
+        self.saved = len(messages)  # how many of them
 
     def save(self) -> None:
         """Write what is new. It survives the process."""
-        if new := self[self._saved :]:
+        if new := self[self.saved :]:
             self._append(b"".join(map(_line, new)))
-            self._saved = len(self)
+            self.saved = len(self)
 
     def replaced(self) -> None:
         """Saved messages have changed: write all of them again."""
         self._append(_dumped(_AGAIN) + b"".join(map(_line, self)))
-        self._saved = len(self)
+        self.saved = len(self)
 
 
 def messages_in(lines: Iterable[bytes]) -> list[Message]:

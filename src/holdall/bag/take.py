@@ -29,8 +29,19 @@ from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
 from holdall.wire.answers import StillRunning, line_of
-from holdall.wire.clamp import MAX_BYTES, clamp_error, clamp_text, fitted, traceback_of, with_structured_content
-from holdall.wire.dialect import Cut, View
+from holdall.wire.clamp import (
+    MAX_BYTES,
+    MAX_LINES,
+    clamp_error,
+    clamp_result,
+    clamp_text,
+    fitted,
+    lines_shown,
+    suffix_for,
+    traceback_of,
+    with_structured_content,
+)
+from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
 from holdall.wire.notes import (
     blob_note,
     fields_named,
@@ -149,6 +160,7 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
         most_tokens=most if room is None else min(most, room),
         long_handle=core.dialect.long_handles,
         extracts=core.models.configured,
+        ends=max(PREVIEW_BYTES, core.settings.snippet_bytes) if core.dialect.paragraphs else PREVIEW_BYTES,
     )
     view = marked_view(core, view)
     return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
@@ -156,7 +168,8 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
 
 def marked_view(core: Core, view: View) -> View:
     """The same with the mark of the session, where the dialect has its place for it."""
-    return replace(view, mark=core.mark_text, prefix=core.shown_handle(""))
+    ends = {"snippet_lines": core.settings.snippet_lines, "snippet_bytes": core.settings.snippet_bytes}
+    return replace(view, mark=core.mark_text, prefix=core.shown_handle(""), **ends)
 
 
 def work_of(core: Core, running: Sequence[StillRunning], in_background: Collection[str], *, listed: bool) -> Work:
@@ -739,6 +752,7 @@ def _note_down(core: Core, facts: Facts, notice: str, begins_with: Sequence[Span
 
 
 _TRACEBACK_BYTES = 64 * 1024
+_LONGEST_NOTICE = 32 * 1024  # characters
 _MAX_WHOLE = 64 * 1024 * 1024  # of an output that is to be shortened; of a longer one only the beginning is read
 _MIN_BYTES = 256  # are shown, however few tokens there is room for
 
@@ -807,7 +821,17 @@ def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None
     return Inline(output)
 
 
+def _is_ours(core: Core, prepared: Prepared, reason: str) -> bool:
+    """Whether what comes from a transcript is a notice, or was shortened: it is not kept or shortened once more."""
+    text, mark = prepared.text or "", core.signature
+    if mark:
+        return mark in text and len(text) <= _LONGEST_NOTICE + 2 * core.settings.snippet_bytes
+    return reason == "lines" and lines_shown(text) <= (prepared.limits.lines or 0)  # the suffix has some, too
+
+
 def _with_room(core: Core, prepared: Prepared, room: int | None) -> Decision:
+    if prepared.seen and isinstance(prepared.decision, Keep) and _is_ours(core, prepared, prepared.decision.reason):
+        return Fits()
     if isinstance(prepared.decision, Fits) and not prepared.seen and core.imitates(prepared.text):
         return Keep("mark")
     if isinstance(prepared.decision, Keep) or room is None or not core.dialect.counts_room:
@@ -840,10 +864,11 @@ async def _shown(core: Core, prepared: Prepared, aside: tuple[Facts, ...], *, ch
         return Kept(prepared.output, aside[0], aside[1:], origin.is_error)
     if lost:
         return _told_unkept(core, prepared, StoreFault(lost), prepared.output)
-    core.journal.record(
-        "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared), chars=len(prepared.text or ""),
-        is_error=origin.is_error,
-    )  # fmt: skip
+    if not prepared.seen:  # it was counted when it came
+        core.journal.record(
+            "inline", tool=origin.tool, call_id=origin.call_id, seconds=_since(prepared),
+            chars=len(prepared.text or ""), is_error=origin.is_error,
+        )  # fmt: skip
     return Inline(prepared.output, origin.is_error, origin.traceback)
 
 
@@ -930,6 +955,24 @@ def _cut(core: Core, prepared: Prepared, decision: Keep, room: int | None, *, ha
     shown = replace(limits, bytes=most, chars=None, tokens=None)
     incomplete = _is_incomplete(prepared)
     return Cut(result, shown, limits, decision.reason == "room", handle, why, new_tag(), incomplete=incomplete)
+
+
+def update_within_limits(core: Core, partial: object, tool: str) -> object:
+    """A partial update, or less of its text: within the limits of a result, and S4's where a dialect has none."""
+    limits = core.limits_for(tool)
+    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
+    lines, tag = limits.lines or MAX_LINES, new_tag()
+    suffix = suffix_for(limits.bytes or MAX_BYTES, lines, max_tokens=limits.tokens)
+
+    def clamped(most: int) -> tuple[object, str]:
+        shown = clamp_result(partial, Limits(bytes=most, lines=lines), suffix=suffix, tag=tag)
+        parts = None if isinstance(shown, str) else take_apart(shown)
+        return shown, shown if isinstance(shown, str) else (parts.text or "") if parts is not None else ""
+
+    if limits.tokens is None:
+        return clamped(most)[0]
+    over = limits.tokens
+    return fitted(most, least=256, make=clamped, over=lambda made: core.count(made[1]) / over)[1][0]
 
 
 def _is_incomplete(prepared: Prepared) -> bool:

@@ -15,7 +15,7 @@ from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.run import Dispatch, Dispatched
-from holdall.bag.take import view_of
+from holdall.bag.take import update_within_limits, view_of
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputWriter
 from holdall.values.answers import Answer
@@ -25,7 +25,7 @@ from holdall.values.outputs import Facts, Origin
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import MOST_TOLD, Frame, StillRunning, Waited, error_line, tag_for
-from holdall.wire.clamp import clamp_result
+from holdall.wire.clamp import MAX_BYTES, MAX_LINES
 from holdall.wire.tool import Ask
 
 if TYPE_CHECKING:
@@ -142,14 +142,16 @@ class Background:
     def messages(self, tool: str = "") -> Messages:
         """For what a call of `tool` says on its way: `run` takes them."""
         redaction = self._core.redaction_of(tool)
-        return Messages(self._core.limits_for(tool), redaction.masked if redaction is not None else None)
+        limits = self._core.limits_for(tool)
+        most = replace(limits, bytes=limits.bytes or MAX_BYTES, lines=limits.lines or MAX_LINES)
+        return Messages(most, redaction.masked if redaction is not None else None)
 
     async def update(self, partial: object, *, tool: str = "") -> object:
         """A partial update of a running tool, within the limits; the same object where it is. The whole comes later."""
-        limits, redaction = self._core.limits_for(tool), self._core.redaction_of(tool)
+        redaction = self._core.redaction_of(tool)
         if redaction is not None:
             partial = await asyncio.to_thread(redaction.masked, partial)
-        return clamp_result(partial, limits, tag=new_tag())
+        return await asyncio.to_thread(update_within_limits, self._core, partial, tool)
 
     async def close(self) -> None:
         """End the session: see `Holdall.close`."""

@@ -229,7 +229,7 @@ def _too_large(bag: Holdall, text: str, window: int) -> bool:
     size = len(text.encode("utf-8", "replace"))
     return (
         size > _BYTES
-        or text.count("\n") > _LINES
+        or text.count("\n") + (not text.endswith("\n")) > _LINES
         or (size > _SHARE * window and bag.core.count(text) > _SHARE * window)
     )
 

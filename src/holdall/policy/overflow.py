@@ -97,6 +97,12 @@ WORDINGS: tuple[tuple[str, str], ...] = (
     ("TGI", ("`inputs` tokens + `max_new_tokens` must be <= {allowed}. Given: {asked} `inputs` tokens and {reply} "
              "`max_new_tokens`")),
     ("TGI", "`inputs` must have less than {allowed} tokens. Given: {asked}"),
+    ("OpenAI-compatible", "context length exceeded"),
+    ("OpenAI-compatible", "exceeds model context window"),
+    ("OpenAI-compatible", "prompt too long"),
+    ("OpenAI-compatible", "tool output too large"),
+    ("OpenAI-compatible", "tool_result too large"),
+    ("HTTP", "Request too large: 413"),
     ("HTTP", "Request Entity Too Large"),
     ("HTTP", "Payload Too Large"),
     ("HTTP", "Content Too Large"),

@@ -30,6 +30,7 @@ _ALSO_BYTES = ("toolResponseMaxBytes", "maxInlineBytes")
 _ALSO_CHARS = ("maxInlineChars",)
 _ALSO_TOKENS = ("asyncTokenThreshold",)
 NOTICE_TOKENS = 500  # the default budget of a notice
+SNIPPET_LINES, SNIPPET_BYTES = 40, 2048  # of each end in the dialect refs
 
 # An agent's file, which may be part of a checkout, may tighten what the user has set and loosen none of it. Which way
 # is stricter stands with each setting; `policy.setting_values.is_looser` compares. The others are free.
@@ -111,6 +112,10 @@ class Settings:
     notice_max_tokens: int = _setting(
         NOTICE_TOKENS, "the most that a notice in place of an output takes, in tokens", least=150, most=100_000
     )
+    snippet_lines: int = _setting(
+        SNIPPET_LINES, "the most lines of each end of an output that the dialect `refs` shows", least=0, most=100_000
+    )
+    snippet_bytes: int = _setting(SNIPPET_BYTES, "the same in bytes", least=0, most=MIB)
     max_inline_blob_bytes: int = _setting(
         MIB, "an image, sound or other blob over this many bytes is kept, not shown", least=1, most=2**40
     )

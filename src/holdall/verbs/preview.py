@@ -69,10 +69,11 @@ def notice_view(
     most_tokens: int = NOTICE_TOKENS,
     long_handle: bool = False,
     extracts: bool = False,
+    ends: int = PREVIEW_BYTES,
 ) -> View:
-    """At most GLIMPSE bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
+    """At most `ends` bytes of each end, the outline, and a tag that occurs in nothing that is shown."""
     facts, total = reader.facts, reader.totals.bytes
-    head, tail = reader.read(0, PREVIEW_BYTES), reader.read(max(0, total - PREVIEW_BYTES), total)
+    head, tail = reader.read(0, ends), reader.read(max(0, total - ends), total)
     found = _outline(reader, tokenizer, most_tokens) if outlined else None
     errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors) if found else ()
     near = None

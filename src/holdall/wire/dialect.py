@@ -14,7 +14,7 @@ from holdall.values.errors import HoldallError
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts
 from holdall.values.record import record
-from holdall.values.settings import NOTICE_TOKENS
+from holdall.values.settings import NOTICE_TOKENS, SNIPPET_BYTES, SNIPPET_LINES
 from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
@@ -41,6 +41,8 @@ class View:
     near: tuple[int, int] | None = None  # first and last line of what is worth reading
     mark: str = ""  # that a real notice bears, where its dialect has a place for it
     prefix: str = ""  # the mark before a handle, where that is the place
+    snippet_lines: int = SNIPPET_LINES  # of each end, in dialects that show both
+    snippet_bytes: int = SNIPPET_BYTES
     imitates: bool = False  # it is kept because it holds the mark, and not for its size
 
     @property

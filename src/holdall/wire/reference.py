@@ -17,14 +17,22 @@ from holdall.values.record import record
 # The machine-readable twin of a handle: S1's ContextRef, and the record for models without function calls.
 
 
+_NOT_IN_NAMES = lazy_pattern(r"[^\w-]", re.ASCII)
+
+
 def context_ref(facts: Facts) -> dict[str, Any]:
     """`hint` has what a reader needs to know before it fetches anything."""
     hint: dict[str, Any] = {"tool": foreign(facts.origin.tool)}
     if facts.origin.server:
         hint["server"] = foreign(facts.origin.server)
-    hint["toolCallId"] = foreign(facts.origin.call_id)
+    hint["toolCallId"] = _call_id(facts)
     hint["size"] = {"bytes": facts.measure.bytes, "lines": facts.measure.lines, "tokens": facts.measure.tokens}
     return {"id": facts.handle, "kind": "artifact", "hint": hint}
+
+
+def _call_id(facts: Facts) -> str:
+    """The id of its call; of one that has none (a command, a function), that of the output. Verbs take both."""
+    return foreign(facts.origin.call_id) or facts.id
 
 
 def context_ref_json(facts: Facts) -> str:
@@ -45,11 +53,13 @@ def function_call_record(name: str, arguments: object, response: str) -> str:
 def summary(facts: Facts) -> str:
     """S1's summary: which tool, which call, how large, whether it is JSON."""
     origin, measure = facts.origin, facts.measure
-    server = f"{foreign(origin.server)}/" if origin.server else ""
-    tool = f"{server}{foreign(origin.tool)}"
-    call = f" (toolCallId: {foreign(origin.call_id)})" if origin.call_id else ""
+    tool = foreign(origin.tool)
+    if origin.server:  # where several servers are told apart, its name is before the tool's already
+        own = origin.tool.removeprefix(f"{_NOT_IN_NAMES.sub('_', origin.server)}__")
+        tool = f"{foreign(origin.server)}/{foreign(own)}"
     size = f"{plural(measure.bytes, 'byte')}, {plural(measure.chars, 'char')}, {plural(measure.lines, 'line')}"
-    return f"Tool: {tool or 'unknown'}{call}\nSize: {size}; JSON: {'yes' if measure.kind == 'json' else 'no'}"
+    call = f"Tool: {tool or 'unknown'} (toolCallId: {_call_id(facts)})"
+    return f"{call}\nSize: {size}; JSON: {'yes' if measure.kind == 'json' else 'no'}"
 
 
 # Arguments that name a kept output instead of holding it: `holdall:HANDLE`, `…#/json/pointer`, `…#L10-L20`.

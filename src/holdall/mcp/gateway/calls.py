@@ -234,6 +234,7 @@ def _content(data: bytes) -> dict[str, str]:
 
 _TOO_LATE = "asks its user something first, and the call had gone to the background by then"
 _AGAIN = "Call it again, or let its calls wait (never_async)."
+_CALL_IDS = ("toolUseId", "toolCallId", "tool_use_id", "tool_call_id")  # how the keys of clients end
 _MAX_MESSAGE = 300  # signs of a message, and of data: in what is one line. More than that is an output
 _MAX_BESIDE = 1024 * 1024  # bytes of a result beside its content that pass as they are
 _MAX_WRITTEN = 10 * _MAX_MESSAGE  # as much where each of them is an escape
@@ -248,6 +249,12 @@ def _with_bounded_members(result: dict[str, Any]) -> dict[str, Any]:
         return result
     whole = json.dumps(plain(result), ensure_ascii=False, default=str)
     return text(whole, is_error=bool(result.get("isError")))
+
+
+def _call_id(asked: ClientRequest) -> str:
+    """Under which the client's model knows the call, where the client says so; else the id of the request."""
+    named = (value for name, value in asked.meta.items() if name.endswith(_CALL_IDS) and isinstance(value, str))
+    return next((value for value in named if value), str(asked.id))
 
 
 class ToolCall:
@@ -271,7 +278,7 @@ class ToolCall:
         schema = table(listed.get("inputSchema"))
         self._asked.messages = bag.jobs.messages(self._shown)
         taken = await bag.run(
-            self._called, tool=self._shown, arguments=arguments or {},
+            self._called, tool=self._shown, arguments=arguments or {}, call_id=_call_id(self._asked),
             server=configured_name(self._connection.spec),
             schema=schema or None, messages=self._asked.messages,
             waits=lambda: self._relay.waits_for_client(self._connection.name),

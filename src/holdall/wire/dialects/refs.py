@@ -17,7 +17,6 @@ from holdall.wire.reference import context_ref_json, summary
 from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool
 
-_LINES, _BYTES = 40, 2048
 _PARAGRAPHS = 3
 ADVICE = (
     "If you need more detail: first use `context.tail(refId, 200)`, or `context.grep(refId, 'Error|Exception', ...)`."
@@ -25,13 +24,13 @@ ADVICE = (
 
 
 def _notice(view: View, advice: str = ADVICE) -> str:
-    head = _first(view.head)
-    tail = _last(view.tail, after=len(head), total=view.facts.measure.bytes)
+    head, tail = _ends(view)
     parts = [
         f"The output is too large to be shown here; {all_is_kept(view.facts)}.",
         f"{summary(view.facts)} {view.mark}".rstrip(),
-        f"Head:\n{_fenced(view, _text(head))}",
     ]
+    if head:
+        parts.append(f"Head:\n{_fenced(view, _text(head))}")
     if tail:
         parts.append(f"Tail:\n{_fenced(view, _text(tail))}")
     if view.errors:
@@ -53,8 +52,7 @@ def _running(view: View, advice: str = ADVICE) -> str:
 
 
 def _shows(view: View) -> tuple[Span, ...]:
-    total, head = view.facts.measure.bytes, _first(view.head)
-    tail = _last(view.tail, after=len(head), total=total)
+    total, (head, tail) = view.facts.measure.bytes, _ends(view)
     return (Span(0, len(head)), *([Span(total - len(tail), total)] if tail else []))
 
 
@@ -62,22 +60,29 @@ def _few(view: View) -> tuple[tuple[int, str], ...]:
     return view.errors[:_PARAGRAPHS]
 
 
-def _first(data: bytes) -> bytes:
-    """At most 40 lines and 2 KB, whole lines where there is one."""
-    kept = beginning(data, _BYTES).data
+def _ends(view: View) -> tuple[bytes, bytes]:
+    """40 lines or 2 KB of each, unless something else is set."""
+    head = _first(view.head, view.snippet_lines, view.snippet_bytes)
+    total = view.facts.measure.bytes
+    return head, _last(view.tail, view.snippet_lines, view.snippet_bytes, after=len(head), total=total)
+
+
+def _first(data: bytes, most_lines: int, most_bytes: int) -> bytes:
+    """Whole lines where there is one."""
+    kept = beginning(data, most_bytes).data if most_lines else b""
     lines = kept.split(b"\n")
-    if len(lines) > _LINES:
-        return b"\n".join(lines[:_LINES]) + b"\n"
+    if len(lines) > most_lines > 0:
+        return b"\n".join(lines[:most_lines]) + b"\n"
     return kept[: kept.rfind(b"\n") + 1] or kept
 
 
-def _last(data: bytes, *, after: int, total: int) -> bytes:
+def _last(data: bytes, most_lines: int, most_bytes: int, *, after: int, total: int) -> bytes:
     """The same from the end, and nothing that the head has shown."""
-    kept = ending(data, min(_BYTES, max(0, total - after))).data
+    kept = ending(data, min(most_bytes, max(0, total - after))).data if most_lines else b""
     body = kept.removesuffix(b"\n")
     lines = body.split(b"\n")
-    if len(lines) > _LINES:
-        return kept[len(body) - len(b"\n".join(lines[-_LINES:])) :]
+    if len(lines) > most_lines > 0:
+        return kept[len(body) - len(b"\n".join(lines[-most_lines:])) :]
     whole = kept.find(b"\n") + 1
     return kept[whole:] if len(kept) < total - after and whole < len(kept) else kept
 
