@@ -137,7 +137,9 @@ def file_path(environment: Mapping[str, str] | None = None) -> str:
     if named := env.get(FILE_VARIABLE):
         return named
     if sys.platform == "linux":  # as platformdirs does, without the time that it takes to import
-        folder = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
+        folder = os.environ.get("XDG_CONFIG_HOME", "").strip()
+        if not os.path.isabs(folder):  # a relative one would be wherever the command is started, a checkout too
+            folder = os.path.expanduser("~/.config")
         return os.path.join(folder, "holdall", "config.toml")
     import platformdirs  # noqa: PLC0415 - see above
 

@@ -172,6 +172,11 @@ def test_an_address_is_no_data_folder() -> None:
         config.load(home="s3://bucket/outputs")
 
 
+def test_a_relative_folder_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", ".config")
+    assert config.file_path({}) == os.path.expanduser("~/.config/holdall/config.toml")
+
+
 @pytest.mark.parametrize("named", ["", "/elsewhere", "  "])
 def test_the_file_is_where_platformdirs_looks(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", named)

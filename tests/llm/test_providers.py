@@ -250,6 +250,10 @@ async def test_a_server_that_hangs_is_left_when_its_time_is_over(server: OpenAIS
 
 async def test_only_the_key_of_that_server_is_sent(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "admin-of-openai")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-openai")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Corp: of-openai\nAuthorization: Bearer of-openai")
     server.will(Scene(body=completion("x")))
     for key in (None, "of-this-server"):
         if key:
@@ -261,6 +265,7 @@ async def test_only_the_key_of_that_server_is_sent(server: OpenAIServer, monkeyp
         "Bearer api-key-not-set",
         "Bearer of-this-server",
     ]
+    assert "of-openai" not in str(server.headers)
 
 
 def test_a_model_can_be_used_in_one_loop_after_the_other(server: OpenAIServer) -> None:

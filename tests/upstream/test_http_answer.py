@@ -425,3 +425,8 @@ async def test_many_small_events_are_not_too_large_together() -> None:
         found = await ask(one)
     assert len(found) == len(events) + 1
     assert found[-1]["result"] == {}
+
+
+def test_a_stream_is_not_asked_for_again_without_a_pause() -> None:
+    [event] = EventReader(1000).feed(b"id: a\nretry: 0\n\n")
+    assert event.pause >= 0.1

@@ -56,6 +56,11 @@ class Event:
         self.name = b""
         self.retry: int | None = None
 
+    @property
+    def pause(self) -> float:
+        """Seconds before the stream is asked for again: what the server says, but never at once, again and again."""
+        return _RETRY_SECONDS if self.retry is None else max(_LEAST_PAUSE, self.retry / 1000)
+
     def take(self, line: bytearray) -> None:
         """One line of it, which is emptied or kept: it may be large."""
         if line.startswith(b"data:"):
@@ -156,6 +161,7 @@ _TELL_SECONDS = 5.0  # a notification, or an answer of ours to the server
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
 _REST_SECONDS = 1.0  # for the end of a stream behind its answer: then its connection can be used again
+_LEAST_PAUSE = 0.1
 _RETRY_SECONDS = 1.0  # before the rest of a stream is asked for, where the server does not say
 _MOST_RETRIES = 2
 _MOST_REDIRECTS = 20
@@ -333,7 +339,7 @@ class HttpChannel:
                 words = "SSE stream ended and reconnection attempts were exhausted"
                 self._put(answer.error(CONNECTION_CLOSED, words), context)
             else:
-                await asyncio.sleep(_RETRY_SECONDS if place.retry is None else place.retry / 1000)
+                await asyncio.sleep(place.pause)
                 failed = 0 if await self._resume(answer, place, context) else failed + 1
 
     async def _resume(self, answer: Answer, place: Event, context: Context) -> bool:
@@ -407,7 +413,7 @@ class HttpChannel:
                     return
                 finally:
                     await response.aclose()
-            await asyncio.sleep(_RETRY_SECONDS if place.retry is None else place.retry / 1000)
+            await asyncio.sleep(place.pause)
 
     def _tell(self, body: bytes, headers: dict[str, str], post: "asyncio.Task[None] | None" = None) -> None:
         """`post` is what it ends."""
