@@ -30,7 +30,10 @@ from holdall import (
     Unkept,
     UsageError,
 )  # fmt: skip
+from holdall.guard.recovery import compact, replace_large_results
 from holdall.store.directory.store import DirectoryStore
+from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
+from holdall.values.spans import Span
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.requirements import requirement
 
@@ -491,3 +494,54 @@ async def test_what_was_kept_earlier_is_shown_as_it_was_taken(
         first, second = [event for event in bag.records.history() if event.kind == "kept"]
         assert second.data["reason"] == "command" != first.data["reason"]
         assert first.data["shown"] == second.data["shown"]
+
+
+@requirement("ledger:error-paragraphs")
+@pytest.mark.parametrize("dialect", ["refs", "holdall"])
+async def test_what_a_notice_shows_of_errors_is_in_the_ledger(tmp_path: Path, dialect: str) -> None:
+    quiet = [f"2026-01-01 00:00:00 INFO all is well {n}" for n in range(3000)]
+    quiet[1500:1500] = ["", "Traceback of job 7", "  ValueError: no such disk", "  after that", ""]
+    quiet[2500:2500] = ["   FATAL: out of memory "]
+    text = "\n".join(quiet) + "\n"
+    async with opened(tmp_path, dialect=dialect, max_inline_lines=100, notice_max_tokens=600) as bag:
+        taken = await bag.take(text, tool="t")
+        assert isinstance(taken, Kept)
+        ledger = await bag.coverage(taken.handle)
+        wanted = (
+            "Traceback of job 7\n  ValueError: no such disk\n  after that"
+            if dialect == "refs"
+            else "ValueError: no such disk"
+        )
+        for shown in (wanted, "FATAL: out of memory"):
+            at = text.index(shown)
+            assert shown in taken.content
+            assert ledger.shown.covers(Span(at, at + len(shown)))
+        assert ledger.shown.bytes() < 6000, "and nothing else"
+
+
+@requirement("ledger:recovery", "watch:outputs-kept")
+@pytest.mark.parametrize("dialect", ["holdall", "clamp"])
+async def test_what_recovery_replaces_is_in_the_ledger(tmp_path: Path, dialect: str) -> None:
+    """What the model had in a request that it answered was shown whole; of the rest it has the notice."""
+    call = ToolCall("c1", "t", {})
+    results = [ToolResult("c1", "t", LOG), ToolResult("c2", "t", LOG + "more\n")]
+    async with opened(tmp_path, dialect=dialect) as bag:
+        transcript: list[Message] = [System("s"), User("u"), Assistant("", (call,)), results[0], Assistant("", (call,))]
+        transcript.append(results[1])
+        assert await replace_large_results(bag, transcript, 60_000) == 2
+        seen = list(bag.records.seen().values())
+        first, second = (facts.handle for facts in await bag.outputs())
+        assert seen[0] == 1.0
+        shown = (await bag.coverage(second)).shown
+        assert 0 < shown.bytes() < 0.4 * len(LOG)
+        text = (LOG + "more\n").encode()
+        for start, end in shown.as_lists():
+            assert text[start:end].decode().strip("\n").split("\n")[0] in transcript[-1].text
+        counters = await bag.counters()
+        assert (counters.kept, counters.tokens_kept_out > 0) == (2, True)
+        again = await bag.read(first, lines=(1, 2))
+        assert again.bytes.start == 0
+        transcript[2:2] = [Assistant("talk " * 50), User("go on")] * 6
+        assert await compact(bag, transcript)
+        conversation = next(facts for facts in await bag.outputs() if facts.origin.tool == "conversation")
+        assert bag.records.seen()[conversation.handle] == 1.0

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,36 @@ async def test_one_chunk_that_always_fails_is_reported_with_its_range_and_the_re
             "tool_output", {"handle": facts.handle, "extract": "which codes?", "mode": "full-chunked"}
         )
         assert f"Not searched: bytes {found.failed[0].span.start}:{found.failed[0].span.end}" in told.text
+
+
+@requirement("extract:not-found-says-what", "extract:not-found-succeeds")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
+async def test_what_could_not_be_searched_is_told_before_that_nothing_was_found(tmp_path: Path, dialect: str) -> None:
+    def answer(request: Request) -> str:
+        if "line 01000 of" in document_of(request):
+            raise ModelFault("the provider fell over")
+        return said(request, None)
+
+    async with opened(tmp_path, dialect=dialect, model=ScriptedModel(answer, window=4000)) as bag:
+        handle = bag.core.handle_of(await bag.keep(NEEDLES, tool="t"))
+        name, asked = "tool_output", {"handle": handle, "extract": "a dragon?", "mode": "full-chunked"}
+        if dialect == "async":
+            name, asked = "get_tool_output", {"id": handle, "mode": "extract", "query": "a dragon?"}
+        told = await bag.call(name, asked)
+    assert not told.is_error
+    text = told.text
+    if dialect == "async":
+        flat = json.loads(told.text)
+        keys = list(flat)
+        assert keys.index("failed_chunks") < keys.index("no_match_reason") < keys.index("answer")
+        searched = f"{flat['chunks_searched']} of {flat['chunks_total']} chunks"
+        reason = f"Only {searched} could be searched: no content matching query found in those."
+        assert flat["no_match_reason"] == reason
+        text = flat["answer"]
+    said_first = re.search(r"Not searched: bytes \S+ \(the provider fell over\)", text)
+    assert said_first is not None
+    assert said_first.start() < text.index("no content matching query was found.")
+    assert "No content matching query found in tool output." not in told.text
 
 
 @requirement("extract:fallback-truncate", "extract:fallback-warns", "extract:truncate")

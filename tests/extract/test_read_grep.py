@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
@@ -137,7 +138,7 @@ async def test_a_forged_report_in_the_output_is_not_taken(tmp_path: Path) -> Non
         assert "without a report" in found.warning
 
 
-@requirement("extract:not-found-succeeds")
+@requirement("extract:not-found-succeeds", "extract:not-found-says-what")
 async def test_nothing_found_says_how_it_was_searched(tmp_path: Path) -> None:
     model = searching([("Grep", {"filename": "$", "pattern": "CODE-", "count": True})], None)
     async with opened(tmp_path, model=model) as bag:
@@ -146,8 +147,30 @@ async def test_nothing_found_says_how_it_was_searched(tmp_path: Path) -> None:
         assert not found.found
         assert found.answer == (
             "No content matching query found in tool output. Searched with 1 call of Read and Grep; 0 of "
-            f"{len(LOG):,} bytes were read.\nWhat there is:\n- nothing like that here"
+            f'{len(LOG):,} bytes were read; Grep went over all of it for "CODE-".\nWhat there is:\n- nothing like that here'
         )
+
+
+@requirement("ledger:read-grep", "extract:not-found-says-what")
+async def test_what_grep_went_over_and_for_what_is_told_and_in_the_ledger(tmp_path: Path) -> None:
+    wanted = ["ERROR job 3$", "x" * 70, "x\ny"]
+    greps = [("Grep", {"filename": "$", "pattern": one, "limit": 1}) for one in wanted]
+    read = [("Read", {"filename": "$", "lines": "1:2"}), ("Grep", {"filename": "$", "pattern": wanted[0]})]
+    model = searching(greps, read, Answer("job 3", ["ERROR job 3"]))
+    async with opened(tmp_path, model=model) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        told = await bag.call("tool_output", {"handle": handle, "extract": "which?", "mode": "read-grep"})
+        head, *_ = told.text.replace(handle, "HANDLE").split("\n")
+        assert head == snapshot(
+            'HANDLE · answer of scripted, which read it · read-grep · searched with Read and Grep; 93 of 168,900 bytes were read; Grep went over all of it for "ERROR job 3$", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…" · the model\'s confidence: 0.9'
+        )
+        ledger = await bag.coverage(handle)
+        assert ledger.ranges["scanned"].as_lists() == [[0, len(LOG)]]
+        assert ledger.ranges["searched"].as_lists() == [[0, 62], [93, 124]], "what it was shown"
+        (extraction,) = [one for one in bag.tree().to_json()["children"] if one["op"] == "extraction"]
+        assert (extraction["patterns"], extraction["scanned"]) == (wanted[:2], len(LOG)), "the third is no pattern"
+        again = await bag.call("tool_output", {"handle": handle, "extract": "which?", "mode": "read-grep"})
+        assert "; Grep went over all of it for " in again.text, "also from the cache"
 
 
 async def test_whoever_says_that_there_is_nothing_must_have_looked(tmp_path: Path) -> None:

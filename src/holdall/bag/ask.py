@@ -18,7 +18,7 @@ from holdall.policy.folds import Coverage
 from holdall.policy.route import Ceiling
 from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
-from holdall.values.answers import Found, Passage, shown_by
+from holdall.values.answers import Found, Passage, scanned_by, shown_by
 from holdall.values.chat import ToolCall
 from holdall.values.errors import BadRange, HoldallError, NotReady, QueryMissing, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
@@ -82,12 +82,14 @@ class OutputTools:
         if isinstance(found, Passage):
             return ToolAnswer(passage_answer(found, frame, seen), spans)
         asked.pop("start", None)
-        return ToolAnswer(found_answer(found, frame, seen, asked=asked), spans)
+        text = found_answer(found, frame, seen, asked=asked)
+        return ToolAnswer(text, spans, scanned=scanned_by(found), pattern=str(asked.get("pattern", "")))
 
 
 Result = TypeVar("Result")
 _PREVIEW = 200  # characters
 _MAX_QUOTES = 100
+_MAX_PATTERNS = 20
 _MODES = ("auto", "full-chunked", "read-grep", "truncate")
 
 
@@ -135,6 +137,8 @@ class Questions:
             "extracted", handle=facts.handle, tool=facts.origin.tool, seconds=spent.seconds, strategy=found.strategy,
             reason=found.reason, found=found.found, chunks_searched=found.chunks_searched,
             chunks_total=found.chunks_total, searched=[span.as_list() for span in found.searched],
+            scanned=[span.as_list() for span in found.scanned],
+            patterns=[one[:_PREVIEW] for one in found.patterns[:_MAX_PATTERNS]],
             snippets=len(found.snippets), verified=sum(one.verified for one in found.snippets), cached=found.cached,
             calls=spent.calls, cached_calls=spent.cached_calls, retries=spent.retries,
             input_tokens=spent.usage.input_tokens, output_tokens=spent.usage.output_tokens, cost=spent.usage.cost,

@@ -1014,6 +1014,25 @@ def _record_kept(
     )  # fmt: skip
 
 
+async def notice_of(core: Core, facts: Facts) -> tuple[str, tuple[Span, ...]]:
+    """The notice of a kept output, and the bytes that are in it."""
+    text, shown = core.dialect.written(await view_of(core, facts.handle))
+    return core.issue(text), shown
+
+
+def record_replaced(core: Core, facts: Facts, text: str, shown: Sequence[Span] | None, *, reason: str) -> None:
+    """That `text` is now in the place of an output which was in the conversation. `shown` are the bytes of it that the
+    model has seen; None for all.
+    """
+    whole = (Span(0, facts.measure.bytes),)
+    core.journal.record(
+        "kept", handle=facts.handle, tool=facts.origin.tool, call_id=facts.origin.call_id, reason=reason,
+        bytes=facts.measure.bytes, tokens=facts.measure.tokens, content_tokens=core.count(text), replaced=True,
+        shown=[span.as_list() for span in (whole if shown is None else shown)],
+    )  # fmt: skip
+    _note_down(core, facts, text, ())
+
+
 def _since(prepared: Prepared) -> float:
     return time.perf_counter() - prepared.started
 

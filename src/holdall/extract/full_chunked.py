@@ -249,9 +249,10 @@ def _finding(flat: dict[str, Any]) -> ChunkFinding:
 def _answer(flat: dict[str, Any]) -> Extraction:
     failed = tuple(FailedChunk(one["index"], Span(**one["span"]), one["why"]) for one in flat["failed"])
     spent = Spent(**(flat["spent"] | {"usage": Usage(**flat["spent"]["usage"])}))
-    searched = tuple(Span(**one) for one in flat["searched"])
+    searched, scanned = (tuple(Span(**one) for one in flat.get(name, ())) for name in ("searched", "scanned"))
     proved = _snippets(flat["snippets"])
     whole: dict[str, Any] = flat | {"snippets": proved, "failed": failed, "searched": searched, "spent": spent}
+    whole |= {"scanned": scanned, "patterns": tuple(flat.get("patterns", ()))}
     whole |= {"ends": (), "left_out": ()}  # of truncate nothing is remembered, and of an answer all of its quotes
     return Extraction(**whole)
 

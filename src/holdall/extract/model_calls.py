@@ -34,11 +34,13 @@ class Opened(Protocol):
 
 @record
 class ToolAnswer:
-    """What Read or Grep gave: a text for the model, and the bytes that are in it."""
+    """What Read or Grep gave: a text for the model, the bytes that are in it, and those that Grep went over."""
 
     text: str
     spans: tuple[Span, ...] = ()
     is_error: bool = False
+    scanned: tuple[Span, ...] = ()
+    pattern: str = ""
 
 
 @record

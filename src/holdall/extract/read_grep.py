@@ -46,6 +46,8 @@ class _Search:
     transcript: list[Message]
     calls: int = 0
     read: Ranges = field(default_factory=Ranges)
+    scanned: Ranges = field(default_factory=Ranges)
+    looked_for: dict[int, str] = field(default_factory=dict[int, str])  # the pattern of each call of Grep
 
     def build(self, turn: Turn) -> Request:
         if turn.last:
@@ -55,12 +57,15 @@ class _Search:
     async def call(self, call: ToolCall) -> ToolResult:
         if self.document.look is None:
             raise ModelFault("this output cannot be searched with tools")
-        self.calls += 1
+        number = self.calls = self.calls + 1
         looked = await self.document.look(call)
         if self.form.nonce and self.form.nonce in looked.text:  # it would no longer prove who wrote the report
             raise ModelFault("the output holds the nonce of this call")
         for span in looked.spans:
             self.read.add(span)
+        for span in looked.scanned:
+            self.scanned.add(span)
+        self.looked_for |= {number: looked.pattern} if looked.pattern else {}
         return ToolResult(call.id, call.name, looked.text, looked.is_error)
 
     def finding(self, reply: Reply) -> Finding | None:
@@ -70,7 +75,12 @@ class _Search:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        return tuple(Span(start, end) for start, end in self.read.as_lists())
+        return _spans(self.read)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Each once, in the order in which they were asked for."""
+        return tuple(dict.fromkeys(pattern for _, pattern in sorted(self.looked_for.items())))
 
 
 async def read_and_grep(
@@ -85,16 +95,20 @@ async def read_and_grep(
     source, spans = document.source.measure, search.spans
     quotes = [Quote(text, 0, spans) for text in finding.quotes]
     proved = await document.on(lambda reader: verify(quotes, reader.read, reader.totals.bytes))
-    answer = finding.answer
+    answer, patterns = finding.answer, search.patterns
     if not finding.found:
-        read = sum(span.end - span.start for span in spans)
-        answer = nothing_found_by_search(search.calls, read, source.bytes, answer)
+        answer = nothing_found_by_search(search.calls, spans, _spans(search.scanned), patterns, source.bytes, answer)
     return Extraction(
         answer=answer, strategy=way.strategy, reason=way.reason, found=finding.found, source_hash=source.sha256,
         source_bytes=source.bytes, chunks_searched=0, chunks_total=0,
         snippets=claims(proved.snippets, question), confidence=finding.confidence, searched=spans,
+        scanned=_spans(search.scanned), patterns=patterns,
         unchecked=finding.more_quotes + proved.unchecked, model=caller.model.name,
     )  # fmt: skip
+
+
+def _spans(ranges: Ranges) -> tuple[Span, ...]:
+    return tuple(Span(start, end) for start, end in ranges.as_lists())
 
 
 async def _found(search: _Search, model: Model) -> Finding:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag import Holdall
-from holdall.bag.take import value_as_text
+from holdall.bag.take import notice_of, record_replaced, shared_beginning, value_as_text
 from holdall.policy.decide import Limits
 from holdall.policy.overflow import Overflow, in_one_line, overflow_in, words_in
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.errors import HoldallError, ModelOverflow, StoreFault
+from holdall.values.outputs import Facts
+from holdall.values.spans import Span
 from holdall.wire.agent_texts import compacted
 from holdall.wire.dialect import Cut
 from holdall.wire.dialects.cutting import clamped
@@ -157,19 +159,26 @@ _SUMMARY = (
 
 async def replace_large_results(bag: Holdall, transcript: list[Message], window: int) -> int:
     """Keep the results that are too large and put in their place what the dialect has for that. How many that were."""
-    done = 0
+    done, answered = 0, _last_answer(transcript)
     for at, message in enumerate(transcript):
         if not isinstance(message, ToolResult) or not _too_large(bag, message.text, window):
             continue
-        if len(shorter := await _replacement_for(bag, message, window)) < len(message.text):
+        facts, shorter, shown = await _replacement_for(bag, message, window)
+        if len(shorter) < len(message.text):
             transcript[at] = replace(message, text=shorter)
             done += 1
+            if facts is not None:
+                record_replaced(bag.core, facts, shorter, None if at < answered else shown, reason="recovery")
     return done
 
 
-async def _replacement_for(bag: Holdall, message: ToolResult, window: int) -> str:
-    """The notice; in a dialect that has none, the beginning of the result, and the handle where the dialect stores."""
-    handle, why = "", ""
+async def _replacement_for(
+    bag: Holdall, message: ToolResult, window: int
+) -> tuple[Facts | None, str, tuple[Span, ...]]:
+    """The notice; in a dialect that has none, the beginning of the result, and the handle where the dialect stores.
+    With the facts of what was stored, and the bytes that the text shows of it.
+    """
+    facts, handle, why = None, "", ""
     if bag.dialect.stores:
         try:
             facts = await bag.keep(message.text_to_save, tool=message.name, call_id=message.call_id)
@@ -178,12 +187,13 @@ async def _replacement_for(bag: Holdall, message: ToolResult, window: int) -> st
         else:
             handle = bag.core.handle_of(facts)
             if bag.dialect.shorten is None:
-                return await bag.preview.notice(facts.handle)
+                return facts, *await notice_of(bag.core, facts)
     shorten = bag.dialect.shorten or clamped
     most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
-    return value_as_text(
+    text = value_as_text(
         shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4)))
     )
+    return facts, text, shared_beginning(message.text_to_save, text)
 
 
 async def compact(
@@ -211,6 +221,7 @@ async def compact(
         handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored,
         mark=bag.core.mark_text,
     )  # fmt: skip
+    record_replaced(bag.core, facts, told, None if end <= _last_answer(transcript) else (), reason="compaction")
     transcript[first:end] = [User(told)]
     return True
 
@@ -223,6 +234,11 @@ def summary_by_model(bag: Holdall) -> Callable[[str], Awaitable[str]]:
         return found.answer if found.strategy != "truncate" else ""
 
     return summarise
+
+
+def _last_answer(transcript: Sequence[Message]) -> int:
+    """Where the last message of the model's is: it has seen all that is before that. -1 if there is none."""
+    return max((at for at, one in enumerate(transcript) if isinstance(one, Assistant)), default=-1)
 
 
 def _too_large(bag: Holdall, text: str, window: int) -> bool:

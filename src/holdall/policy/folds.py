@@ -276,7 +276,8 @@ class Tree:
                     self._place(model)
             case "extracted":
                 asked = self._questions.pop(str(data.pop("op", "")), [])
-                data |= {"handle": event.handle, "searched": len(event.spans("searched"))}
+                scanned = sum(span.end - span.start for span in event.spans("scanned"))
+                data |= {"handle": event.handle, "searched": len(event.spans("searched")), "scanned": scanned or None}
                 for number in _NUMBERS[:2]:
                     data.pop(number, None)  # they are those of its calls
                 data.pop("cost", None)

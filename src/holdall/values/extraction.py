@@ -130,6 +130,8 @@ class Extraction:
     confidence: float | None = None  # the model's own, 0 to 1; None if it gave none
     failed: tuple[FailedChunk, ...] = ()
     searched: tuple[Span, ...] = ()  # what a model has read of the source
+    scanned: tuple[Span, ...] = ()  # what Grep has gone over for it
+    patterns: tuple[str, ...] = ()  # that it had Grep look for
     ends: tuple[bytes, ...] = ()  # of truncate, which asks no model: the source whole, or its beginning and its end
     left_out: tuple[Snippet, ...] = ()  # quotes that did not fit into the answer
     unchecked: int = 0  # quotes that were too many to be looked for, and are left out
@@ -137,6 +139,14 @@ class Extraction:
     model: str = ""
     cached: bool = False  # the whole answer was there already
     spent: Spent = field(default_factory=Spent)
+
+    @property
+    def no_match_reason(self) -> str:
+        """In S3's words where all of it was searched."""
+        if not self.failed:
+            return "No content matching query found in tool output."
+        searched = f"{self.chunks_searched:,} of {self.chunks_total:,} chunks"
+        return f"Only {searched} could be searched: no content matching query found in those."
 
     @property
     def end_spans(self) -> tuple[Span, ...]:
@@ -155,13 +165,13 @@ class Extraction:
             "chunks_total": self.chunks_total,
             "confidence": self.confidence,
         }
+        if self.failed:  # before anything that is said of the rest
+            flat["failed_chunks"] = [chunk.to_json() for chunk in self.failed]
         if not self.found:
-            flat["no_match_reason"] = "No content matching query found in tool output."
+            flat["no_match_reason"] = self.no_match_reason
         flat |= {"answer": self.answer, "strategy": self.strategy, "reason": self.reason}
         if self.left_out:
             flat["snippets_left_out"] = len(self.left_out)
-        if self.failed:
-            flat["failed_chunks"] = [chunk.to_json() for chunk in self.failed]
         if self.unchecked:
             flat["quotes_not_checked"] = self.unchecked
         if self.warning:

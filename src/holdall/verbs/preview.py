@@ -16,29 +16,34 @@ from holdall.text.tokens import Tokenizer
 from holdall.text.utf8 import decode
 from holdall.values.errors import HoldallError, OutOfTime
 from holdall.values.settings import NOTICE_TOKENS
+from holdall.values.spans import Span
 from holdall.wire.dialect import PREVIEW_BYTES, View
 from holdall.wire.notice import counter
 
 # Lines that look like errors together with what is around them, for notices that show paragraphs.
 
 
+_MAX_INDENT = 64  # bytes before the first sign of a line
 _BEFORE, _AFTER = 400, 800  # bytes of a paragraph before and after the line that looks like an error
 
 
 def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]) -> View:
     """The view with each error as its paragraph, each paragraph once, and a tag that occurs in none of them."""
     found = view.outline.errors if view.outline is not None else ()
-    paragraphs = tuple(dict.fromkeys(_paragraph(reader, byte) for byte, _ in found))
+    places = dict((_paragraph(reader, byte)) for byte, _ in found)
+    paragraphs = tuple(places)
     tag = view.tag
     shown = "\n".join(text for _, text in paragraphs) + view.head.decode("utf-8", "replace")
     shown += view.tail.decode("utf-8", "replace")
     while tag in shown:
         tag = new_tag()
-    return replace(view, errors=paragraphs, tag=tag)
+    return replace(view, errors=paragraphs, error_spans=tuple(places.values()), tag=tag)
 
 
-def _paragraph(reader: OutputReader, byte: int) -> tuple[int, str]:
-    """The lines around an error up to the next blank ones, at most this many bytes of them; and their first line."""
+def _paragraph(reader: OutputReader, byte: int) -> tuple[tuple[int, str], Span]:
+    """The lines around an error up to the next blank ones, at most this many bytes of them; their first line, and where
+    they are.
+    """
     before, after = reader.read(max(0, byte - _BEFORE), byte), reader.read(byte, byte + _AFTER)
     blank = before.rfind(b"\n\n")
     if blank >= 0:
@@ -48,7 +53,15 @@ def _paragraph(reader: OutputReader, byte: int) -> tuple[int, str]:
     blank = after.find(b"\n\n")
     if blank < 0:
         blank = after.rfind(b"\n") if len(after) == _AFTER and b"\n" in after else len(after)
-    return line_of_byte(reader, start), decode(reader.read(start, byte + blank))[0].rstrip("\n")
+    data = reader.read(start, byte + blank).rstrip(b"\n")
+    return (line_of_byte(reader, start), decode(data)[0]), Span(start, start + len(data))
+
+
+def _place_of(reader: OutputReader, byte: int, text: str) -> Span:
+    """Where a line that looks like an error is, as far as it is shown; empty if it is not shown as it is stored."""
+    shown = text.removesuffix("…").encode("utf-8", "replace")
+    at = reader.read(byte, byte + len(shown) + _MAX_INDENT).find(shown)
+    return Span(byte + at, byte + at + len(shown)) if at >= 0 else Span(byte, byte)
 
 
 # The two ends of an output, its outline, and whether all of it would fit: what a notice is built from.
@@ -76,6 +89,7 @@ def notice_view(
     head, tail = reader.read(0, ends), reader.read(max(0, total - ends), total)
     found = _outline(reader, tokenizer, most_tokens) if outlined else None
     errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors) if found else ()
+    places = tuple(_place_of(reader, byte, text) for byte, text in found.errors) if found else ()
     near = None
     if found and found.ranges:
         start, end, _ = found.ranges[0]
@@ -87,7 +101,9 @@ def notice_view(
     tag = new_tag()
     while any(tag.encode() in part for part in shown):
         tag = new_tag()
-    return View(facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near)
+    return View(
+        facts, head, tail, tag, found, errors, tokenizer, most_tokens, long_handle, extracts, near, error_spans=places
+    )
 
 
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline | None:

@@ -12,15 +12,17 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdall.text.escape import foreign, one_line
+from holdall.text.escape import foreign, one_line, quoted
 from holdall.text.excerpt import beginning, ending, first_bytes
 from holdall.text.numbers import plural
 from holdall.values.extraction import Extraction, FailedChunk, Snippet
 from holdall.values.patterns import lazy_pattern
+from holdall.values.spans import Span
 from holdall.wire.answers import Frame
 
 Fits = Callable[[str], bool]
 _MAX_FAILED = 5
+_MAX_PATTERNS = 8
 _LONGEST_START = 200  # characters of a line that tell whether it begins like ours
 _LEAST = 64  # characters of an answer, or bytes of both ends of an output: less is not worth showing
 _MAX_THERE = 300  # characters of what a model says there is instead
@@ -87,30 +89,49 @@ def coverage(extraction: Extraction) -> str:
     size = extraction.source_bytes
     if extraction.strategy == "full-chunked":
         return f"searched {extraction.chunks_searched:,} of {plural(extraction.chunks_total, 'chunk')}"
-    read = sum(span.end - span.start for span in (*extraction.searched, *extraction.end_spans))
     if extraction.strategy == "read-grep":
-        return f"searched with Read and Grep; {read:,} of {size:,} bytes were read"
+        told = _looked(extraction.searched, extraction.scanned, extraction.patterns, size)
+        return f"searched with Read and Grep; {told}"
+    read = _bytes(extraction.end_spans)
     if read == size:
         return f"not searched: all of its {plural(size, 'byte')} are shown"
     return f"not searched: {read:,} of {size:,} bytes, its beginning and its end, are shown"
 
 
+def _looked(read: Sequence[Span], scanned: Sequence[Span], patterns: Sequence[str], size: int) -> str:
+    """What was read of an output of this size, and what Grep went over."""
+    told = f"{_bytes(read):,} of {size:,} bytes were read"
+    if not patterns:
+        return told
+    listed = ", ".join(quoted(foreign(one)) for one in patterns[:_MAX_PATTERNS])
+    more = f" and {len(patterns) - _MAX_PATTERNS} more" if len(patterns) > _MAX_PATTERNS else ""
+    over = "all of it" if _bytes(scanned) >= size else f"{_bytes(scanned):,} bytes of it"
+    return f"{told}; Grep went over {over} for {listed}{more}"
+
+
+def _bytes(spans: Sequence[Span]) -> int:
+    return sum(span.end - span.start for span in spans)
+
+
 def nothing_found(searched: int, total: int, failed: Sequence[FailedChunk], there: Sequence[str]) -> str:
-    """Not found is an answer: it says what was searched and what there is instead."""
+    """Not found is an answer: it says what was searched and what there is instead. First, what was not searched."""
     told = f"No content matching query found in tool output. Searched {searched:,} of {plural(total, 'chunk')}."
     if failed:
-        told += f" {not_searched(failed)}"
+        others = f"{searched:,} of {plural(total, 'chunk')}"
+        told = f"{not_searched(failed)} In the other {others} no content matching query was found."
     about = [line for line in dict.fromkeys(text.strip() for text in there) if line]
     if about:
         told += "\nWhat there is:\n" + "\n".join(f"- {one_line(line, _MAX_THERE)}" for line in about)
     return told
 
 
-def nothing_found_by_search(calls: int, read: int, size: int, there: str) -> str:
+def nothing_found_by_search(
+    calls: int, read: Sequence[Span], scanned: Sequence[Span], patterns: Sequence[str], size: int, there: str
+) -> str:
     """The same for a model that searched with tools."""
     told = (
         f"No content matching query found in tool output. Searched with {plural(calls, 'call')} of Read and Grep; "
-        f"{read:,} of {size:,} bytes were read."
+        f"{_looked(read, scanned, patterns, size)}."
     )
     return f"{told}\nWhat there is:\n- {one_line(there, _MAX_THERE)}" if there else told
 
@@ -152,7 +173,7 @@ def own_answer(extraction: Extraction, frame: Frame) -> str:
         reader if extraction.strategy != "truncate" else "",
         extraction.strategy,
         coverage(extraction),
-        "" if extraction.found else "nothing found",
+        "" if extraction.found else "nothing found in those" if extraction.failed else "nothing found",
         _confidence(extraction),
         "found before, from the cache" if extraction.cached else "",
     ]

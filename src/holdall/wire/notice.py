@@ -363,7 +363,9 @@ def summary(facts: Facts) -> str:
 def _parts(view: View) -> list[_Part]:
     """In the order in which they stand: the outline, the first and last lines, the errors, the calls."""
     outline = view.outline.lines if view.outline is not None else ()
-    parts = [_Part(0 if at == 0 else 10 + at, line) for at, line in enumerate(outline)]
+    places = view.error_spans or (Span(0, 0),) * len(view.errors)
+    errors = [End(text, span, number) for (number, text), span in zip(view.errors, places, strict=True)]
+    parts = [_Part(0 if at == 0 else 10 + at, line, end=_error_in(line, errors)) for at, line in enumerate(outline)]
     if len(view.facts.error) > _ERROR_CHARS:  # more of it than a sentence may hold
         parts.insert(0, _Part(3, f"error: {one_line(view.facts.error, _MORE_OF_ERROR)}"))
     told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
@@ -372,10 +374,15 @@ def _parts(view: View) -> list[_Part]:
     # Nearest to the end counts most.
     parts += [_Part(81 if at == len(last) - 1 else 110, end.text, end=end) for at, end in enumerate(last)]
     told |= {end.line for end in first + last}
-    wrong = [(number, text) for number, text in view.errors if number not in told]
-    parts += [_Part(82 + at, f"L{number:,}  {text}") for at, (number, text) in enumerate(wrong[:_ERRORS])]
+    wrong = [end for end in errors if end.line not in told]
+    parts += [_Part(82 + at, f"L{end.line:,}  {end.text}", end=end) for at, end in enumerate(wrong[:_ERRORS])]
     calls = [_Part(_CALL_RANKS[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
     return [_Part(part.rank, part.text, place, part.end, part.is_call) for place, part in enumerate(parts + calls)]
+
+
+def _error_in(line: str, errors: list[End]) -> End | None:
+    """The error that a line of the outline shows by its number and its text."""
+    return next((end for end in errors if line.startswith(f"L{end.line:,} ") and line.endswith(end.text)), None)
 
 
 def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:

@@ -53,7 +53,7 @@ def _running(view: View, advice: str = ADVICE) -> str:
 
 def _shows(view: View) -> tuple[Span, ...]:
     total, (head, tail) = view.facts.measure.bytes, _ends(view)
-    return (Span(0, len(head)), *([Span(total - len(tail), total)] if tail else []))
+    return (Span(0, len(head)), *([Span(total - len(tail), total)] if tail else []), *view.error_spans[:_PARAGRAPHS])
 
 
 def _few(view: View) -> tuple[tuple[int, str], ...]:
