@@ -6,7 +6,7 @@ import math
 import os
 import resource
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 from bench.jobs.reading import seconds_of_a_block
@@ -28,7 +28,36 @@ async def slow(lab: Lab) -> Measured:
     rows = await _overhead(lab)
     rows += await _at_once(lab, 10_000 if lab.sizes.rounds > 1 else 200)
     rows.append(await _tail_of_a_running_one(lab))
+    rows += await _streams(lab, 100_000 if lab.sizes.rounds > 1 else 2_000)
     return Measured(rows)
+
+
+async def _streams(lab: Lab, number: int) -> list[Row]:
+    """Processor seconds for many short strings of an asynchronous generator. The floor is the same of a plain one."""
+
+    def plain() -> Iterator[str]:
+        for row in range(number):
+            yield f"row {row}\n"
+
+    async def later() -> AsyncIterator[str]:
+        for row in range(number):
+            yield f"row {row}\n"
+
+    async with lab.bag(Estimate()) as bag:
+        ways: dict[str, tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]] = {
+            "take": (lambda: bag.take(later()), lambda: bag.take(plain())),
+            "run": (lambda: bag.run(later), lambda: bag.run(plain)),
+        }
+        rows: list[Row] = []
+        for name, pair in ways.items():
+            best = [math.inf, math.inf]
+            for _, at in itertools.product(range(min(3, lab.sizes.rounds)), (0, 1)):
+                started = time.process_time()
+                await pair[at]()
+                best[at] = min(best[at], time.process_time() - started)
+            case = f"{number:,} short strings of an async generator, {name}()"
+            rows.append(Row("slow", case, best[0], "s", best[1], Gate(3)))
+    return rows
 
 
 async def _overhead(lab: Lab) -> list[Row]:

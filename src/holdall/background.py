@@ -7,6 +7,7 @@ dispatches it provides the work and is notified when it ends. Nothing here polls
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdall.policy.lifecycle import CallState, Step, after, has_ended
-from holdall.values.errors import SessionClosed, UsageError
+from holdall.values.errors import SessionClosed, SessionForked, UsageError
 
 Result = TypeVar("Result")
 
@@ -356,6 +357,7 @@ class Portal:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._process = os.getpid()
         self._closing = threading.Lock()
         self._is_over = False
         self._thread = threading.Thread(target=self._serve, name="holdall portal", daemon=True)
@@ -371,21 +373,28 @@ class Portal:
         return self._loop.is_closed()
 
     @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in a forked process, where the thread is not."""
+        return self._process != os.getpid()
+
+    @property
     def is_here(self) -> bool:
         """Whether this is the thread of the loop, where nothing may wait for it."""
         return threading.current_thread() is self._thread
 
     async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run it there and await it here."""
-        if self.is_closed:
+        if self.is_closed or self.is_forked:
             work.close()  # it would never be awaited
-            raise SessionClosed
+            raise SessionForked if self.is_forked else SessionClosed
         return await on_loop(self._loop, work)
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run it there and wait. An interrupt of this thread cancels it, and is raised when it has ended."""
-        if self.is_closed or self.is_here:
+        if self.is_closed or self.is_here or self.is_forked:
             work.close()
+            if self.is_forked:
+                raise SessionForked
             raise UsageError(_WOULD_WAIT_FOR_ITSELF) if self.is_here else SessionClosed()
         done: concurrent.futures.Future[Result] = concurrent.futures.Future()
         errand = _Errand(work, lambda task: _hand_over(task, done))
@@ -425,6 +434,8 @@ class Portal:
         """End what still runs there, and the thread. Calling it twice is harmless."""
         if self.is_here:
             raise UsageError(_WOULD_WAIT_FOR_ITSELF)
+        if self.is_forked:
+            return  # it is not ours to end
         with self._closing:
             if self.is_closed:
                 return

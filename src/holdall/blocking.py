@@ -219,7 +219,7 @@ class Holdall(KeptNames):
         self._leave(self.inner.detach)
 
     def _leave(self, how: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if self.portal.is_closed:
+        if self.portal.is_closed or self.portal.is_forked:
             return
         try:
             self.portal.call(how())

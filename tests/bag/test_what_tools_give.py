@@ -4,7 +4,9 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -383,3 +385,130 @@ async def test_a_coroutine_is_awaited_and_what_it_gives_is_taken(tmp_path: Path)
         async with bag.turn() as turn:
             pending = turn.take(later("hi"))
         assert pending.content == "hi"
+
+
+# Tools that end the program, and streams of very many parts
+
+
+async def exits() -> str:
+    await asyncio.sleep(0)
+    sys.exit(3)
+
+
+async def exits_later() -> AsyncIterator[str]:
+    yield "so far\n"
+    sys.exit(3)
+
+
+def exits_now() -> Iterator[str]:
+    yield "so far\n"
+    sys.exit(3)
+
+
+@requirement("async:tool-exits")
+async def test_a_tool_that_ends_the_program_has_failed_and_the_others_go_on(tmp_path: Path) -> None:
+    said = "ToolRaised: the tool raised SystemExit: 3"
+
+    async def fine() -> str:
+        await asyncio.sleep(0)
+        return "fine"
+
+    async with opened(tmp_path) as bag:
+        async with bag.turn() as turn:
+            failed, good = turn.run(exits), turn.run(fine)
+        assert (failed.content, failed.result.is_error) == (said, True)
+        assert good.content == "fine"
+        assert (await bag.run(lambda: sys.exit(3))).content == said
+        for stream in (exits_later, exits_now):
+            assert (await bag.run(stream)).content == "so far\n\n[the tool raised SystemExit: 3]"
+            taken = await bag.take(stream())
+            assert isinstance(taken, Kept)
+            assert taken.artifact.error == said
+            assert await whole(bag, taken.handle) == "so far\n"
+        assert (await bag.take(exits())).content == "SystemExit: 3"
+        with pytest.raises(SystemExit):  # what surrounds the tools of a framework passes what they raise
+            await bag.race(exits())
+
+
+@requirement("way:takes-streams")
+@pytest.mark.parametrize("how", ["take", "run"])
+async def test_many_short_parts_of_an_asynchronous_stream_come_whole_and_in_order(tmp_path: Path, how: str) -> None:
+    """How long that takes is measured by the benchmark (`slow`)."""
+
+    async def rows() -> AsyncIterator[object]:
+        for number in range(20_000):
+            if number % 3000 == 0:
+                await asyncio.sleep(0)
+            yield f"row {number}\n" if number % 700 else f"row {number}\n".encode()
+
+    async with opened(tmp_path) as bag:
+        taken = await (bag.take(rows()) if how == "take" else bag.run(rows))
+        assert isinstance(taken, Kept)
+        assert await whole(bag, taken.handle) == "".join(f"row {number}\n" for number in range(20_000))
+
+
+async def test_what_an_asynchronous_stream_gave_before_it_was_cancelled_is_kept(tmp_path: Path) -> None:
+    waits = asyncio.Event()
+
+    async def rows() -> AsyncIterator[str]:
+        for number in range(20_000):
+            yield f"row {number}\n"
+        waits.set()
+        await asyncio.sleep(60)
+
+    async with opened(tmp_path) as bag:
+        for call in (lambda: bag.take(rows()), lambda: bag.run(rows)):
+            waits.clear()
+            task = asyncio.ensure_future(call())
+            await waits.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        kept = [await whole(bag, one.handle) for one in await bag.outputs()]
+        assert kept == ["".join(f"row {number}\n" for number in range(20_000))] * 2
+
+
+# A process that is forked
+
+FORKS = """
+import asyncio, os, signal, sys
+from holdall import Holdall, Sessions, SessionForked, blocking
+
+def said(work):
+    try:
+        return work()
+    except SessionForked as problem:
+        return str(problem)
+
+home = sys.argv[1]
+signal.alarm(50)
+pool = Sessions.open(home=home)
+alone = Holdall.open(session="alone", home=home)
+with blocking.Holdall.open(session="s", home=home) as bag:
+    bag.keep("before")
+    if os.fork() == 0:
+        signal.alarm(20)
+        async def pooled():
+            async with pool.of("p") as one:
+                await one.take("x")
+        print(said(lambda: bag.take("x")), flush=True)
+        print(said(lambda: asyncio.run(alone.take("x"))), flush=True)
+        print(said(lambda: asyncio.run(pooled())), flush=True)
+        asyncio.run(alone.close())
+        asyncio.run(pool.close())
+        bag.close()
+        with blocking.Holdall.open(session="s", home=home) as again:
+            print(len(again.outputs()), flush=True)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+    print(bag.take("x").content, flush=True)
+asyncio.run(pool.close())
+"""
+
+
+@requirement("api:after-fork")
+def test_after_a_fork_a_bag_says_so_and_the_parent_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS, str(tmp_path / "home")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    said = "this session was opened before a fork. Open it again in this process: Holdall.open(session=…)."
+    assert (ran.stdout.splitlines(), ran.stderr) == ([said, said, said, "1", "0", "x"], "")

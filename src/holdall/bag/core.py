@@ -8,6 +8,7 @@ import contextlib
 import contextvars
 import functools
 import logging
+import os
 import re
 import threading
 from collections import deque
@@ -26,7 +27,7 @@ from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quot
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
-from holdall.values.errors import NoModel, SessionClosed, StoreFault
+from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
@@ -201,20 +202,12 @@ async def in_thread(function: Callable[..., object], keywords: Mapping[str, Any]
         except BaseException as raised:
             # A future cannot carry a StopIteration, and the others would end the loop that is waiting for it.
             plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-            error = raised if plain else RaisedInThread(raised)
+            error = raised if plain else ToolRaised(raised)
         with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
             loop.call_soon_threadsafe(tell, result, error)
 
     threading.Thread(target=work, name=f"holdall {getattr(function, '__name__', 'call')}", daemon=True).start()
     return await done
-
-
-class RaisedInThread(RuntimeError):
-    """A tool in a thread raised what no future can carry. It is the cause of this."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(f"the tool raised {type(error).__name__}: {error}")
-        self.__cause__ = error
 
 
 class Turns:
@@ -269,6 +262,7 @@ class Core:
         self.messages: dict[str, Messages] = {}  # of calls that run in the background here, by handle
         self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
+        self._process = os.getpid()
         self.ends_session = True  # leaving ends it: not for one who only looks into the session of somebody else
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))
@@ -315,11 +309,20 @@ class Core:
         """Raises SessionClosed after the end, in place of an error about some closed file."""
         if self.is_closed:
             raise SessionClosed
+        if self.is_forked:
+            raise SessionForked
 
     def check_in_use(self) -> None:
         """Raises SessionClosed after `detach`, too."""
         if self.is_left:
             raise SessionClosed
+        if self.is_forked:
+            raise SessionForked
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in a forked process: its threads stayed behind, and locks may be held for ever."""
+        return self._process != os.getpid()
 
     async def at_home(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Run it on the loop of the pool, where there is one; else here."""

@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import itertools
 import json
 import logging
 import os
@@ -22,18 +23,26 @@ from typing import Any, cast
 
 from holdall.background import CallTimeout, Job, Jobs, on_loop
 from holdall.bag import streams
-from holdall.bag.core import Core, RaisedInThread, in_thread
+from holdall.bag.core import Core, in_thread
 from holdall.bag.messages import Messages
 from holdall.bag.streams import value_size
 from holdall.bag.take import Prepared, flattened, marked_view, prepare, stored, text_and_notes, value_as_text
 from holdall.policy.lifecycle import Step, after
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, OutputWriter
-from holdall.store.sources import Source, surrogate_notes
+from holdall.store.sources import Objects, Source, surrogate_notes
 from holdall.text.escape import foreign
 from holdall.text.utf8 import Surrogates, decode
 from holdall.values.answers import Passage
-from holdall.values.errors import BadReference, HoldallError, MissingExtra, NeverStored, StoreFault, UsageError
+from holdall.values.errors import (
+    BadReference,
+    HoldallError,
+    MissingExtra,
+    NeverStored,
+    StoreFault,
+    ToolRaised,
+    UsageError,
+)
 from holdall.values.outputs import Ended, Facts, Origin, Running, State
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -50,13 +59,14 @@ from holdall.wire.results import is_known_block, take_apart
 # beginning stays in memory, the fault is remembered, and the notice says what is missing.
 
 
+_MOST_WAITING, _LARGE = 1000, 64 * 1024  # parts of a stream; bytes of one
 Part = object  # text, bytes, a content block, or any value that can be told as JSON
 
 
 class Sink:
     __slots__ = (
-        "_begun", "_core", "_finished", "_lock", "_lone", "_most", "_only_blocks", "_origin", "_parts", "_size",
-        "_writer", "fault", "listeners", "stores",
+        "_begun", "_core", "_finished", "_lock", "_lone", "_most", "_objects", "_only_blocks", "_origin", "_parts",
+        "_size", "_writer", "fault", "listeners", "stores",
     )  # fmt: skip
 
     def __init__(self, core: Core, origin: Origin, most: int, *, stores: bool = True) -> None:
@@ -70,6 +80,7 @@ class Sink:
         self._writer: OutputWriter | None = None
         self._begun: Facts | None = None  # as they were when it got its handle
         self._lone = Surrogates()
+        self._objects = Objects()
         self._finished = False
         self.stores = stores  # whether any of it may reach the store
         self.fault: StoreFault | NeverStored | OSError | None = None
@@ -110,6 +121,15 @@ class Sink:
         for listener in self.listeners:
             listener()
 
+    def write_all(self, parts: Sequence[Part]) -> None:
+        """In their order, texts joined."""
+        for is_text, some in itertools.groupby(parts, lambda part: isinstance(part, str)):
+            if is_text:
+                self.write("".join(cast("Iterable[str]", some)))
+            else:
+                for part in some:
+                    self.write(part)
+
     def begin(self) -> str:
         """Give it a handle now; empty if the store refuses, and `fault` says why."""
         with self._lock:
@@ -139,10 +159,10 @@ class Sink:
             if self.fault is not None:
                 state, error = "interrupted", not_all_kept(self.fault)
             try:
+                notes = (*notes, *surrogate_notes(self._lone), *self._objects.notes)
                 facts = self._writer.finish(
-                    state, error=error, exit_code=exit_code, notes=(*notes, *surrogate_notes(self._lone)),
-                    surrogates=self._lone.packed(),
-                )  # fmt: skip
+                    state, error=error, exit_code=exit_code, notes=notes, surrogates=self._lone.packed()
+                )
             except (StoreFault, OSError) as problem:
                 self.fault = problem
                 with contextlib.suppress(StoreFault, OSError):
@@ -184,7 +204,7 @@ class Sink:
         if self._writer is None or self.fault is not None:
             return
         try:
-            for chunk in Source(part if isinstance(part, str) else iter((part,)), self._lone):
+            for chunk in Source(part if isinstance(part, str) else iter((part,)), self._lone, self._objects):
                 self._writer.write(chunk)
         except (StoreFault, OSError) as problem:
             self.fault = problem
@@ -480,12 +500,26 @@ STREAMED = Streamed()
 
 
 async def called(call: object, arguments: object, sink: Sink) -> object:
-    """Call it, and pour what it gives bit by bit into the sink. A cancellation reaches it."""
-    if isinstance(call, FunctionType) and call.__code__.co_flags & inspect.CO_COROUTINE and not _wants_writer(call):
+    """Call it, and pour what it gives bit by bit into the sink. A cancellation reaches it.
+
+    A tool that ends its program has failed: in a task, that would end the loop and every other call with it.
+    """
+    try:
+        if (
+            not isinstance(call, FunctionType)
+            or not call.__code__.co_flags & inspect.CO_COROUTINE
+            or _wants_writer(call)
+        ):
+            return await _called(call, arguments, sink)
         # The common case by the shortest way.
         given = dict(cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
         value = await cast("Awaitable[object]", call(**given))
         return value if type(value) is str else await _streamed(value, sink)
+    except SystemExit as problem:
+        raise ToolRaised(problem) from problem
+
+
+async def _called(call: object, arguments: object, sink: Sink) -> object:
     if isinstance(call, Command):
         return await _in_thread_until_stopped(call, sink)
     if inspect.isawaitable(call):
@@ -506,6 +540,13 @@ async def called(call: object, arguments: object, sink: Sink) -> object:
 
 async def returned(call: object) -> object:
     """What it returns, as it is: nothing is poured anywhere. A plain function runs in a thread."""
+    try:
+        return await _returned(call)
+    except SystemExit as problem:
+        raise ToolRaised(problem) from problem
+
+
+async def _returned(call: object) -> object:
     if isinstance(call, Command):
         raise UsageError("the output of a command is what it writes, not what it returns: use `run`.")
     if inspect.isawaitable(call):
@@ -544,11 +585,32 @@ async def _streamed(value: object, sink: Sink) -> object:
 
 
 async def _stream_later(parts: AsyncIterable[object], sink: Sink) -> None:
-    async for part in parts:
-        if sink.handle:
-            await asyncio.to_thread(sink.write, part)  # it goes to the disk
-        else:
-            sink.write(part)
+    """What comes while a thread writes to the disk goes there together with the next: a thread for each part costs more
+    than the part. Whenever the tool waits for something, all that it has given is on its way.
+    """
+    waiting: list[object] = []
+    writing: asyncio.Task[None] | None = None
+
+    async def write() -> None:
+        while waiting:
+            some = waiting.copy()
+            waiting.clear()
+            await asyncio.to_thread(sink.write_all, some)
+
+    try:
+        async for part in parts:
+            if not sink.handle:
+                sink.write(part)
+                continue
+            if writing is not None and writing.done():
+                writing = writing.result()  # raises what it raised
+            waiting.append(part)
+            writing = writing or asyncio.create_task(write())
+            if len(waiting) >= _MOST_WAITING or (isinstance(part, bytes | str) and len(part) >= _LARGE):
+                await writing
+    finally:
+        if writing is not None:
+            await asyncio.shield(writing)
 
 
 def _stream_now(parts: Iterable[object], sink: Sink) -> None:
@@ -680,7 +742,7 @@ class Dispatch:
         outcome = one.job.outcome
         if one.job.state == "ready" or not isinstance(outcome, BaseException):
             return Ended(outcome)
-        raise outcome.__cause__ or outcome if isinstance(outcome, RaisedInThread) else outcome
+        raise outcome.__cause__ or outcome if isinstance(outcome, ToolRaised) else outcome
 
     async def raced(self, one: Dispatched) -> Prepared | Running | str:
         """What it gave, measured; or the notice that it continues. A plain text is given as it is."""
@@ -835,7 +897,7 @@ def _reason(outcome: BaseException) -> str:
     """Why a call did not end as it should, in one line."""
     if isinstance(outcome, asyncio.CancelledError):
         return "cancelled"
-    if isinstance(outcome, CallTimeout | CommandFailed | HoldallError):
+    if isinstance(outcome, CallTimeout | CommandFailed | HoldallError | ToolRaised):
         return str(outcome)
     lines = traceback_of(outcome).strip().splitlines()
     return lines[-1][:500] if lines else type(outcome).__name__

@@ -23,7 +23,7 @@ from holdall.bag.holdall import Holdall
 from holdall.llm.protocol import Model
 from holdall.store.protocol import OutputStore, SessionInfo
 from holdall.text.tokens import Tokenizer, tokenizer_named
-from holdall.values.errors import SessionClosed, UsageError
+from holdall.values.errors import SessionClosed, SessionForked, UsageError
 from holdall.values.record import record
 from holdall.values.settings import Settings
 from holdall.wire.dialect import Dialect
@@ -168,6 +168,8 @@ class Sessions:
         """`close` or `detach` for code without a loop. Whoever is second waits for the first."""
         if self.portal.is_here:
             raise UsageError("a pool cannot be closed by a call that runs on its loop.")
+        if self.portal.is_forked:
+            return
         with self._lock:
             first = self._closing is None
             closing = self._closing = self._closing or concurrent.futures.Future()
@@ -184,6 +186,7 @@ class Sessions:
 
     def claim(self, name: str) -> tuple[_Entry, Holdall | None]:
         """One user more; the bag where that is open already."""
+        self._check_open()  # before the lock, which a fork may have left held
         with self._lock:
             self._check_open()
             entry = self._entries.get(name)
@@ -219,6 +222,8 @@ class Sessions:
     # Inside
 
     def _check_open(self) -> None:
+        if self.portal.is_forked:
+            raise SessionForked
         if self._closing is not None:
             raise SessionClosed(pool=True)
 

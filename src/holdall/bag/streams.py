@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Any, cast
 
 from holdall.store.sources import Objects, Source, json_text
-from holdall.values.errors import HoldallError, UsageError
+from holdall.values.errors import HoldallError, ToolRaised, UsageError
 from holdall.values.record import record
 from holdall.wire.notes import unreadable
 from holdall.wire.results import is_known_block
@@ -45,6 +45,22 @@ def asynchronous(output: object) -> AsyncIterable[object] | None:
 def parts_of(output: object) -> Iterator[object]:
     """What a synchronous stream gives: itself, or the pieces of a file."""
     return cast("Iterator[object]", output) if isinstance(output, Iterator) else _pieces(output)
+
+
+def steady(parts: Iterator[object]) -> Iterator[object]:
+    """The same; a stream that ends the program has failed, and the program goes on."""
+    try:
+        yield from parts
+    except SystemExit as problem:
+        raise ToolRaised(problem) from problem
+
+
+async def steady_later(parts: AsyncIterable[object]) -> AsyncIterator[object]:
+    try:
+        async for part in parts:
+            yield part
+    except SystemExit as problem:
+        raise ToolRaised(problem) from problem
 
 
 def _pieces(file: Any) -> Iterator[object]:

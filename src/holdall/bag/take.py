@@ -94,7 +94,7 @@ async def keep(
         raise NeverStored(origin.tool)
     pump: Pump | None = None
     if isinstance(output, AsyncIterable):
-        pump = Pump(cast("AsyncIterable[object]", output), asyncio.get_running_loop())
+        pump = Pump(streams.steady_later(cast("AsyncIterable[object]", output)), asyncio.get_running_loop())
         output = iter(pump)
     redaction, hidden = core.redaction_of(origin.tool), [0]
 
@@ -325,7 +325,7 @@ async def _awaited(output: Awaitable[object]) -> object:
     """What it gives, or the error that it raised: a tool may have forgotten to await."""
     try:
         return await output
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         return problem
 
 
@@ -340,8 +340,8 @@ async def _gathered(output: object, limits: Limits) -> streams.Whole | streams.R
     most = limits.bytes or _MAX_HELD
     later = streams.asynchronous(output)
     if later is not None:
-        return await streams.read_ahead(aiter(later), most)
-    parts = streams.parts_of(output)
+        return await streams.read_ahead(streams.steady_later(later), most)
+    parts = streams.steady(streams.parts_of(output))
     return await asyncio.to_thread(streams.read_ahead_sync, parts, most)
 
 

@@ -155,12 +155,12 @@ class Background:
 
     async def close(self) -> None:
         """End the session: see `Holdall.close`."""
-        if not self._core.is_closed and not self._core.is_left:
+        if not self._core.is_closed and not self._core.is_left and not self._core.is_forked:
             await self._core.at_home(self.finish(ends=True))
 
     async def detach(self) -> None:
         """Leave the session without ending it: see `Holdall.detach`."""
-        if not self._core.is_closed and not self._core.is_left:
+        if not self._core.is_closed and not self._core.is_left and not self._core.is_forked:
             self._core.is_left = True
             await self._core.at_home(self._detach())
 

@@ -33,8 +33,12 @@ from holdall.values.errors import UsageError
 
 # From an asynchronous iterator to the plain one that a store takes, across a thread.
 #
-# The store runs in a thread and asks for the next part; the loop gives it. Nothing is read ahead. When the caller is
-# cancelled, the parts end there and what came before is kept.
+# The store runs in a thread and asks for the next parts; the loop gives as many as make up for the way there and back.
+# When the caller is cancelled, the parts end there and what came before is kept.
+
+
+_BYTES = (bytes, bytearray, memoryview)
+_PARTS_AT_ONCE, _BYTES_AT_ONCE = 1000, 64 * 1024
 
 
 class Cancelled(BaseException):
@@ -45,30 +49,43 @@ class Pump:
     def __init__(self, parts: AsyncIterable[object], loop: asyncio.AbstractEventLoop) -> None:
         self._parts = parts
         self._loop = loop
-        self._asked: concurrent.futures.Future[object] | None = None
+        self._asked: concurrent.futures.Future[bool] | None = None
         self._stopped = False
         self._lock = threading.Lock()  # asking and stopping must not pass each other unseen
 
     def __iter__(self) -> Iterator[object]:
         iterator = aiter(self._parts)
-        end = object()
+        given: list[object] = []
 
-        async def following() -> object:
-            return await anext(iterator, end)
+        async def following() -> bool:
+            """Whether there may be more."""
+            size = 0
+            while len(given) < _PARTS_AT_ONCE and size < _BYTES_AT_ONCE:
+                try:
+                    part = await anext(iterator)
+                except StopAsyncIteration:
+                    return False
+                given.append(part)
+                size += len(cast("str", part)) if isinstance(part, (str, *_BYTES)) else 0
+            return True
 
-        while True:
+        goes_on = True
+        while goes_on:
             with self._lock:
                 if self._stopped:
                     raise Cancelled
                 asked = asyncio.run_coroutine_threadsafe(following(), self._loop)
                 self._asked = asked
             try:
-                part = asked.result()
+                goes_on = asked.result()
             except (concurrent.futures.CancelledError, asyncio.CancelledError) as problem:
+                yield from given
                 raise Cancelled from problem
-            if part is end:
-                return
-            yield part
+            except BaseException:
+                yield from given
+                raise
+            yield from given
+            given.clear()
 
     def stop(self) -> None:
         """From the loop: the part that is waited for does not come any more."""
@@ -79,7 +96,6 @@ class Pump:
 
 
 CHUNK = 1024 * 1024
-_BYTES = (bytes, bytearray, memoryview)
 # Known without importing their modules: nobody has such a value who has not.
 _AS_TEXT = {
     ("builtins", "complex"), ("datetime", "date"), ("datetime", "time"), ("datetime", "timedelta"),
@@ -91,10 +107,10 @@ _AS_TEXT = {
 class Source:
     """An iterator over the bytes of one output; afterwards `notes` tells what had to be changed to get them."""
 
-    def __init__(self, value: object, lone: Surrogates | None = None) -> None:
-        """`lone` is that of an output that comes in several sources."""
+    def __init__(self, value: object, lone: Surrogates | None = None, objects: "Objects | None" = None) -> None:
+        """`lone` and `objects` are those of an output that comes in several sources."""
         self._lone = lone or Surrogates()
-        self._objects = Objects()
+        self._objects = objects or Objects()
         self._nothing = value is None
         self._parts = self._open(value)
 

@@ -9,6 +9,7 @@
     │   ├── BadQuery            SQL or a path that does not fit the data
     │   ├── BadSetting          a setting of the wrong name, type or size
     │   ├── SessionClosed       a bag was used after its end
+    │   ├── SessionForked       a bag was used in a process that was forked while it was open
     │   ├── NotReady            the tool still runs, and what was asked needs all of its output
     │   ├── CallFailed          the call failed, timed out or was cancelled, and left no output to give
     │   ├── TooLargeForRaw      the whole of an output was asked for, and it does not fit
@@ -221,6 +222,15 @@ class NoModel(UsageError):
         super().__init__("no model is configured for extraction.")
 
 
+class SessionForked(UsageError):
+    """A bag, or a pool of them, was used in a process that was forked while it was open."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this session was opened before a fork. Open it again in this process: Holdall.open(session=…)."
+        )
+
+
 class SessionClosed(UsageError):
     """A bag, or a pool of them, was used after its end."""
 
@@ -418,3 +428,11 @@ class TooLongForModel(ModelOverflow):
             f"the conversation is too long for the model, and {rounds} rounds of recovery did not make it fit: {said}. "
             "Nothing is lost: use a model with a larger window, and resume the session."
         )
+
+
+class ToolRaised(RuntimeError):
+    """A tool raised what would end the program, or what no future can carry; it is the cause of this."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(f"the tool raised {type(error).__name__}: {error}")
+        self.__cause__ = error
