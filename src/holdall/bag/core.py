@@ -27,7 +27,7 @@ from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quot
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
-from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault
+from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault, ToolRaised
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
