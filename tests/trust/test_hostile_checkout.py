@@ -20,6 +20,7 @@ from holdall import trust
 from holdall.agent.build import build_agent
 from holdall.agent.files import load_agent
 from holdall.config import load
+from holdall.mcp.client.spec import parse_servers
 from holdall.mcp.install.config_text import MODULE
 from holdall.trust import Claims
 from holdall.values.errors import NotTrusted, UsageError
@@ -240,6 +241,18 @@ def test_a_yes_is_remembered_until_something_changes(
     remembered.chmod(0o666)
     ran = run(holdall, checkout.agent)
     assert (ran.code, "which says what may run" in ran.err) == (2, True)
+
+
+@requirement("trust:asks-again-when-changed")
+def test_another_working_folder_is_a_new_question(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {"mcpServers": {"task": {"command": "rake", "args": ["mcp"]}}}
+    digests: set[str] = set()
+    for folder in (checkout.folder, checkout.folder / "deep"):
+        monkeypatch.chdir(folder)
+        claims = parse_servers(json.dumps(config), source=checkout.config, environment={}).claims
+        assert claims.shown == (("command", f"rake mcp   in {folder}   (server task)"),)
+        digests.add(claims.digest)
+    assert len(digests) == 2
 
 
 def _with_variable(before: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:

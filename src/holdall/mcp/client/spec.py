@@ -449,7 +449,9 @@ class _Reading:
 
     def _claim_command(self, name: str, about: Mapping[str, Any], watched: Watched) -> None:
         written = [str(about["command"]), *map(str, about.get("args", []))]
-        where = f"   in {about['cwd']}" if about.get("cwd") is not None else ""
+        # In another folder the same command may run other files, which nobody can list: the folder is agreed to.
+        place = str(about.get("cwd") or "")
+        where = f"   in {place if os.path.isabs(place) else os.path.realpath(place or os.curdir)}"
         given: Mapping[str, Any] = about.get("env") or {}
         shown = [("command", f"{shlex.join(written)}{where}   ({server_name(name)})")]
         for key, value in given.items():
