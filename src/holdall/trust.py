@@ -14,6 +14,7 @@ beside an agent's file: those that were agreed to, with the content that they ha
 """
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
@@ -32,6 +33,7 @@ from importlib.machinery import (
     all_suffixes,
 )
 from types import CodeType, ModuleType
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from holdall.text.escape import for_people, one_line
@@ -167,11 +169,20 @@ class Claims:
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _opened(path: str) -> BinaryIO:
+    """Only a file: to open a pipe that a checkout brought would take for ever. Raises OSError."""
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115 - for the caller's `with`
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "Not a file")
+    return file
+
+
 def file_hash(path: str) -> tuple[str, str]:
     """Its real path and the hash of its content. Raises UsageError if others can write to it."""
     real = os.path.realpath(path)
     try:
-        with open(real, "rb") as source:
+        with _opened(real) as source:
             check_writers(path, os.fstat(source.fileno()))
             return real, hashlib.file_digest(source, "sha256").hexdigest()
     except OSError as problem:
@@ -180,7 +191,7 @@ def file_hash(path: str) -> tuple[str, str]:
 
 def _read_checked(path: str) -> bytes:
     try:
-        with open(os.path.realpath(path), "rb") as source:
+        with _opened(os.path.realpath(path)) as source:
             check_writers(path, os.fstat(source.fileno()))
             return source.read()
     except OSError as problem:
@@ -363,7 +374,7 @@ class _Watch:
         return not os.path.isabs(path) or is_own(path, (self._start, self._folder))
 
     def _of_text(self, path: str) -> list[str]:
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             text = file.read(_MAX_SCANNED_BYTES)
         if b"\0" in text:
             return []
@@ -427,12 +438,15 @@ def _unchecked(path: str) -> list[str]:
     folder, name = os.path.split(path)
     cached = os.path.join(folder, "__pycache__")
     found: list[str] = []
+    names: list[str] = []
     with contextlib.suppress(OSError):
-        for one in sorted(os.listdir(cached)):
-            if one.startswith(f"{name.partition('.')[0]}.") and one.endswith(".pyc"):
-                with open(os.path.join(cached, one), "rb") as file:
-                    is_timed = file.read(8)[4:] == bytes(4)
-                found += [] if is_timed else [os.path.join(cached, one)]
+        names = sorted(os.listdir(cached))
+    for one in names:
+        if one.startswith(f"{name.partition('.')[0]}.") and one.endswith(".pyc"):
+            is_timed = False
+            with contextlib.suppress(OSError), _opened(os.path.join(cached, one)) as file:
+                is_timed = file.read(8)[4:] == bytes(4)
+            found += [] if is_timed else [os.path.join(cached, one)]
     return found
 
 

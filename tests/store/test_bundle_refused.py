@@ -306,6 +306,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "an output that still runs": (_field(state="running"), "still being written"),
     "a state that is none": (_field(state="fine"), "cannot be read"),
     "an id that is none": (_field(id="../../x"), "another session"),
+    "an id that is a number": (_field(id=7), "of another type"),
     "a session that is another": (_field(session="00000000-0000-4000-8000-000000000000"), "another session"),
     "a file that is another": (_field(file="00000000-0000-4000-8000-000000000000.txt"), "its own bytes"),
     "a file elsewhere": (_field(file="../../etc/passwd"), "its own bytes"),

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from holdall import trust
 from holdall.mcp.client.connection import Connection
 from holdall.mcp.client.spec import StdioServer, load
-from holdall.values.errors import UpstreamFault
+from holdall.values.errors import UpstreamFault, UsageError
 from tests.cli.agents import SERVER
 from tests.requirements import requirement
 
@@ -177,3 +177,11 @@ def test_a_server_whose_files_have_changed_is_not_started(tmp_path: Path, name: 
         'MCP server "files" was not started: files that it runs have changed since you agreed. Start this again: you are asked again about what is in DIR/mcp.json.'
     )
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "serve.py").write_text("import os\n")
+    (tmp_path / "__pycache__").mkdir()
+    os.mkfifo(tmp_path / "__pycache__" / "serve.cpython-311.pyc")
+    with pytest.raises(UsageError, match="cannot be read: Not a file"):
+        trust.watched_files(("python", "serve.py"), {}, str(tmp_path), str(tmp_path))

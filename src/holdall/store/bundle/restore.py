@@ -58,9 +58,9 @@ def facts_in(data: bytes, entry: Entry, session: str) -> tuple[Facts, BlockTable
         facts, table = decode(data, handle=handle)
     except (StoreFault, RecursionError, OverflowError) as problem:
         raise BundleRefused(f"the record {handle} of this bundle is refused: {problem or 'too deep'}") from problem
+    _check_types(handle, facts)
     if facts.session != session or not is_uuid(facts.id):
         raise _refusal(handle, "it belongs to another session")
-    _check_types(handle, facts)
     if facts.state in ("running", "queued"):
         raise _refusal(handle, "it says that it is still being written")
     if depth(facts.origin.arguments) > _DEEPEST:
@@ -129,7 +129,13 @@ def depth(value: object) -> int:
 
 
 def _check_types(handle: str, facts: Facts) -> None:
-    texts = (facts.error, facts.file, *(getattr(facts.origin, name) for name in _named(Origin, str)))
+    texts = (
+        facts.id,
+        facts.session,
+        facts.error,
+        facts.file,
+        *(getattr(facts.origin, name) for name in _named(Origin, str)),
+    )
     flags: tuple[object, ...] = (
         facts.origin.terminal,
         facts.origin.is_error,
