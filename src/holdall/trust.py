@@ -32,8 +32,8 @@ from importlib.machinery import (
     SourceFileLoader,
     all_suffixes,
 )
+from io import BufferedReader
 from types import CodeType, ModuleType
-from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from holdall.text.escape import for_people, one_line
@@ -169,7 +169,7 @@ class Claims:
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _opened(path: str) -> BinaryIO:
+def _opened(path: str) -> BufferedReader:
     """Only a file: to open a pipe that a checkout brought would take for ever. Raises OSError."""
     file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115 - for the caller's `with`
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

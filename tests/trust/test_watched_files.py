@@ -179,9 +179,11 @@ def test_a_server_whose_files_have_changed_is_not_started(tmp_path: Path, name: 
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "serve.py").write_text("import os\n")
     (tmp_path / "__pycache__").mkdir()
     os.mkfifo(tmp_path / "__pycache__" / "serve.cpython-311.pyc")
+    assert watched(tmp_path, "python", "serve.py") == ["serve.py"]
+    os.mkfifo(tmp_path / "agent.md")
     with pytest.raises(UsageError, match="cannot be read: Not a file"):
-        trust.watched_files(("python", "serve.py"), {}, str(tmp_path), str(tmp_path))
+        trust.file_hash(str(tmp_path / "agent.md"))
