@@ -103,6 +103,19 @@ async def test_what_is_over_the_cap_is_refused_with_the_cap(tmp_path: Path) -> N
         assert not (await bag.run(send, tool="send", arguments={"body": f"holdall:{handle}#L1-L9"})).is_error
 
 
+@requirement("reference:size-cap", "reference:pointer")
+async def test_a_pointer_goes_by_the_size_of_what_it_names_however_large_the_rest_is(tmp_path: Path) -> None:
+    table = {"before": "x" * 3_000_000, "n": {"id": 7}, "rows": [{"id": row} for row in range(20_000)]}
+    async with opened(tmp_path, by_reference=True, reference_max_bytes=1000) as bag:
+        handle = (await bag.keep(table)).handle
+        arguments = {"n": f"holdall:{handle}#/n", "row": f"holdall:{handle}#/rows/19999"}
+        passed = await bag.run(send, tool="send", arguments=arguments)
+        assert passed.content == {"n": {"id": 7}, "row": {"id": 19_999}}
+        size = len(json.dumps(table["rows"]))
+        refused = await bag.run(send, tool="send", arguments={"rows": f"holdall:{handle}#/rows"})
+        assert f"names {size:,} bytes of {handle}; at most 1,000 may be passed by reference" in refused.content
+
+
 @requirement("reference:size-cap")
 async def test_the_cap_is_for_all_references_of_a_call(tmp_path: Path) -> None:
     async with opened(tmp_path, by_reference=True, reference_max_bytes=1000) as bag:
