@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,8 @@ from holdall.mcp.client.spec import from_command
 from holdall.mcp.gateway.front import GatewayState
 from holdall.mcp.gateway.http_app import BodyBounds, Guard, HttpApp, address_of
 from holdall.mcp.gateway.http_connection import Connection
-from holdall.mcp.gateway.http_session import Stream
+from holdall.mcp.gateway.http_session import Stream, Waiting
+from holdall.mcp.gateway.messages import Refusal
 from holdall.values.errors import UsageError
 from tests.gateway.support import SOON, plain
 from tests.gateway.test_http import ACCEPT, INITIALIZE
@@ -261,6 +262,41 @@ async def test_a_reader_that_is_too_slow_loses_notifications_and_never_its_answe
     stream.put({"jsonrpc": "2.0", "id": 1, "result": {}})
     assert stream.size < 34 * 2**20
     assert stream.answered
+
+
+async def test_a_reader_that_has_read_everything_loses_nothing_however_large_it_was() -> None:
+    stream = Stream("s1")
+    for number in range(40):
+        stream.put({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 2**20, "n": number}})
+        assert await stream.after(number, 1) is not None
+    assert stream.size < 34 * 2**20
+
+
+@requirement("gateway:bounded-questions")
+@pytest.mark.parametrize("make", [Stream, Waiting], ids=["stream", "waiting"])
+async def test_a_client_that_does_not_read_is_asked_no_more_and_told_no_more_than_it_can_hold(
+    make: type[Stream] | type[Waiting],
+) -> None:
+    place = make()
+    notification = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 2**20}}
+    question = {"jsonrpc": "2.0", "id": "1", "method": "roots/list", "params": {"data": "x" * 2**20}}
+    place.put(question)
+    for _ in range(50):
+        place.put(notification)
+    place.put({**notification, "params": {"data": "x" * 40 * 2**20}})
+    questions = 1
+    with suppress(Refusal):
+        while questions < 50:
+            place.put(question)
+            questions += 1
+    assert questions < 50
+    if isinstance(place, Waiting):
+        held = place.taken()
+        assert [one for one in held if "id" in one] == [question] * questions
+        assert place.taken() == []
+        assert sum(len(one["params"]["data"]) for one in held) < 4 * 2**20
+    else:
+        assert place.size < 33 * 2**20
 
 
 # ── Addresses ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,8 @@ from holdall.mcp.client.spec import StdioServer
 from holdall.mcp.gateway import stdio_server
 from holdall.mcp.gateway.client_side import Client, ClientRequest
 from holdall.mcp.gateway.front import Front, GatewayState
+from holdall.mcp.gateway.messages import Refusal
+from holdall.mcp.gateway.relay import _with_few_questions  # pyright: ignore[reportPrivateUsage]
 from holdall.mcp.gateway.stdio_server import StdioClient
 from holdall.store.opening import open_store
 from holdall.values.outputs import Facts
@@ -90,6 +92,8 @@ async def test_notifications_for_a_client_that_does_not_read_are_dropped_and_ans
     for _ in range(100):
         client.notify("notifications/message", {"data": "x" * 100_000})
     assert "dropped until it does" in caplog.text
+    with pytest.raises(Refusal, match="not reading"):  # else a server could ask and withdraw for ever
+        await asyncio.wait_for(client.ask("roots/list", {}), SOON)
     os.write(to_it, b'{"jsonrpc":"2.0","id":7,"method":"later"}\n')
     found = b""
     async with asyncio.timeout(SOON):
@@ -98,6 +102,20 @@ async def test_notifications_for_a_client_that_does_not_read_are_dropped_and_ans
     assert found.count(b"notifications/message") < 20
     os.close(to_it)
     await pipes.flushed(SOON)
+
+
+@requirement("gateway:bounded-questions")
+async def test_a_result_that_asks_more_than_a_client_can_answer_is_refused() -> None:
+    def asking(count: int, size: int) -> dict[str, Any]:
+        question = {"method": "elicitation/create", "params": {"message": "x" * size}}
+        return {"resultType": "input_required", "inputRequests": {str(n): question for n in range(count)}}
+
+    output = {"content": [{"type": "text", "text": "x" * 9_000_000}]}
+    for fine in (asking(32, 1000), asking(1, 8_000_000), output):
+        assert _with_few_questions(fine) is fine
+    for wrong in (asking(33, 1), asking(2, 5_000_000), asking(1, 9_000_000)):
+        with pytest.raises(Refusal, match="more than 32 requests of a server at once, or 8 MiB of them"):
+            _with_few_questions(wrong)
 
 
 async def test_a_client_that_has_closed_its_side_is_over(ends: tuple[int, int, int, int]) -> None:

@@ -1,6 +1,7 @@
 """Servers that misbehave: each call ends in one answer or one error that says what happened and what to do."""
 
 import asyncio
+import functools
 import json
 import math
 import re
@@ -13,7 +14,8 @@ from inline_snapshot import snapshot
 
 from holdall.mcp.client import codec
 from holdall.mcp.client.connection import Connection, Reply, Servers
-from holdall.mcp.client.routes import Callbacks
+from holdall.mcp.client.dispatch import Dispatcher
+from holdall.mcp.client.routes import Callbacks, Declined, Mailbox
 from holdall.mcp.client.server_process import Bounds
 from holdall.mcp.client.spec import StdioServer
 from holdall.values.errors import StoreFault, UpstreamFault, UpstreamRefused, UpstreamTimeout
@@ -394,3 +396,107 @@ async def test_without_a_deadline_a_call_waits_for_as_long_as_it_takes() -> None
     async with Servers([bad(call_seconds=0.2)], means=means()) as servers:
         reply = await servers["bad"].call("drip", {"pause": 0.01}, timeout=math.inf)
         assert reply.result == {"content": []}
+
+
+def ignore(*_: object) -> None:
+    """A notification."""
+
+
+async def refuse(*_: object) -> dict[str, Any]:
+    raise Declined(-32601, "no")
+
+
+class Said:
+    """A channel on which a server says one thing after the other, and reads nothing until it may."""
+
+    pid, heard = None, 0
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        self.kept = codec.Kept()
+        self.sent: list[dict[str, Any]] = []
+        self.reads = asyncio.Event()
+        self.all_said = asyncio.Event()
+        self._messages = iter(messages)
+
+    async def receive(self) -> tuple[dict[str, Any], None] | None:
+        message = next(self._messages, None)
+        if message is None:
+            self.all_said.set()
+            await asyncio.Event().wait()
+        return (message or {}), None
+
+    async def send(self, message: dict[str, Any], headers: object) -> None:
+        await self.reads.wait()
+        self.sent.append(message)
+
+    async def why(self) -> tuple[str, str]:
+        return "", ""
+
+    def said(self) -> str:
+        return ""
+
+
+@requirement("gateway:bounded-questions")
+@pytest.mark.parametrize(
+    ("count", "size", "taken"), [(100, 1000, 32), (5000, 10, 32), (10, 2**20, 7), (3, 9 * 2**20, 0)]
+)
+async def test_of_very_many_questions_or_very_large_ones_the_last_are_refused(
+    count: int, size: int, taken: int
+) -> None:
+    text = "x" * size
+    ping = {"id": "ping", "method": "ping", "params": {"x": text}}
+    channel = Said(*({"id": n, "method": "roots/list", "params": {"x": text}} for n in range(count)), ping)
+    asked: list[dict[str, Any]] = []
+    answer = asyncio.Event()
+
+    async def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        asked.append(params)
+        await answer.wait()
+        return {}
+
+    dispatcher = Dispatcher(channel, ignore, ask)
+    running = asyncio.ensure_future(dispatcher.run())
+    await channel.all_said.wait()
+    await asyncio.sleep(0)
+    assert len(asked) == taken
+    assert len(asyncio.all_tasks()) < 1100
+    answer.set()
+    channel.reads.set()
+    await until(lambda: len(channel.sent) >= min(count + 1, 1000))
+    assert ({"jsonrpc": "2.0", "id": "ping", "result": {}} in channel.sent) == (count < 1000)
+    channel.sent = [one for one in channel.sent if one["id"] != "ping"]
+    refused = [one for one in channel.sent if "error" in one]
+    assert len(channel.sent) - len(refused) == taken
+    assert {one["error"]["message"] for one in refused} == {
+        "more than 32 requests of a server at once, or 8 MiB of them, are refused"
+    }
+    running.cancel()
+
+
+async def test_a_reply_that_nobody_asked_for_leaves_nothing_behind() -> None:
+    kept = codec.Kept()
+    structure = ",".join(['{"a": 1}'] * 5000)
+    for number in ('"' + "x" * 900_000 + '"', '"7"', "7"):
+        line = f'{{"jsonrpc": "2.0", "id": {number}, "result": {{"structuredContent": [{structure}]}}}}'
+        for message in codec.decode(bytearray(line.encode()), kept):
+            channel = Said(message)
+            channel.kept = kept
+            running = asyncio.ensure_future(Dispatcher(channel, ignore, refuse).run())
+            await channel.all_said.wait()
+            running.cancel()
+    assert kept.large == set()
+
+
+async def test_notifications_that_wait_are_bounded_by_their_bytes(caplog: pytest.LogCaptureFixture) -> None:
+    mailbox, delivered, go_on = Mailbox(), list[int](), asyncio.Event()
+
+    async def deliver(number: int) -> None:
+        await go_on.wait()
+        delivered.append(number)
+
+    for number in range(100):
+        mailbox.put(functools.partial(deliver, number), {"data": ["x" * 2**20]})
+    go_on.set()
+    await until(lambda: delivered[-1:] == [99])
+    assert 25 < len(delivered) < 34
+    assert "the oldest are dropped" in caplog.text

@@ -369,6 +369,7 @@ GARBLED: object = object()
 _HEAD = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
 _RESULT = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
 _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
+_LONGEST_ID = 1000
 _DIGITS = 4000  # which Python reads as a number
 
 Message = dict[str, Any]
@@ -466,7 +467,9 @@ def _read_large(line: bytearray, kept: Kept) -> object:
 def _with_large(value: object, kept: Kept) -> object:
     if not isinstance(value, dict) or "result" not in value:
         return plain(value)
-    kept.large.add(str(cast("dict[str, Any]", value).get("id")))
+    number = cast("dict[str, Any]", value).get("id")
+    if type(number) is int:  # as all of ours are
+        kept.large.add(str(number))
     return cast("object", value)
 
 
@@ -481,6 +484,8 @@ def _message(value: object) -> Message | None:
     table = cast("dict[str, Any]", value)
     number, method, params = table.get("id"), table.get("method"), table.get("params")
     known = isinstance(number, int | str) and not isinstance(number, bool)
+    if isinstance(number, str) and len(number) > _LONGEST_ID:
+        return None  # whatever it is: it would be held until it is answered
     if isinstance(method, str):
         given: Message = {"params": params} if isinstance(params, dict) else {}
         return {"id": number, "method": method, **given} if known else {"method": method, **given}

@@ -1,8 +1,8 @@
 """Requests and their answers on one connection, both ways: JSON-RPC, and of MCP only how a request is cancelled.
 
 An answer is the first one with the very id of a request: a second one, or one with an id of another type, is none. A
-request of the server's is answered in a task of its own, so that no message waits for another. When the connection
-ends, so does everything that was under way.
+request of the server's is answered in a task of its own, so that no message waits for another; of very many at once the
+last are refused. When the connection ends, so does everything that was under way.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from contextvars import Context
 from typing import Any, Protocol
 
 from holdall.mcp.client.codec import Kept, Message
-from holdall.mcp.client.protocol import CONNECTION_CLOSED
-from holdall.mcp.client.routes import Declined
+from holdall.mcp.client.protocol import CONNECTION_CLOSED, INTERNAL_ERROR
+from holdall.mcp.client.routes import Declined, weight
 
 CLOSED = "Connection closed"
 """What a request ends with that was under way when the connection ended."""
@@ -24,6 +24,13 @@ _LOG = logging.getLogger("holdall.upstream")
 _CANCELLED = "notifications/cancelled"
 _LAST_SECONDS = 1.0  # for the answer to a request of the server's at the end
 _CANCEL_SECONDS = 5.0
+MAX_QUESTIONS, MAX_QUESTION_BYTES = 32, 8 * 1024 * 1024
+"""Of a server that are open at once, and of all of them: somebody is to answer each, and until then it is held."""
+TOO_MANY_QUESTIONS = (
+    f"more than {MAX_QUESTIONS} requests of a server at once, or {MAX_QUESTION_BYTES // 1024**2} MiB of them, "
+    "are refused"
+)
+_MAX_REFUSALS = 1000  # and answers to pings, on their way to a server that does not read them
 _FAILED = 0  # the code for a callback that failed, as the SDK has it
 
 Noted = Callable[[str, dict[str, Any], Context | None], None]
@@ -66,7 +73,8 @@ class Channel(Protocol):
 
 
 class Dispatcher:
-    """`noted` gets every notification, in the order of the wire; `asked` every request, to answer or raise Declined."""
+    """`noted` gets every notification, in the order of the wire; `asked` every request but a ping, to answer or raise
+    Declined."""
 
     def __init__(self, channel: Channel, noted: Noted, asked: Asked) -> None:
         self._channel = channel
@@ -76,6 +84,7 @@ class Dispatcher:
         self._waiting: dict[int, asyncio.Future[dict[str, Any] | Declined]] = {}
         self._answering: dict[int | str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], int] = {}  # questions, with their bytes
 
     async def run(self) -> None:
         """Until the connection ends."""
@@ -131,7 +140,9 @@ class Dispatcher:
         if method is None:
             # Equal is not enough: to Python true, 1 and 1.0 are.
             future = self._waiting.get(number) if type(number) is int else None
-            if future is not None and not future.done():
+            if future is None:
+                self._channel.kept.large.discard(str(number))  # nobody waits for it
+            elif not future.done():
                 future.set_result(_outcome(message))
         elif number is None:
             if method == _CANCELLED:
@@ -141,11 +152,27 @@ class Dispatcher:
             except Exception:  # the next message is not to suffer
                 _LOG.warning("a notification of a server could not be handed on", exc_info=True)
         else:
-            own = context.copy() if context is not None else None
-            task = asyncio.get_running_loop().create_task(self._answer(number, method, params), context=own)
+            self._begin(number, method, params, context)
+
+    def _begin(self, number: int | str, method: str, params: dict[str, Any], context: Context | None) -> None:
+        size, is_ping = weight(params, MAX_QUESTION_BYTES), method == "ping"
+        has_room = len(self._open) < MAX_QUESTIONS and sum(self._open.values()) + size <= MAX_QUESTION_BYTES
+        takes = has_room and not is_ping
+        if not takes and len(self._tasks) >= _MAX_REFUSALS:
+            return
+        own = context.copy() if context is not None else None
+        work = self._answer(number, method, params) if takes else self._answer_at_once(number, is_ping=is_ping)
+        task = asyncio.get_running_loop().create_task(work, context=own)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if takes:
             self._answering[number] = task
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._open[task] = size
+            task.add_done_callback(self._open.pop)
+
+    async def _answer_at_once(self, number: int | str, *, is_ping: bool) -> None:
+        said: Message = {"result": {}} if is_ping else {"error": Declined(INTERNAL_ERROR, TOO_MANY_QUESTIONS).error}
+        await self._send({"jsonrpc": "2.0", "id": number, **said}, {})
 
     def _withdraw(self, number: object) -> None:
         if isinstance(number, int | str) and not isinstance(number, bool):

@@ -8,10 +8,11 @@ runs in the context of the task that asked. What belongs to no call goes to the 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
+from holdall.values.outputs import LargeJson, LargeText
 from holdall.values.record import record
 
 Progress = Callable[[dict[str, Any]], Awaitable[None]]
@@ -19,7 +20,7 @@ Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 _LOG = logging.getLogger("holdall.upstream")
-_MAX_WAITING = 1000
+_MAX_WAITING, _MAX_WAITING_BYTES = 1000, 32 * 1024 * 1024
 _DRAIN_SECONDS = 1.0
 
 
@@ -63,21 +64,45 @@ class HttpFailure:
     sent: bool = False
 
 
+def weight(value: object, most: int) -> int:
+    """Bytes, about, of a value as JSON has it; counted no further than to more than `most`."""
+    found, left = 0, [value]
+    while left and found <= most:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += (inner for pair in cast("dict[object, object]", one).items() for inner in pair)
+        elif isinstance(one, list):
+            left += cast("list[object]", one)
+        elif isinstance(one, LargeText | LargeJson):
+            found += len(one.data)
+        found += 4 + (len(one) if isinstance(one, str) else 0)
+    return found
+
+
 class Mailbox:
-    """Hands messages to slow callbacks one after the other, in the order in which they came."""
+    """Hands messages to slow callbacks one after the other, in the order in which they came.
+
+    Of those that wait the oldest are dropped where they are very many, or very large.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[Callable[[], Awaitable[None]]] = deque()
+        self._waiting: deque[tuple[Callable[[], Awaitable[None]], int]] = deque()
+        self._size = 0
         self._worker: asyncio.Task[None] | None = None
         self._dropping = False  # since it was empty
 
-    def put(self, deliver: Callable[[], Awaitable[None]]) -> None:
-        if len(self._waiting) >= _MAX_WAITING:
+    def put(self, deliver: Callable[[], Awaitable[None]], params: Mapping[str, Any]) -> None:
+        size = weight(params, _MAX_WAITING_BYTES)
+        while self._waiting and (len(self._waiting) >= _MAX_WAITING or self._size + size > _MAX_WAITING_BYTES):
             if not self._dropping:
-                _LOG.warning("more than %d notifications of a server wait; the oldest are dropped", _MAX_WAITING)
+                _LOG.warning(
+                    "more than %d notifications of a server, or %d bytes of them, wait; the oldest are dropped",
+                    _MAX_WAITING, _MAX_WAITING_BYTES,
+                )  # fmt: skip
             self._dropping = True
-            self._waiting.popleft()
-        self._waiting.append(deliver)
+            self._next()
+        self._waiting.append((deliver, size))
+        self._size += size
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work())
 
@@ -95,12 +120,17 @@ class Mailbox:
         try:
             while self._waiting:
                 try:
-                    await self._waiting.popleft()()
+                    await self._next()()
                 except Exception:  # an error of the callback must not affect the next message
                     _LOG.warning("a notification callback failed", exc_info=True)
         finally:
             self._worker = None
             self._dropping = False
+
+    def _next(self) -> Callable[[], Awaitable[None]]:
+        deliver, size = self._waiting.popleft()
+        self._size -= size
+        return deliver
 
 
 class Call:
@@ -137,7 +167,7 @@ class Call:
     def progressed(self, params: dict[str, Any]) -> None:
         self.is_alive()
         if (progress := self.progress) is not None:
-            self.mailbox.put(lambda: progress(params))
+            self.mailbox.put(lambda: progress(params), params)
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("holdall_upstream_call", default=None)

@@ -176,8 +176,6 @@ class Inbox:
 
     async def asked(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """A request of the server's: `sampling/createMessage`, `elicitation/create`, `roots/list`, or one to come."""
-        if method == "ping":
-            return {}
         call = self._mine(CURRENT.get())
         own = call.callbacks.ask if call is not None and call.callbacks is not None else None
         ask = own or self._callbacks.ask
@@ -188,9 +186,9 @@ class Inbox:
     def _forward_notification(self, method: str, params: dict[str, Any], context: Context | None) -> None:
         call = self._receiver(params, context)
         if call is not None and call.callbacks is not None and (own := call.callbacks.notify) is not None:
-            call.mailbox.put(lambda: own(method, params))
+            call.mailbox.put(lambda: own(method, params), params)
         elif (notify := self._callbacks.notify) is not None:
-            self._mailbox.put(lambda: notify(method, params))
+            self._mailbox.put(lambda: notify(method, params), params)
 
     def _receiver(self, params: Mapping[str, Any], context: Context | None) -> Call | None:
         meta = params.get("_meta")

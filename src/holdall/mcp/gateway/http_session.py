@@ -8,6 +8,7 @@ import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from holdall.bag import Holdall
@@ -121,6 +122,7 @@ def _json(value: object) -> bytes:
 _MAX_STREAMS = 100
 _MAX_BYTES = 2 * 1024 * 1024
 _MAX_HELD = 32 * 1024 * 1024  # bytes that wait for a reader
+_MAX_WAITING, _MAX_WAITING_BYTES = 1000, 4 * 1024 * 1024  # messages that wait for a stream
 _MAX_READ = 200  # events that were read and are still there, of a stream that goes on
 RETRY_MILLISECONDS = 1000
 
@@ -158,16 +160,19 @@ class Stream:
         return bool(self._events) and self._events[-1].answers
 
     def put(self, message: Message) -> None:
-        if self.size > _MAX_HELD and "method" in message and "id" not in message:
-            return  # its reader is slower than its server: what it can do without is left out
+        """Raises Refusal for a question that finds no room; a notification is left out then."""
         said = self._renamed(message)
         code = table(said.get("error")).get("code")
         data = messages.encode(said)[:-1]
+        while self._first < self._read and self.size + len(data) > _MAX_HELD:
+            self._forget()
+        if self.size + len(data) > _MAX_HELD and "method" in said:  # its reader is slower than its server
+            _refuse_question(said)
+            return
         self._events.append(Event(data, "method" not in said, code if isinstance(code, int) else None))
         self.size += len(data)
         while self._read - self._first > _MAX_READ:
-            self.size -= len(self._events.popleft().data)
-            self._first += 1
+            self._forget()
         self._tell()
 
     def pause(self) -> None:
@@ -198,6 +203,10 @@ class Stream:
         is_next = self.answered and self._first + len(self._events) == position + 1
         return self._events[-1] if is_next else None
 
+    def _forget(self) -> None:
+        self.size -= len(self._events.popleft().data)
+        self._first += 1
+
     def _tell(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
@@ -214,6 +223,41 @@ class Stream:
                 meta = {**meta_of(inner), SUBSCRIPTION_KEY: self._original}
                 message = {**message, key: {**inner, "_meta": meta}}
         return message
+
+
+class Waiting:
+    """Messages for a client that has no stream open, and may never have one. Of notifications the oldest go first."""
+
+    def __init__(self) -> None:
+        self._messages: list[tuple[Message, int]] = []
+        self._size = 0  # bytes
+
+    def put(self, message: Message) -> None:
+        """Raises Refusal for a question that finds no room."""
+        size = len(messages.encode(message))
+        while size <= _MAX_WAITING_BYTES and self._is_full(size):
+            oldest = next((at for at, (one, _) in enumerate(self._messages) if "id" not in one), None)
+            if oldest is None:
+                break
+            self._size -= self._messages.pop(oldest)[1]
+        if self._is_full(size):
+            _refuse_question(message)
+            return
+        self._messages.append((message, size))
+        self._size += size
+
+    def taken(self) -> list[Message]:
+        """All of them. Here there are none any more."""
+        found, self._messages, self._size = [one for one, _ in self._messages], [], 0
+        return found
+
+    def _is_full(self, size: int) -> bool:
+        return len(self._messages) >= _MAX_WAITING or self._size + size > _MAX_WAITING_BYTES
+
+
+def _refuse_question(message: Message) -> None:
+    if "id" in message:
+        raise Refusal(messages.INTERNAL_ERROR, "The client is not reading what it is asked")
 
 
 class Finished:
@@ -259,7 +303,6 @@ def place_of(last_event_id: str) -> tuple[str, int]:
 # whose connection broke comes back for the rest: the call goes on, and what it says meanwhile is kept.
 
 
-_MAX_WAITING = 1000
 _CANCELLED = "notifications/cancelled"
 _PRIMED_SINCE = "2025-11-25"
 
@@ -287,7 +330,7 @@ class HttpSession:
         self._requests: dict[RequestId, Message] = {}  # of the same
         self._finished = Finished()
         self._shrinking: set[asyncio.Task[None]] = set()
-        self._waiting: deque[Message] = deque(maxlen=_MAX_WAITING)
+        self._waiting = Waiting()
         self._touched = clock()
 
     @property
@@ -360,8 +403,9 @@ class HttpSession:
 
     def _stands(self, stream: Stream) -> Stream:
         self._standing = stream
-        while self._waiting:
-            stream.put(self._waiting.popleft())
+        for message in self._waiting.taken():
+            with suppress(Refusal):  # it comes back to a stream that is full
+                stream.put(message)
         return stream
 
     def _without_answer(self, number: Any) -> None:
@@ -381,7 +425,7 @@ class HttpSession:
         if stream is not None:
             stream.put(message)
         elif not self.shared:
-            self._waiting.append(message)
+            self._waiting.put(message)
 
     def _pause(self, number: RequestId) -> None:
         """Disconnect only clients that have an event id to resume from."""

@@ -13,10 +13,10 @@ from typing import Any
 
 from holdall.bag import Messages
 from holdall.mcp.client.connection import Connection, Servers
-from holdall.mcp.client.dispatch import unbroken
+from holdall.mcp.client.dispatch import MAX_QUESTION_BYTES, MAX_QUESTIONS, TOO_MANY_QUESTIONS, unbroken
 from holdall.mcp.client.handshake import Greeting, Identity
 from holdall.mcp.client.keeper import ConnectionOptions
-from holdall.mcp.client.routes import Callbacks, Declined
+from holdall.mcp.client.routes import Callbacks, Declined, weight
 from holdall.mcp.client.server_process import Bounds, StopTimeouts
 from holdall.mcp.client.spec import ServerSpec
 from holdall.mcp.gateway import messages
@@ -119,6 +119,15 @@ class ProgressUpdates:
         return {name: value for name, value in params.items() if name in _PLAIN_PROGRESS and not _is_long(value)}
 
 
+def _with_few_questions(result: dict[str, Any]) -> dict[str, Any]:
+    """The same result. Raises Refusal for one that asks more than the client can be asked to answer."""
+    if messages.is_question(result):
+        many = len(table(result.get("inputRequests"))) > MAX_QUESTIONS
+        if many or weight(result, MAX_QUESTION_BYTES) > MAX_QUESTION_BYTES:
+            raise Refusal(INTERNAL_ERROR, f"The result of this call is a question: {TOO_MANY_QUESTIONS}")
+    return result
+
+
 def _is_long(value: object) -> bool:
     return len(messages.encode({"": value})) > MAX_BYTES + 100
 
@@ -205,7 +214,7 @@ class Relay:
 
     async def _answered(self, connection: Connection, asked: ClientRequest, given: dict[str, Any]) -> dict[str, Any]:
         """The result. What the server wants to know before it, a client of the older era is asked."""
-        result = await self._send(connection, asked, given)
+        result = _with_few_questions(await self._send(connection, asked, given))
         rounds, pause = 0, _PAUSE
         while messages.is_question(result) and not self.caller.modern:
             rounds += 1
@@ -220,7 +229,7 @@ class Relay:
                 again = dict(given)
             if result.get("requestState") is not None:
                 again["requestState"] = result["requestState"]
-            result = await self._send(connection, asked, again)
+            result = _with_few_questions(await self._send(connection, asked, again))
         return result
 
     async def masked(self, server: str, value: Any, asked: ClientRequest | None) -> Any:

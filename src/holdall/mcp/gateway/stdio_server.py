@@ -93,7 +93,9 @@ class StdioClient:
         self._reader.start()
 
     def send(self, message: Message, _related: RequestId | None) -> None:
-        if self._held > _MAX_HELD and "method" in message and "id" not in message:
+        if self._held > _MAX_HELD and "method" in message:
+            if "id" in message:
+                raise Refusal(messages.INTERNAL_ERROR, "The client is not reading what it is asked")
             if not self._dropping:
                 self._dropping = True
                 _LOG.warning("the client is not reading; its notifications are dropped until it does")
