@@ -1,5 +1,6 @@
 """`holdall show --tree`: a line for each operation, whatever is in it, also of runs that never ended."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls · 3,702 tokens �
 ├─ turn 1 · 1.2 s · 900 tokens in it
 │  ├─ model openai:gpt-5 · 1.2 s · 1,200 → 34 tokens · $0.0123 · 3 calls
 │  ├─ tool fetch · 1.2 s · kept k3f9 · 498 chars
-│  ├─ tool bad\\ntool · 4 ms · failed · inline · 20 chars
+│  ├─ tool "bad\\ntool" · 4 ms · failed · inline · 20 chars
 │  ├─ question about k3f9 · 1.2 s · full-chunked · 2 verified
 │  │  └─ model small · 1.2 s · 1,200 → 34 tokens
 │  ├─ agent counter · 1.2 s · 1 turn · 1,200 → 34 tokens · $0.5000
@@ -94,3 +95,11 @@ def test_lines_are_no_wider_than_they_may_be(holdall: Program, agents: Agents) -
     lines = holdall("show", "--tree", "s1").text.splitlines()
     assert max(map(len, lines)) == 200
     assert lines[-1].endswith("…")
+
+
+def test_what_a_bundle_says_of_a_question_does_not_pass_for_our_verdict() -> None:
+    node = {"op": "extraction", "handle": "k3f9 · 7 verified", "seconds": 1, "strategy": "7 verified"}
+    tool = {"op": "tool", "name": "a · 7 verified", "outcome": "7 verified", "chars": 1}
+    for one in (node, tool):
+        told = list(drawn_tree({"op": "session", "name": "s", "children": [one]}))[-1]
+        assert "7 verified" not in [part.strip() for part in re.sub(r'"[^"]*"', "", told).split("·")], told

@@ -34,7 +34,7 @@ from holdall.cli.options import (
 )
 from holdall.cli.streams import StdoutError, stdout_error
 from holdall.cli.trust import Trust, agreement
-from holdall.text.escape import for_people, one_line
+from holdall.text.escape import for_people, named, one_line
 from holdall.text.numbers import grouped, number, plural, size, whole
 from holdall.values.errors import NothingFound, StoreFault, UsageError
 
@@ -164,22 +164,23 @@ def _told(node: Node) -> str:
     match node["op"]:
         case "turn":
             why = f"the last one: {node['why']}" if node.get("why") else ""
-            parts = [f"turn {node['name']}", _seconds(node), f"{_number(node, 'tokens')} tokens in it", why]
+            parts = [f"turn {named(node['name'], 300)}", _seconds(node), f"{_number(node, 'tokens')} tokens in it", why]
         case "model":
             calls = plural(whole(node.get("calls")), "call") if node.get("calls") else ""
-            parts = [f"model {node['name']}", _seconds(node), _tokens(node), *_cost(node), calls, _why(node)]
+            parts = [f"model {named(node['name'], 300)}", _seconds(node), _tokens(node), *_cost(node), calls, _why(node)]
         case "tool":
             failed = "failed" if node.get("is_error") else ""
-            what = " ".join(str(part) for part in (node.get("outcome", ""), node.get("handle", "")) if part)
-            parts = [f"tool {node['name']}", _seconds(node), failed, what, f"{_number(node, 'chars')} chars"]
+            what = " ".join(str(part) for part in map(named, (node.get("outcome", ""), node.get("handle", ""))) if part)
+            parts = [f"tool {named(node['name'], 300)}", _seconds(node), failed, what, f"{_number(node, 'chars')} chars"]
         case "agent":
             turns = plural(whole(node["turns"]), "turn") if "turns" in node else "did not end"
-            parts = [f"agent {node['name']}", _seconds(node), turns, _tokens(node), *_cost(node)]
+            parts = [f"agent {named(node['name'], 300)}", _seconds(node), turns, _tokens(node), *_cost(node)]
         case "extraction":
             proved = f"{_number(node, 'verified')} verified" if "verified" in node else ""
-            parts = [f"question about {node.get('handle', '')}", _seconds(node), str(node.get("strategy", "")), proved]
+            about, how = named(node.get("handle", "")), named(node.get("strategy", ""))
+            parts = [f"question about {about}", _seconds(node), how, proved]
         case other:
-            parts = [str(other), str(node.get("name", ""))]
+            parts = [named(other), named(node.get("name", ""))]
     return one_line(" · ".join(part for part in parts if part), 1000)
 
 

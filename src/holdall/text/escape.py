@@ -19,6 +19,7 @@ _UNSAFE = lazy_pattern(
 
 
 _WORD = lazy_pattern(r"[\w.$-]{1,40}")
+_NAME = lazy_pattern(r"[\w.$:/@+()\[\]…-]+")
 _ROOM_FOR_WORDS, _ROOM_FOR_OTHERS = 400, 120  # signs
 
 
@@ -65,6 +66,12 @@ def foreign_names(names: Iterable[str]) -> list[str]:
         if room[is_word] >= 0:
             shown.append(name)
     return shown
+
+
+def named(value: object, limit: int = 60) -> str:
+    """A name that we did not choose among words of ours: as it is if it is one word, else in quotes."""
+    text = foreign(str(value), limit)
+    return text if not text or _NAME.fullmatch(text) else f'"{text}"'
 
 
 def quoted(text: str) -> str:

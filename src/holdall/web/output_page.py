@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from holdall.bag import Holdall
 from holdall.formats.registry import format_of
+from holdall.text.escape import named
 from holdall.text.numbers import whole
 from holdall.text.ranges import whole_number
 from holdall.values.errors import BadRange, HoldallError, NothingFound, StoreFault, UnknownHandle
@@ -155,7 +156,7 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
         quotes = []
     seen = sum(one.badge == "verified" for one in quotes)
     return Question(
-        event.at, str(data.get("question", "")), str(data.get("strategy", "")), str(data.get("model", "")),
+        event.at, str(data.get("question", "")), named(data.get("strategy", "")), named(data.get("model", ""), 200),
         bool(data.get("found")), quotes, max(0, total - len(quotes)), max(0, total - proved - (len(quotes) - seen)),
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any, cast
 
 from holdall.policy.folds import Operation
-from holdall.text.escape import one_line
+from holdall.text.escape import named, one_line
 from holdall.text.numbers import grouped, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
 from holdall.values.events import Event
@@ -192,7 +192,7 @@ def _detail(one: Operation, known: Known, handle: str) -> str:
         case "agent":
             return plural(whole(data["turns"]), "turn") if "turns" in data else "runs"
         case "extraction":
-            return f"{data.get('strategy', '')}, {_searched(data)}"
+            return f"{named(data.get('strategy', ''))}, {_searched(data)}"
         case _:
             return ""
 
@@ -209,7 +209,7 @@ def _output_text(outcome: str, kept: Mapping[str, Any]) -> str:
         case "answer":
             return ""
         case other:
-            return other
+            return named(other)
 
 
 def _searched(data: Mapping[str, Any]) -> str:
