@@ -20,6 +20,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -109,7 +110,7 @@ def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ..
     if about.st_uid not in owners:
         raise UsageError(
             f"{named} belongs to another user (id {about.st_uid}), and says what is run or sent; so it is not read. If "
-            f"it is to be trusted, make it yours: chown {os.geteuid()} {one_line(path)}"
+            f"it is to be trusted, make it yours: chown {os.geteuid()} {shlex.quote(one_line(path))}"
         )
     bits = about.st_mode & 0o002
     if about.st_mode & 0o020 and not _is_private_group(about.st_gid):
@@ -118,7 +119,7 @@ def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ..
         who = {0o002: "anybody", 0o020: f"the group {about.st_gid}"}.get(bits, "anybody")
         raise UsageError(
             f"{who} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
-            f"chmod go-w {one_line(path)}"
+            f"chmod go-w {shlex.quote(one_line(path))}"
         )
 
 

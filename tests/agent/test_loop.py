@@ -183,6 +183,17 @@ async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_pa
     ]
 
 
+async def test_members_of_batches_count_as_calls_of_the_message(tmp_path: Path) -> None:
+    member = {"tool": "small", "arguments": {}}
+    many = ("batch", {"calls": [member] * 33})
+    model = acting([many], [("batch", {"calls": [member] * 20}), ("batch", {"calls": [member] * 20})], report())
+    await run(agent(tmp_path, model, tool("small", small)))
+    refusal = "Not called: one message may hold at most 32 calls."
+    assert returned(model.requests[1])[0].text.startswith(refusal)
+    told = [json.loads(one.text) for one in returned(model.requests[2])[-2:]]
+    assert [sum(refusal in one["result"] for one in part) for part in told] == [0, 8]
+
+
 async def test_a_batch_in_a_batch_is_bounded(tmp_path: Path) -> None:
     nested: dict[str, Any] = {"tool": "small", "arguments": {}}
     for _ in range(50):

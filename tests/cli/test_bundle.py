@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -230,3 +231,12 @@ def _in(folder: Path, program: Program, *arguments: str) -> Ran:
         [PROGRAM, *arguments], cwd=folder, env=program.environment(), capture_output=True, timeout=60, check=False
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr.decode("utf-8"))
+
+
+def test_a_command_that_is_told_runs_nothing_of_a_name(holdall: Program, elsewhere: Program, tmp_path: Path) -> None:
+    name = "report'; touch PWNED; '"
+    holdall.put(b"x", "--session", name)
+    bundle = str(tmp_path / "b.holdall")
+    assert holdall("export", name, "-o", bundle).code == 0
+    told = elsewhere("import", bundle).err.strip().rpartition(": ")[2]
+    assert shlex.split(told) == ["holdall", "ls", "--session", name]

@@ -4,12 +4,13 @@ Each method is one step of a turn; none of them knows a size limit, a strategy o
 """
 
 import asyncio
+import itertools
 import json
 import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, cast
 
@@ -30,7 +31,7 @@ from holdall.values.chat import Reply, System, ToolCall, ToolResult, Usage, User
 from holdall.values.errors import ModelFault
 from holdall.values.outputs import Inline, Kept, Running, Unkept
 from holdall.values.record import record
-from holdall.wire.actions import broken_arguments, unknown_tool
+from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
 from holdall.wire.agent_texts import (
     FINAL_REPORT,
     STATUS_NOTED,
@@ -222,13 +223,15 @@ async def run_calls(
     model gets of each; members of a batch are calls like any other.
     """
     async with runtime.bag.turn(window=window, tokens_used=used) as turn:
-        started = [_start(runtime, turn, call, 0) for call in calls]
+        numbers = itertools.count()
+        started = [_start(runtime, turn, call, 0, numbers) for call in calls]
     for one in started:
         one.record(runtime.bag)
     return [one.returned() for one in started], {one.call.id: one.response() for one in started}
 
 
-def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int) -> _Started:
+def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int, numbers: Iterator[int]) -> _Started:
+    """`numbers` counts the calls of a message, members of batches among them."""
     name = call.name.replace(".", "_")
     tool = next((one for one in runtime.listed() if one.plain_name == name), None)
     if tool is None:
@@ -237,11 +240,14 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int) -> _Star
     given: object = call.arguments
     if not isinstance(given, Mapping):
         return _Started(call, text=broken_arguments(call.name, cut_off=False), is_error=True)
+    most = runtime.bag.settings.max_calls_per_turn
+    if call.name != "batch" and next(numbers) >= most:
+        return _Started(call, text=too_many_calls(most), is_error=True)
     if runtime.bag.owns(call.name):
         return _Started(call, turn.call(call.name, cast("object", given)))
     arguments = coerced(tool.schema, cast("Mapping[str, Any]", given))
     if call.name == "batch":
-        return _batch(runtime, turn, call, arguments, depth)
+        return _batch(runtime, turn, call, arguments, depth, numbers)
     external = runtime.external(call.name)
     if external is None and (problem := schema_problem(tool.schema, arguments)):
         return _Started(call, text=problem, is_error=True)
@@ -260,17 +266,21 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int) -> _Star
     return _Started(call, text=answer or "", is_error=answer is None)
 
 
-def _batch(runtime: Runtime, turn: BagTurn, call: ToolCall, arguments: Mapping[str, Any], depth: int) -> _Started:
+def _batch(
+    runtime: Runtime, turn: BagTurn, call: ToolCall, arguments: Mapping[str, Any], depth: int, numbers: Iterator[int]
+) -> _Started:
     if depth >= MAX_NESTED:
         return _Started(call, text=nested_too_deep(MAX_NESTED), is_error=True)
     members = arguments.get("calls")
     if not isinstance(members, list) or not members:
         return _Started(call, text=broken_arguments(call.name, cut_off=False), is_error=True)
+    if len(cast("list[object]", members)) > (most := runtime.bag.settings.max_calls_per_turn):
+        return _Started(call, text=too_many_calls(most), is_error=True)
     started = _Started(call)
     for at, member in enumerate(cast("list[object]", members)):
         asked = cast("Mapping[str, Any]", member) if isinstance(member, Mapping) else {"arguments": member}
         name, given = str(asked.get("tool", "")), asked.get("arguments", {})
-        started.members.append(_start(runtime, turn, ToolCall(f"{call.id}.{at}", name, given), depth + 1))
+        started.members.append(_start(runtime, turn, ToolCall(f"{call.id}.{at}", name, given), depth + 1, numbers))
     return started
 
 

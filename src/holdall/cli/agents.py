@@ -164,17 +164,30 @@ def _told(node: Node) -> str:
     match node["op"]:
         case "turn":
             why = f"the last one: {node['why']}" if node.get("why") else ""
-            parts = [f"turn {named(node['name'], 300)}", _seconds(node), f"{_number(node, 'tokens')} tokens in it", why]
+            parts = [f"turn {_name(node)}", _seconds(node), f"{_number(node, 'tokens')} tokens in it", why]
         case "model":
             calls = plural(whole(node.get("calls")), "call") if node.get("calls") else ""
-            parts = [f"model {named(node['name'], 300)}", _seconds(node), _tokens(node), *_cost(node), calls, _why(node)]
+            parts = [
+                f"model {_name(node)}",
+                _seconds(node),
+                _tokens(node),
+                *_cost(node),
+                calls,
+                _why(node),
+            ]
         case "tool":
             failed = "failed" if node.get("is_error") else ""
             what = " ".join(str(part) for part in map(named, (node.get("outcome", ""), node.get("handle", ""))) if part)
-            parts = [f"tool {named(node['name'], 300)}", _seconds(node), failed, what, f"{_number(node, 'chars')} chars"]
+            parts = [
+                f"tool {_name(node)}",
+                _seconds(node),
+                failed,
+                what,
+                f"{_number(node, 'chars')} chars",
+            ]
         case "agent":
             turns = plural(whole(node["turns"]), "turn") if "turns" in node else "did not end"
-            parts = [f"agent {named(node['name'], 300)}", _seconds(node), turns, _tokens(node), *_cost(node)]
+            parts = [f"agent {_name(node)}", _seconds(node), turns, _tokens(node), *_cost(node)]
         case "extraction":
             proved = f"{_number(node, 'verified')} verified" if "verified" in node else ""
             about, how = named(node.get("handle", "")), named(node.get("strategy", ""))
@@ -187,6 +200,10 @@ def _told(node: Node) -> str:
 def _node(value: object) -> Node:
     """A bundle can bring any JSON here."""
     return cast("Node", value) if isinstance(value, Mapping) else {}
+
+
+def _name(node: Node) -> str:
+    return named(node.get("name", ""), 300)
 
 
 def _seconds(node: Node) -> str:
@@ -372,7 +389,7 @@ def about(report: Report, bag: Holdall, seconds: float) -> None:
         told = ", ".join(f"{one_line(one.tool, 40)} {one.handle}" for one in running[:_MAX_OUTPUTS])
         grace = f"{bag.settings.grace_seconds:g} s"
         screen.about(f"still running: {told}. What has not ended in {grace} is cancelled; what it wrote is kept.")
-    name = one_line(bag.session.name, 100)
+    name = shlex.quote(one_line(bag.session.name, 300))
     screen.about(f"more: holdall show --tree {name}" + (f" · holdall ls -s {name}" if seen else ""))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import asdict
@@ -110,7 +111,8 @@ async def import_(
     first, *below = done.names
     print(one_line(first, 300))
     with_them = f", with {plural(len(below), 'session')} below it" if below else ""
-    show.about(f"restored as {one_line(first, 100)}{with_them}: holdall ls --session {_quoted(first)}")
+    command = f"holdall ls --session {shlex.quote(one_line(first, 300))}"
+    show.about(f"restored as {one_line(first, 100)}{with_them}: {command}")
     return 0
 
 
@@ -188,10 +190,6 @@ def _print_masks(done: Exported) -> None:
 
 def _place(mask: Mask) -> str:
     return f"{mask.handle or mask.file} bytes {mask.start:,}–{mask.end:,}"
-
-
-def _quoted(name: str) -> str:
-    return name if name.replace("-", "").replace("_", "").isalnum() else f"'{one_line(name, 100)}'"
 
 
 def _print(value: dict[str, Any], to_stream: bool) -> None:

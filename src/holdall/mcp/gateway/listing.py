@@ -3,6 +3,7 @@ of them is, and how a client is greeted.
 """
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -197,7 +198,7 @@ class Catalogue:
         self._names = names
         self._prompts = prompts
         self._tools: dict[str, Mapping[str, Any]] = {}  # by the name that the client sees
-        self._known: dict[tuple[str, str], str] = {}  # what each tool said of itself when it was first listed
+        self._known: dict[tuple[str, str], bytes] = {}  # the hash of what each tool said of itself at first
         self._places: dict[str, str] = {}  # of resources by their URI
 
     def tool(self, shown: str) -> Mapping[str, Any]:
@@ -216,6 +217,8 @@ class Catalogue:
         key = LISTS[asked.method]
         if (only := self._relay.only) is not None:
             result = await self._of_one(only, asked)
+            if "cursor" not in asked.params:
+                self._forget(only, asked.method)
             return {**result, key: self._shown(only, asked.method, result.get(key))}
         result: dict[str, Any] = {key: await self._of_all(asked)}
         return messages.completed(asked.method, result, {}) if self._relay.caller.modern else result
@@ -238,6 +241,7 @@ class Catalogue:
             found: list[Any] = []
             for connection, task in tasks.items():  # in the order of the configuration: a list that moves costs caches
                 if task.done():
+                    self._forget(connection, asked.method)
                     found += self._shown(connection, asked.method, task.result())
                 else:
                     _LOG.warning('MCP server "%s" does not answer %s; it is left out', connection.name, asked.method)
@@ -285,6 +289,15 @@ class Catalogue:
                         self._places.setdefault(uri, connection.name)
                 return found
 
+    def _forget(self, connection: Connection, method: str) -> None:
+        """What it has listed before: a server that lists other names each time would fill the memory."""
+        if LISTS[method] == "tools":
+            gone = [shown for shown in self._tools if (self._names.meant(shown) or ("",))[0] == connection.name]
+            for shown in gone:
+                del self._tools[shown]
+        elif LISTS[method] == "resources":
+            self._places = {uri: server for uri, server in self._places.items() if server != connection.name}
+
     def _tool(self, connection: Connection, entry: object) -> object:
         tool = table(entry)
         name = tool.get("name")
@@ -300,11 +313,12 @@ class Catalogue:
 
     def _watch(self, server: str, name: str, tool: Mapping[str, Any]) -> None:
         """A tool that says something else of itself than when its user agreed to it is worth a word."""
-        said = json.dumps([tool.get("description"), tool.get("inputSchema")], sort_keys=True, default=str)
+        words = json.dumps([tool.get("description"), tool.get("inputSchema")], sort_keys=True, default=str)
+        said = hashlib.sha256(words.encode("utf-8", "replace")).digest()
         if self._known.setdefault((server, name), said) != said:
             self._known[server, name] = said
-            words = one_line(name, 60), one_line(server, 60)
-            _LOG.warning('tool "%s" of MCP server "%s" has changed its description or its arguments', *words)
+            told = one_line(name, 60), one_line(server, 60)
+            _LOG.warning('tool "%s" of MCP server "%s" has changed its description or its arguments', *told)
 
 
 def _renamed(entry: object, names: Names, server: str) -> object:
