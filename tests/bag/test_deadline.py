@@ -86,9 +86,7 @@ def test_a_part_of_a_call_has_no_longer_than_the_call_and_is_cancelled_with_it()
 
 
 @requirement("answer:one-deadline")
-async def test_an_answer_is_made_to_fit_without_another_query(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_answer_is_made_to_fit_without_another_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
     ask = SqlWorker.ask
 

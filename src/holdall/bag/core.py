@@ -31,9 +31,10 @@ from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFa
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
+from holdall.values.spans import Span
 from holdall.verbs.read import UNBOUNDED, Bounds
-from holdall.wire.dialect import Dialect
-from holdall.wire.dialects import dialect_of
+from holdall.wire.dialect import Dialect, View, plain_running, text_problem
+from holdall.wire.dialects import DIALECTS, dialect_of
 
 if TYPE_CHECKING:
     from holdall.background import Portal
@@ -411,6 +412,49 @@ class Core:
         between = r"[^\w\[\]-]{0,8}"  # lines too: two blocks of a result stand one behind the other
         return re.compile(between.join(map(re.escape, self.signature)) or r"(?!)", re.IGNORECASE)
 
+    def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
+        """The notice of the dialect, and the bytes that are in it as they are.
+
+        A dialect of the user's own may raise, name no handle or say too much: then ours stands in, without calls of
+        tools that this dialect may not have, and the reason is logged.
+        """
+        from holdall.wire.notice import notice_and_shown  # noqa: PLC0415 - of a dialect that may never be used
+
+        return self.checked(
+            lambda: self.dialect.written(view), _named_by(view), lambda: notice_and_shown(view, calls=False),
+            text_of=lambda pair: pair[0],
+        )  # fmt: skip
+
+    def running(self, view: View) -> str:
+        """The same for a call that goes on in the background."""
+        return self.checked(
+            lambda: self.dialect.running(view),
+            _named_by(view),
+            lambda: plain_running(view),
+            text_of=lambda text: text,
+        )
+
+    def checked(
+        self,
+        own: Callable[[], Answer],
+        handle: str,
+        ours: Callable[[], Answer],
+        *,
+        text_of: Callable[[Answer], object],
+        most: int = 0,
+    ) -> Answer:
+        """What the dialect says, or what we say where that names no handle, is too long, or cannot be had."""
+        longest = None if self.dialect.name in DIALECTS else max(most, self.settings.answer_max_bytes)
+        try:
+            said = own()
+            problem = text_problem(text_of(said), handle, longest)
+        except Exception as raised:
+            said, problem = None, f"raised {type(raised).__name__}: {raised}"
+        if said is not None and not problem:
+            return said
+        _LOG.warning("a text of the dialect %s %s; ours stands in", foreign(self.dialect.name), foreign(problem, 200))
+        return ours()
+
     def issue(self, notice: str) -> str:
         """A notice that a model is about to get."""
         self._issued.append(notice)
@@ -456,6 +500,10 @@ class Core:
                 self.store.end_session(self.session)
         if self._is_alone:
             self.shared.close()
+
+
+def _named_by(view: View) -> str:
+    return view.facts.long_handle if view.long_handle else view.facts.handle
 
 
 # How a session is opened: its store, its dialect, its tokenizer, its journal, and now and then a sweep.

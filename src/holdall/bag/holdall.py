@@ -80,7 +80,7 @@ class Preview:
 
     async def notice(self, handle: str) -> str:
         """What a model sees in place of this output."""
-        return self._core.issue(self._core.dialect.notice(await view_of(self._core, handle)))
+        return self._core.issue(self._core.written(await view_of(self._core, handle))[0])
 
     async def fits(self, handle: str) -> bool:
         """Whether the kept output would have been shown as it is."""

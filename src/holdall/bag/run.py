@@ -786,7 +786,7 @@ class Dispatch:
             self._core,
             View(replace(facts, state=state), b"", b"", "", long_handle=self._core.dialect.long_handles),
         )
-        return Running(self._core.issue(self._core.dialect.running(view)), one.handle)
+        return Running(self._core.issue(self._core.running(view)), one.handle)
 
     # Inside
 

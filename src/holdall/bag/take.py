@@ -42,6 +42,7 @@ from holdall.wire.clamp import (
     with_structured_content,
 )
 from holdall.wire.dialect import PREVIEW_BYTES, Cut, View
+from holdall.wire.dialects import DIALECTS
 from holdall.wire.notes import (
     blob_note,
     fields_named,
@@ -622,7 +623,7 @@ async def _kept_structure(core: Core, facts: Facts, *, over: bool, changed: bool
         return blob_note(what, size, handle=handle)
     view = await view_of(core, facts.handle)
     view = replace(view, imitates=core.imitates(view.head.decode("utf-8", "replace")))
-    notice = core.issue(core.dialect.written(view)[0])
+    notice = core.issue(core.written(view)[0])
     _note_down(core, facts, notice, ())
     return structure_notice(notice)
 
@@ -885,7 +886,7 @@ async def _noticed(
         text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
-        text, shown = core.dialect.written(view)
+        text, shown = core.written(view)
         core.issue(text)
         content = prepared.parts.with_text(text) if prepared.parts is not None else text
     if prepared.parts is not None:
@@ -904,11 +905,16 @@ async def _noticed(
 
 def _shorten(core: Core, *, both_ends: bool) -> Callable[[Cut], object]:
     """The dialect's own way, or the plain one that shows a beginning."""
-    if both_ends and core.dialect.shorten is not None:
-        return core.dialect.shorten
     from holdall.wire.dialects.cutting import clamped  # noqa: PLC0415 - few outputs are shortened
 
-    return clamped
+    own = core.dialect.shorten
+    if not both_ends or own is None:
+        return clamped
+    if core.dialect.name in DIALECTS:
+        return own
+    return lambda cut: core.checked(
+        lambda: own(cut), cut.handle, lambda: clamped(cut), text_of=value_as_text, most=cut.limits.bytes or 0
+    )
 
 
 async def _unkept(

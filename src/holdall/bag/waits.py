@@ -257,7 +257,7 @@ class Background:
                 if left.fits((fenced := frame.fenced(text)).encode()):
                     return fenced, (Span(0, size),)
             if size:
-                told, spans = core.dialect.written(await view_of(core, facts.handle))
+                told, spans = core.written(await view_of(core, facts.handle))
             else:
                 told, spans = self._error(facts), ()
         except HoldallError:  # expired or damaged: whoever reads it is told so

@@ -10,7 +10,8 @@ from holdall.formats import Outline
 from holdall.policy.decide import Limits
 from holdall.text.escape import foreign, quoted
 from holdall.text.tokens import Estimate, Tokenizer
-from holdall.values.errors import HoldallError
+from holdall.text.utf8 import encode
+from holdall.values.errors import HoldallError, UsageError
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts
 from holdall.values.record import record
@@ -19,7 +20,7 @@ from holdall.values.spans import Span
 from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
 from holdall.wire.system_notice import StatusWords
-from holdall.wire.tool import Ask, Tool, ToolSpec
+from holdall.wire.tool import Ask, Tool, ToolSpec, tool_problem
 
 PREVIEW_BYTES = 4096  # how much of each end is enough to build a notice from
 
@@ -68,6 +69,16 @@ class Cut:
     tag: str = ""
     incomplete: bool = False  # `result` is only the beginning: it says so, however short it is
     total_bytes: int | None = None  # of all of it, if that is known
+
+
+def text_problem(text: object, handle: str, most: int | None) -> str:
+    """What is wrong with a text of a dialect; empty if it names the handle, and has at most so many bytes."""
+    if not isinstance(text, str):
+        return f"gave a {type(text).__name__}, not a text"
+    if handle not in text:
+        return "does not name the handle"
+    size = len(encode(text)[0])
+    return f"is too long: {size:,} bytes, at most {most:,}" if most is not None and size > most else ""
 
 
 def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
@@ -148,6 +159,16 @@ class Dialect:
     _listed: dict[tuple[bool, bool], tuple[ToolSpec, ...]] = field(
         default_factory=dict[tuple[bool, bool], tuple[ToolSpec, ...]], init=False, repr=False, compare=False
     )
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what could only fail when a model uses it."""
+        if not self.name or not callable(self.notice):
+            raise UsageError(f"a dialect needs a name and a function that words a notice, not {self.notice!r}.")
+        names = [tool.name for tool in self.tools]
+        for tool in self.tools:
+            problem = "another tool has that name" if names.count(tool.name) > 1 else tool_problem(tool)
+            if problem:
+                raise UsageError(f"dialect {foreign(self.name)}, tool {foreign(tool.name)}: {problem}.")
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
         """The notice, and the bytes that are in it as they are."""

@@ -331,9 +331,9 @@ def _spans(view: View, chosen: "list[_Part]") -> tuple[Span, ...]:
     return tuple(span for span in spans if span.start < span.end)
 
 
-def notice_and_shown(view: View) -> tuple[str, tuple[Span, ...]]:
-    """Both, for the price of one."""
-    chosen = _chosen(view)
+def notice_and_shown(view: View, *, calls: bool = True) -> tuple[str, tuple[Span, ...]]:
+    """Both, for the price of one. Without `calls` for a dialect whose tools are others."""
+    chosen = _chosen(view, calls=calls)
     return _written(view, chosen), _spans(view, chosen)
 
 
@@ -398,12 +398,14 @@ def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
     return first, last
 
 
-def _chosen(view: View) -> list[_Part]:
+def _chosen(view: View, *, calls: bool = True) -> list[_Part]:
     """As many as fit, the most important first."""
     count = counter(view.tokenizer)
     room = view.most_tokens - count(_written(view, [])) - count(_fence(view)) * 2 - _FENCE
     chosen: list[_Part] = []
     for part in sorted(_parts(view), key=lambda part: part.rank):
+        if part.is_call and not calls:
+            continue
         cost = count(part.text) + 2
         if cost <= room:
             chosen.append(part)

@@ -2,12 +2,15 @@
 provider, and in the strict form that some of them want. It runs nothing: it says which verb is meant, the bag does it.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, cast
 
+from holdall.text.escape import foreign
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
-from holdall.wire.verbs import Verb
+from holdall.wire.verbs import VERBS, Verb
 
 # The strict form of a schema: every property required, nothing beside them, what was optional may be null.
 #
@@ -124,6 +127,55 @@ class Tool(ToolSpec):
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, self.description, self.schema)
+
+
+_NAME = lazy_pattern(r"[A-Za-z0-9_.-]{1,64}")
+_KINDS = ("string", "integer", "number", "boolean", "array", "object", "null")
+_OTHER_VERBS = ("list", "raw", "extract", "wait")
+
+
+def tool_problem(tool: Tool) -> str:
+    """What is wrong with it; empty if a model can call it, and what it then asks for is something that there is."""
+    if not _NAME.fullmatch(tool.name):
+        return "a name has letters, digits, _ . and -, at most 64"
+    for verb in (tool.verb, tool.without_handle or tool.verb):
+        if verb not in VERBS and verb not in _OTHER_VERBS:
+            return f"there is no verb {foreign(repr(verb))}: {', '.join((*VERBS, *_OTHER_VERBS))}"
+    return _schema_problem(tool.schema) or ("" if tool.bind is not None else _argument_problem(tool))
+
+
+def _schema_problem(schema: object) -> str:
+    given = cast("Mapping[str, Any]", schema if isinstance(schema, Mapping) else {})
+    properties: object = given.get("properties", {})
+    if given.get("type") != "object" or not isinstance(properties, Mapping):
+        return 'its schema must have "type": "object", and "properties" by name'
+    named = cast("Mapping[str, object]", properties)
+    for name, one in named.items():
+        kind = cast("Mapping[str, object]", one).get("type", "string") if isinstance(one, Mapping) else None
+        kinds = cast("list[object]", kind) if isinstance(kind, list) else [kind]
+        if not all(one in _KINDS for one in kinds):
+            return f"the schema of {foreign(repr(name))} has no type that JSON knows"
+    required: object = given.get("required", [])
+    if not isinstance(required, list | tuple) or not all(one in named for one in cast("list[str]", required)):
+        return '"required" lists names of its properties'
+    try:
+        json.dumps(schema)
+    except (TypeError, ValueError, RecursionError) as problem:
+        return f"its schema is not JSON: {foreign(str(problem))}"
+    return ""
+
+
+def _argument_problem(tool: Tool) -> str:
+    """Without a `bind`, arguments are those of the verb."""
+    named = set(cast("Mapping[str, object]", tool.schema.get("properties", {})))
+    verb = VERBS.get(tool.verb)
+    if verb is None:
+        return ""
+    known = {one.name: one for one in verb.arguments}
+    if unknown := sorted(named - set(known)):
+        return f"{verb.name} has no argument {foreign(repr(unknown[0]))}: {', '.join(known)}; or `bind` translates it"
+    missing = [one.name for one in verb.arguments if one.default is ... and one.name not in named]
+    return f"{verb.name} needs {missing[0]}, which is not in the schema" if missing else ""
 
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
