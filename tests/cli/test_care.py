@@ -420,6 +420,11 @@ def test_a_home_that_others_can_write_to_is_refused(holdall: Program, tmp_path: 
     assert "others can write to the data folder" in ran.err
     assert "(mode 0777)" in ran.err
     assert list(shared.iterdir()) == []
+    above = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")})
+    assert above.code == 3
+    assert f"others can write to {shared}, and could replace the data folder {shared / 'below'}." in above.err
+    os.chmod(shared, 0o1777)  # as /tmp is
+    assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")}).code == 0
 
 
 @requirement("store:symlink-confined")

@@ -90,6 +90,20 @@ def test_a_link_in_the_users_own_home_is_no_part_of_a_checkout(tmp_path: Path, m
     assert (tmp_path / "dotfiles" / "mcp.json").read_text() != PLAIN
 
 
+@requirement("trust:install-writes-through-no-link")
+@pytest.mark.parametrize("work", [install, uninstall])
+def test_where_a_neighbour_could_swap_a_folder_for_a_link_nothing_is_read_or_written(tmp_path: Path, work: Any) -> None:
+    project = tmp_path / "project" / ".cursor"
+    project.mkdir(parents=True)
+    file = project / "mcp.json"
+    file.write_text(PLAIN)
+    (tmp_path / "project").chmod(0o777)
+    program = ("holdall",) if work is install else ()
+    with pytest.raises(UsageError, match=r"anybody can write to a folder of the configuration .*chmod go-w"):
+        work(str(file), *program, config_folder=str(tmp_path / "own"))
+    assert file.read_text() == PLAIN
+
+
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "mcp.json")
     with pytest.raises(UsageError, match="is not a regular file; nothing was changed"):

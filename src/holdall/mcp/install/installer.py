@@ -31,6 +31,7 @@ from holdall.mcp.install.config_text import (
     wrap,
 )
 from holdall.text.json.jsonc import parse_jsonc
+from holdall.trust import check_writers
 from holdall.values.errors import BadServer, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -391,8 +392,13 @@ def _hash(text: str) -> str:
 
 
 def _read(file: str) -> str:
-    """With its newlines as they are, and bytes that are not UTF-8 kept."""
+    """With its newlines as they are, and bytes that are not UTF-8 kept.
+
+    Raises UsageError where others can write: they could put a link in the place of any part of the path at any time.
+    """
     _refuse_links(file)
+    if os.path.exists(file):
+        check_writers(file, os.stat(file), "the configuration")
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, encoding="utf-8", errors="surrogateescape", newline="") as source:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shlex
 import stat
 from collections.abc import Callable, Generator
 
@@ -47,10 +48,28 @@ def open_root(path: str) -> int:
             f"others can write to the data folder {path} (mode {mode:04o}). "
             f"Close it with: chmod 700 {path}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
         )
+    if open_to_others := _folder_that_others_write(path):
+        os.close(root)
+        raise StoreUnsafe(
+            f"others can write to {open_to_others}, and could replace the data folder {path}. Close it with: "
+            f"chmod go-w {shlex.quote(open_to_others)}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
+        )
     with explained("opening the data folder", path), os.scandir(root) as entries:
         if next(entries, None) is None:  # just made, maybe by somebody who died before its name was durable
             sync_above(path)
     return root
+
+
+def _folder_that_others_write(path: str) -> str:
+    """The first one above it in which others could replace it; empty if there is none. In /tmp nobody can."""
+    above = os.path.realpath(path)
+    while above != os.path.dirname(above):
+        above = os.path.dirname(above)
+        about = os.stat(above)
+        by_group = about.st_mode & stat.S_IWGRP and about.st_gid not in (0, os.getegid())
+        if (by_group or about.st_mode & stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX:
+            return above
+    return ""
 
 
 def sync_above(path: str) -> None:
