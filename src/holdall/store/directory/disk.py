@@ -8,7 +8,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shlex
 import stat
 from collections.abc import Callable, Generator
 
@@ -49,6 +48,8 @@ def open_root(path: str) -> int:
             f"Close it with: chmod 700 {path}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
         )
     if open_to_others := _folder_that_others_write(path):
+        import shlex  # noqa: PLC0415 - seldom
+
         os.close(root)
         raise StoreUnsafe(
             f"others can write to {open_to_others}, and could replace the data folder {path}. Close it with: "
