@@ -3,19 +3,24 @@
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdall import Holdall
 from holdall.agent import loop
 from holdall.agent.loop import run_agent
+from holdall.cli.agents import drawn_tree, took
 from holdall.llm.catalogue import Price
-from holdall.llm.protocol import Request
+from holdall.llm.protocol import Model, Request
 from holdall.llm.scripted import ScriptedModel
+from holdall.text.numbers import money
 from holdall.values.chat import Reply, ToolCall
-from tests.agent.shapes import agent, newest_handle, returned, tool
+from tests.agent.shapes import acting, agent, newest_handle, report, returned, tool
 from tests.agent.test_loop import big
-from tests.extract.shapes import Answer, said
+from tests.extract.shapes import Answer, finding, said
+from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,6 +86,57 @@ async def test_tool_output_accounting_is_aggregated_and_stands_in_the_tree_and_i
     used = [child["input_tokens"] + child["output_tokens"] for child in extraction["children"]]
     totals = snapshot["totals"]
     assert counters.model_tokens == totals["input_tokens"] + totals["output_tokens"] > sum(used) > 0
+
+
+@pytest.mark.anyio
+@requirement("runtime:totals-to-root", "runtime:extractions-in-totals", "extract:priced", "watch:price-unknown")
+@pytest.mark.parametrize("priced", ["all", "extraction", "none"])
+async def test_questions_of_a_sub_agent_are_in_every_total_up_to_the_root(tmp_path: Path, priced: str) -> None:
+    """The report, its JSON, the line that a person reads, the tree and what the parent was told; a price that nobody
+    knows is said to be unknown in each."""
+    price = Price(1.0, 1.0)
+    reader = finding(
+        lambda _: Answer("line 777", ["line 777 of"]), window=60_000, price=None if priced == "none" else price
+    )
+    of_turns = price if priced == "all" else None
+    asked = ("tool_output", {"handle": "$", "extract": "Which?", "mode": "full-chunked"})
+    child_model = acting([("big", {})], [asked], report("777"), price=of_turns)
+    plain = agent(tmp_path, child_model, tool("big", big), name="child")
+
+    def open_bag(session: str, parent: str, _: Model) -> Holdall:
+        return plain.open_bag(session, parent, reader)
+
+    child = replace(plain, open_bag=open_bag)
+    model = acting([("spawn_agent", {"task": "look", "agent": "child"})], report("child says 777"), price=of_turns)
+    one = agent(tmp_path, model, agents={"child": child})
+    async with one.open_bag("s1", "", model) as bag:
+        found = await run_agent(one, bag, "go")
+        tree = bag.tree().to_json()
+        line = took(found, bag, 1.0)
+    calls = len(model.requests) + len(child_model.requests) + len(reader.requests)
+    assert len(reader.requests) >= 1
+    flat = found.to_json()
+    assert found.calls == flat["model_calls"] == tree["totals"]["model_calls"] == calls
+    tokens = tree["totals"]["input_tokens"] + tree["totals"]["output_tokens"]
+    assert found.usage.tokens == tokens > 0
+    assert f"{calls} model calls" in line
+    unknown = {"all": 0, "extraction": calls - len(reader.requests), "none": calls}[priced]
+    assert flat["unpriced_calls"] == tree["totals"]["unpriced_calls"] == unknown
+    assert (flat["cost"] is None) == (priced == "none")
+    if priced == "all":
+        assert flat["cost"] == pytest.approx(tokens / 1e6)
+        assert f" tokens · {money(flat['cost'])} · 1.0 s" in line
+    elif priced == "extraction":
+        assert f" tokens · at least {money(flat['cost'])} ({unknown} calls of unknown price) · 1.0 s" in line
+    else:
+        assert " tokens · price unknown · 1.0 s" in line
+    drawn = list(drawn_tree(tree))
+    assert line.split(" · ")[-2] in drawn[0]
+    (agent_line,) = [one for one in drawn if "agent child" in one]
+    assert ("price unknown" in agent_line, "of unknown price" in agent_line) == (
+        priced == "none",
+        priced == "extraction",
+    )
 
 
 @pytest.mark.parametrize("mode", ["auto", "full-chunked", "read-grep", "truncate"])

@@ -216,14 +216,16 @@ def test_stats_adds_up_what_the_sessions_did(holdall: Program) -> None:
         "retrievals": {"read": 1}, "retrieved_tokens": counted["retrieved_tokens"], "refused": 0,
         "passed_by_reference": 0,
         "background": 0, "extractions": {}, "fallbacks": 0, "turns": 0, "agents": 0, "recoveries": 0, "model_calls": 0,
-        "model_tokens": 0, "model_cost": 0.0,
+        "model_tokens": 0, "model_input_tokens": 0, "estimated_tokens": 0, "model_cost": 0.0, "unpriced_calls": 0,
     }  # fmt: skip
-    assert holdall("stats").text.split("\n")[-6:] == [
+    assert holdall("stats").text.split("\n")[-8:] == [
         "",
         "shown whole    0",
         f"kept out       ~{counted['tokens_kept_out']:,} tokens of the context",
         "retrievals     1 (read 1)",
         "refused        0",
+        "extractions    0",
+        "model calls    0",
         "",
     ]
     only = holdall("stats", "-s", "two", "--json").json["counters"]

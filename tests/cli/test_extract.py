@@ -520,3 +520,35 @@ def test_what_a_model_or_an_output_says_is_escaped_on_a_terminal_and_is_not_in_a
     assert "> one FAILED disk \\x1b[31m7\\u202e end" in shown
     piped = holdall("extract", handle, "which?", "--model", name).text
     assert piped.startswith("Disk \x1b[2J7\u202e.\n\n> one FAILED disk \x1b[31m7\u202e end\n")
+
+
+@requirement("watch:model-calls", "watch:price-unknown", "watch:estimates", "watch:extractions-by-strategy")
+def test_stats_shows_calls_tokens_and_cost(holdall: Program, script: Any) -> None:
+    def told() -> str:
+        text = holdall("stats").text
+        return re.sub(r"\d+\.\d+", "0.0", re.sub(r"(?<=[ ~])\d[\d,]+\d", "N", text[text.index("extractions") :]))
+
+    handle = holdall.put(LOG)
+    holdall("extract", handle, "which disk?", "--mode", "truncate")
+    assert told() == snapshot("""\
+extractions    1 (truncate 1)
+model calls    0
+""")
+    holdall("extract", handle, "which disk?", "--model", script(DISK))
+    assert told() == snapshot("""\
+extractions    2 (truncate 1, full-chunked 1)
+model calls    1
+model tokens   N, N of them read (estimated ~N, 0.0 of that)
+cost           $0.0
+""")
+    holdall("extract", handle, "and which host?", "--model", script(DISK, price=None))
+    assert told() == snapshot("""\
+extractions    3 (full-chunked 2, truncate 1)
+model calls    2
+model tokens   N, N of them read (estimated ~N, 0.0 of that)
+cost           at least $0.0 (1 call of unknown price)
+""")
+    counters = holdall("stats", "--json").json["counters"]
+    assert (counters["model_calls"], counters["unpriced_calls"]) == (2, 1)
+    assert counters["model_cost"] > 0
+    assert 0 < counters["estimated_tokens"] != counters["model_input_tokens"] > 0

@@ -48,7 +48,7 @@ session s\\x1b[2J1 · 2 turns · 4 model calls · 2 tool calls · 3,702 tokens �
 │  ├─ tool fetch · 1.2 s · kept k3f9 · 498 chars
 │  ├─ tool "bad\\ntool" · 4 ms · failed · inline · 20 chars
 │  ├─ question about k3f9 · 1.2 s · full-chunked · 2 verified
-│  │  └─ model small · 1.2 s · 1,200 → 34 tokens
+│  │  └─ model small · 1.2 s · 1,200 → 34 tokens · price unknown
 │  ├─ agent counter · 1.2 s · 1 turn · 1,200 → 34 tokens · $0.5000
 │  │  └─ turn 1 · 1.2 s · 7 tokens in it
 │  └─ agent killed · 0.0 s · did not end · 0 → 0 tokens

@@ -1,5 +1,7 @@
 """What a question takes: remembered, recorded, priced, and bounded before the first call."""
 
+import logging
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -10,8 +12,10 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.policy.route import Ceiling
+from holdall.values.chat import Reply, ToolCall, ToolResult
 from holdall.values.errors import NoModel, NotReady, QueryMissing, TooCostly, UnknownHandle, UsageError
 from holdall.values.events import Event
+from holdall.values.extraction import Mode
 from tests.bag.shapes import LOG, opened
 from tests.extract.shapes import Answer, document_of, finding, quoting, said
 from tests.requirements import requirement
@@ -112,6 +116,34 @@ async def test_an_answer_is_never_kept_as_an_output(tmp_path: Path) -> None:
 
 
 # What is recorded
+
+
+@requirement("watch:estimates")
+@pytest.mark.parametrize("mode", ["full-chunked", "read-grep"])
+async def test_the_log_has_the_estimate_beside_what_the_model_counted(
+    tmp_path: Path, mode: Mode, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A scripted model counts by a rule of its own, so the two differ, and not by much."""
+
+    def answer(request: Request) -> Reply | str:
+        if mode == "read-grep" and not any(isinstance(one, ToolResult) for one in request.messages):
+            file = request.messages[0].text.split("- Handle/filename: ")[1].split("\n")[0]
+            return Reply(calls=(ToolCall("c", "Grep", {"filename": file, "pattern": "ERROR", "limit": 50}),))
+        return said(request, Answer("many", ["ERROR job 3"]))
+
+    model = ScriptedModel(answer, window=9000 if mode == "full-chunked" else 60_000)
+    async with opened(tmp_path, model=model) as bag:
+        handle = (await bag.keep(LOG)).handle
+        with caplog.at_level(logging.INFO, logger="holdall"):
+            await bag.extract(handle, "which job?", mode=mode)
+        counters = await bag.counters()
+    lines = [one.getMessage() for one in caplog.records if one.getMessage().startswith("asked ")]
+    pairs = [re.search(r" estimated_tokens=(\d+) input_tokens=(\d+) ", line) for line in lines]
+    figures = [(int(pair[1]), int(pair[2])) for pair in pairs if pair is not None]
+    assert len(figures) == len(model.requests) == len(lines) >= 2
+    assert all(0.4 < estimated / counted < 2.5 for estimated, counted in figures), figures
+    sums = tuple(map(sum, zip(*figures, strict=True)))
+    assert (counters.estimated_tokens, counters.model_input_tokens) == sums
 
 
 @requirement("extract:priced", "extract:recorded-sizes")

@@ -22,7 +22,9 @@ from tests.requirements import requirement
 ROOMY = ("--set", "notice_max_tokens=3000")  # why: see test_gateway.py
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b")
 _PROCESS = re.compile(r'("(?:process|keeper)": |^process +)\d+(?:,\d+)*', re.MULTILINE)
-_USAGE = re.compile(r'("(?:input_tokens|output_tokens|model_tokens|cost|model_cost|content_tokens|tokens)": )[\d.e-]+')
+_USAGE = re.compile(
+    r'("(?:input_tokens|output_tokens|model_tokens|estimated_tokens|model_input_tokens|cost|model_cost|content_tokens|tokens)": )[\d.e-]+'
+)
 _SPENT = re.compile(r"~?[\d,]+(?= tokens| → )|(?<=→ )[\d,]+|\$\d+\.\d+")
 _AGE = re.compile(r" +(AGE|\d+(?:\.\d+)? ?(?:s|m|min|h|d|days?))$", re.MULTILINE)
 _CLIENT = re.compile(r"(clients/|--client=client-)[0-9a-f]{8,16}\b")

@@ -64,7 +64,12 @@ def test_counters_are_a_fold_over_events() -> None:
         Event(1.0, "passed", handle="a"),
         Event(1.0, "running", handle="c"),
         Event(1.0, "ended", handle="c"),
-        Event(1.0, "asked", handle="a", data={"input_tokens": 20, "output_tokens": 3, "cost": 0.25}),
+        Event(
+            1.0,
+            "asked",
+            handle="a",
+            data={"input_tokens": 20, "output_tokens": 3, "cost": 0.25, "estimated_tokens": 19},
+        ),
         Event(1.0, "asked", handle="a", data={"input_tokens": 10, "output_tokens": 0, "cost": None}),
         Event(1.0, "extracted", handle="a", data={"strategy": "read-grep", "reason": "many-lines"}),
         Event(1.0, "extracted", handle="a", data={"strategy": "truncate", "reason": "fallback"}),
@@ -79,8 +84,8 @@ def test_counters_are_a_fold_over_events() -> None:
     assert counters.to_json() == {
         "inline": 1, "kept": 2, "unkept": 1, "kept_bytes": 107, "tokens_kept_out": 4600,
         "retrievals": {"grep": 2, "read": 1}, "retrieved_tokens": 101, "refused": 1, "passed_by_reference": 1, "background": 1,
-        "extractions": {"read-grep": 1, "truncate": 1}, "fallbacks": 1, "turns": 1, "agents": 1, "recoveries": 1, "model_calls": 2, "model_tokens": 33,
-        "model_cost": 0.25,
+        "extractions": {"read-grep": 1, "truncate": 1}, "fallbacks": 1, "turns": 1, "agents": 1, "recoveries": 1, "model_calls": 2, "model_tokens": 33, "model_input_tokens": 20, "estimated_tokens": 19,
+        "model_cost": 0.25, "unpriced_calls": 1,
     }  # fmt: skip
     double = Counters()
     double.merge(counters)

@@ -28,7 +28,14 @@ def test_what_happened_stands_under_its_turn_with_totals_at_the_root() -> None:
             Event(110.0, "reported", data={"status": "success"}),
         ],
     ).to_json()  # fmt: skip
-    assert tree["totals"] == {"model_calls": 6, "input_tokens": 37, "output_tokens": 7, "cost": 2.5, "tool_calls": 1}
+    assert tree["totals"] == {
+        "model_calls": 6,
+        "input_tokens": 37,
+        "output_tokens": 7,
+        "cost": 2.5,
+        "unpriced_calls": 0,
+        "tool_calls": 1,
+    }
     assert (tree["op"], tree["name"], tree["seconds"], tree["reported"]) == (
         "session",
         "s1",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.numbers import age, grouped, parse_size, plural, roughly, size
+from holdall.text.numbers import age, grouped, money, parse_size, plural, roughly, size
 from holdall.values.errors import BadRange
 
 
@@ -76,3 +76,15 @@ def test_a_size_is_read_in_powers_of_ten_or_of_two(text: str, number: int) -> No
 def test_what_is_not_a_size_is_refused(text: str) -> None:
     with pytest.raises(BadRange, match="is not a size; write bytes, or a number with kB, MB"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("cost", "unpriced", "told"),
+    [
+        (None, 0, "price unknown"), (None, 3, "price unknown"), (0.0, 2, "price unknown"), (0.0, 0, "$0.00"),
+        (0.00001, 0, "<$0.0001"), (0.0031, 0, "$0.0031"), (12.4, 0, "$12.40"),
+        (0.0031, 1, "at least $0.0031 (1 call of unknown price)"),
+    ],
+)  # fmt: skip
+def test_a_sum_of_money_says_what_is_not_in_it(cost: float | None, unpriced: int, told: str) -> None:
+    assert money(cost, unpriced) == told

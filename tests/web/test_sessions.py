@@ -43,6 +43,19 @@ async def test_an_empty_store_says_how_to_begin(home: Path) -> None:
         assert "holdall put" in browser.get("/").text
 
 
+@requirement("watch:price-unknown")
+async def test_a_price_that_nobody_knows_is_said_to_be_unknown(home: Path) -> None:
+    id = await _kept(home, "odd")
+    async with Holdall.open(home=str(home), session="odd") as bag:
+        bag.journal.record("asked", purpose="turn", model="m", input_tokens=100, output_tokens=5, cost=None)
+    with client(home) as browser:
+        pages = [browser.get(path).text for path in ("/sessions/rows", f"/s/{id}")]
+        totals = browser.get("/sessions/totals").text
+        while "yet to be counted" in totals:
+            totals = browser.get("/sessions/totals").text
+    assert ["price unknown" in page for page in (*pages, totals)] == [True] * 3
+
+
 async def test_sessions_stand_newest_first_with_their_totals(home: Path) -> None:
     ids = [await _kept(home, f"session {number}", number + 1) for number in range(3)]
     told = await investigation(home)

@@ -29,6 +29,7 @@ from holdall.policy.lifecycle import Response, may_run
 from holdall.values.answers import Answer
 from holdall.values.chat import Reply, System, ToolCall, ToolResult, Usage, User, size_of
 from holdall.values.errors import ModelFault
+from holdall.values.events import Event
 from holdall.values.outputs import Inline, Kept, Running, Unkept
 from holdall.values.record import record
 from holdall.wire.actions import broken_arguments, too_many_calls, unknown_tool
@@ -80,12 +81,12 @@ class RepeatDetector:
 class RecordedModel(ModelWrapper):
     """Every call is an event of the session, with its sizes, tokens and cost. What was said is in the transcript."""
 
-    def __init__(self, model: Model, bag: Holdall) -> None:
+    def __init__(self, model: Model, bag: Holdall, budget: Budget) -> None:
+        """`budget` estimates the tokens of a request."""
         super().__init__(model)
         self._bag = bag
+        self._budget = budget
         self._sizes = PrefixSum(lambda message: size_of((message,)))
-        self.calls = 0
-        self.usage = Usage()
 
     async def ask(self, request: Request) -> Reply:
         started = time.perf_counter()
@@ -96,17 +97,19 @@ class RecordedModel(ModelWrapper):
             why = str(fault)
             raise
         finally:
-            self.calls += 1
-            self.usage = self.usage + reply.usage
             usage = reply.usage
             self._bag.journal.record(
                 "asked", seconds=time.perf_counter() - started, purpose="turn", model=reply.model or self.name,
                 messages=len(request.messages), request_bytes=self._size(request),
                 reply_bytes=len(reply.text.encode("utf-8", "replace")), preview="",
-                calls=len(reply.calls), input_tokens=usage.input_tokens, output_tokens=usage.output_tokens,
-                cost=usage.cost, why=why,
+                calls=len(reply.calls), estimated_tokens=self._estimated(request), input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens, cached_tokens=usage.cached_tokens, cost=usage.cost, why=why,
             )  # fmt: skip
         return reply
+
+    def _estimated(self, request: Request) -> int:
+        *kept, last = request.messages
+        return self._budget.used(kept, request.tools) + self._budget.price(last)
 
     def _size(self, request: Request) -> int:
         """The last message is not kept: the next request has a different one."""
@@ -302,8 +305,8 @@ class AgentSession:
         use_plain_names(bag)
         self.family = family or AgentQuota()
         self.depth = depth
-        self.model = RecordedModel(Retrying(with_tools(agent.model)), bag)
         self.budget = Budget(agent.model.window, min(agent.model.max_output, agent.model.window // 4), bag.core.count)
+        self.model = RecordedModel(Retrying(with_tools(agent.model)), bag, self.budget)
         self.nonce = secrets.token_hex(16)
         self.transcript = Transcript(append=bag.records.append_transcript)
         self.turn = 0
@@ -313,8 +316,9 @@ class AgentSession:
         self.rounds = 0  # of recovery
         self.resumed = False
         self.children: dict[str, AgentSession] = {}
-        self.spent = Usage()  # of the children
-        self.calls_of_children = 0
+        self.usage = Usage()  # of this run and of everything it started
+        self.calls = 0  # of models, likewise
+        bag.journal.watchers[self._heard] = lambda: True
         self._offered_final = False
         self._repeats = RepeatDetector()
         self._next_tree = 1
@@ -466,23 +470,25 @@ class AgentSession:
                 return (await self._drive(child, task)).text
             finally:
                 self.children.pop(session, None)
-                usage, calls = child.usage, child.calls
-                self.spent, self.calls_of_children = self.spent + usage, self.calls_of_children + calls
+                usage = child.usage
                 self.bag.journal.record(
                     "joined", tool=agent.name, session=bag.session.id, input_tokens=usage.input_tokens,
-                    output_tokens=usage.output_tokens, cost=usage.cost, calls=calls, turns=child.turn,
+                    output_tokens=usage.output_tokens, cached_tokens=usage.cached_tokens, cost=usage.cost,
+                    unpriced_calls=usage.unpriced_calls, calls=child.calls, turns=child.turn,
                 )  # fmt: skip
 
     # The end
 
-    @property
-    def usage(self) -> Usage:
-        """Totals of this run and of everything it started."""
-        return self.model.usage + self.spent
-
-    @property
-    def calls(self) -> int:
-        return self.model.calls + self.calls_of_children
+    def _heard(self, event: Event) -> None:
+        """Counts the calls of models: those of its turns, of questions about outputs, of the agents that it started."""
+        if event.kind not in ("asked", "joined"):
+            return
+        data = event.data
+        self.calls += data["calls"] if event.kind == "joined" else 1
+        self.usage += Usage(
+            data["input_tokens"], data["output_tokens"], data.get("cached_tokens", 0), data["cost"],
+            data.get("unpriced_calls", 0),
+        )  # fmt: skip
 
     def ended(self, text: str, *, status: Status = "success", synthetic: bool = False, why: str = "") -> None:
         """The first report counts; later ones are ignored."""
@@ -497,6 +503,7 @@ class AgentSession:
     async def finished(self) -> Report:
         """The report with its cost, and how much of each output the model has seen."""
         report = self.report or Report("", "failure", synthetic=True)
+        self.bag.journal.watchers.pop(self._heard, None)
         shares = await asyncio.to_thread(self.bag.records.seen)
         self.bag.journal.record(
             "reported", status=report.status, synthetic=report.synthetic, why=report.why, chars=len(report.text),

@@ -71,7 +71,7 @@ class Report:
     synthetic: bool = False
     why: str = ""
     turns: int = 0
-    calls: int = 0  # of models, sub-agents included
+    calls: int = 0  # of models: this agent's, those of its questions about outputs, and all of its sub-agents'
     usage: Usage = field(default_factory=Usage)
     session: str = ""
     coverage: Mapping[str, float] = field(default_factory=dict[str, float])  # of each kept output, the share seen
@@ -87,6 +87,7 @@ class Report:
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
             "cost": self.usage.cost,
+            "unpriced_calls": self.usage.unpriced_calls,
             "session": self.session,
             "seen": {handle: round(share, 6) for handle, share in self.coverage.items()},
         }

@@ -218,8 +218,9 @@ class Questions:
         self._core.journal.record(
             "asked", handle=facts.handle, tool=facts.origin.tool, seconds=call.seconds, purpose=call.purpose,
             model=call.model, chunk=call.chunk, messages=call.messages, request_bytes=call.request_bytes,
-            reply_bytes=call.reply_bytes, preview=call.preview, input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens, cost=usage.cost, attempt=call.attempt, why=call.problem, op=op,
+            reply_bytes=call.reply_bytes, estimated_tokens=call.estimated, input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens, cached_tokens=usage.cached_tokens, cost=usage.cost,
+            attempt=call.attempt, why=call.problem, op=op, preview=call.preview,
         )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ class Summary:
     tokens_kept_out: int = 0
     model_tokens: int = 0
     cost: float = 0.0
+    unpriced: int = 0  # calls of models whose price is not known
     turns: int = 0
     agents: int = 0
     tools: tuple[str, ...] = ()
@@ -213,7 +214,7 @@ def _sum(sessions: Iterable[Summary]) -> Summary:
         total = replace(
             total, outputs=total.outputs + one.outputs, bytes=total.bytes + one.bytes, cost=total.cost + one.cost,
             tokens_kept_out=total.tokens_kept_out + one.tokens_kept_out, running=total.running + one.is_running,
-            model_tokens=total.model_tokens + one.model_tokens,
+            model_tokens=total.model_tokens + one.model_tokens, unpriced=total.unpriced + one.unpriced,
         )  # fmt: skip
     return total
 
@@ -249,6 +250,7 @@ def _summary(store: OutputStore, info: SessionInfo) -> Summary:
         info.id, info.name, info.created, info.parent, is_known=True,
         outputs=len(outputs), bytes=sum(facts.measure.bytes for facts in outputs),
         tokens_kept_out=counters.tokens_kept_out, model_tokens=counters.model_tokens, cost=cost,
+        unpriced=counters.unpriced_calls,
         turns=counters.turns, agents=counters.agents, tools=_tools(outputs), running=running,
         last=last if math.isfinite(last) else info.created,
         status=status, is_open=is_open,

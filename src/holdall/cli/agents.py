@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, cast
 import typer
 
 from holdall.cli import show as screen
-from holdall.cli.ask import money
 from holdall.cli.options import (
     FAULT,
     FOUND_NOTHING,
@@ -35,7 +34,7 @@ from holdall.cli.options import (
 from holdall.cli.streams import StdoutError, stdout_error
 from holdall.cli.trust import Trust, agreement
 from holdall.text.escape import for_people, named, one_line
-from holdall.text.numbers import grouped, number, plural, size, whole
+from holdall.text.numbers import grouped, money, number, plural, size, whole
 from holdall.values.errors import NothingFound, StoreFault, UsageError
 
 if TYPE_CHECKING:
@@ -220,7 +219,15 @@ def _number(node: Node, name: str) -> str:
 
 
 def _cost(node: Node) -> list[str]:
-    return [money(number(node["cost"]))] if node.get("cost") else []
+    """Of one operation, or of the totals."""
+    from holdall.policy.folds import unpriced_calls
+
+    op = str(node.get("op", ""))
+    unknown = unpriced_calls(op, node) if op else whole(node.get("unpriced_calls"))
+    cost = node.get("cost")
+    if op == "model" and unknown:
+        return [money(None)]
+    return [money(number(cost), unknown)] if cost or unknown else []
 
 
 def _why(node: Node) -> str:
@@ -235,31 +242,22 @@ _PER_SECOND = 8
 
 
 class Board:
-    """`heard` is told every event of the session; what runs is asked of it when the board is drawn."""
+    """All of it is asked of the session when the board is drawn."""
 
     def __init__(self, session: AgentSession) -> None:
-        from holdall.values.chat import Usage
 
         self._session = session
         self._started_at = time.monotonic()
-        self._spent = Usage()
-
-    def heard(self, event: Event) -> None:
-        from holdall.values.chat import Usage
-
-        if event.kind in ("asked", "joined"):
-            data = event.data
-            self._spent += Usage(int(data["input_tokens"]), int(data["output_tokens"]), cost=data["cost"])
 
     def lines(self) -> list[str]:
-        session, spent = self._session, self._spent
-        for child in tuple(session.children.values()):  # those that have ended are told by an event
+        session, spent = self._session, self._session.usage
+        for child in tuple(session.children.values()):  # those that have ended are in the sum
             spent += child.usage
         parts = [
             one_line(session.agent.name, 60),
             f"turn {session.turn} of {session.agent.max_turns}",
             f"{grouped(spent.tokens)} tokens",
-            *([] if spent.cost is None else [money(spent.cost)]),
+            *([money(spent.cost, spent.unpriced_calls)] if spent.tokens else []),
             f"{time.monotonic() - self._started_at:.0f} s",
         ]
         if session.final:
@@ -298,7 +296,6 @@ def drawn_progress(session: AgentSession) -> Generator[None]:
     from rich.live import Live
 
     board = Board(session)
-    session.bag.journal.watchers[board.heard] = lambda: True
     live = Live(
         console=Console(stderr=True), get_renderable=board.drawn, transient=True, refresh_per_second=_PER_SECOND,
     )  # fmt: skip
@@ -402,7 +399,7 @@ def took(report: Report, bag: Holdall, seconds: float) -> str:
         plural(totals["model_calls"], "model call"),
         plural(totals["tool_calls"], "tool call"),
         f"{grouped(totals['input_tokens'] + totals['output_tokens'])} tokens",
-        money(totals["cost"] or report.usage.cost),
+        money(totals["cost"], totals["unpriced_calls"]),
         f"{seconds:.1f} s",
     ]
     return " · ".join(parts)

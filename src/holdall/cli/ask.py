@@ -21,7 +21,7 @@ from holdall.cli import show as screen
 from holdall.cli.options import FAULT, FOUND_NOTHING, Handle, Options, command
 from holdall.cli.show import is_terminal
 from holdall.text.escape import for_people, one_line
-from holdall.text.numbers import grouped, plural
+from holdall.text.numbers import grouped, money, plural
 from holdall.values.errors import HoldallError, NoModel, TooCostly, UsageError
 
 if TYPE_CHECKING:
@@ -46,15 +46,6 @@ _CHECKS: dict[Check, str] = {
     "near": "unverified: the model changed it, this is the most similar place",
     "none": "unverified: not in what the model read",
 }
-
-
-def money(cost: float | None) -> str:
-    """`$0.0031`, `$12.40`: small sums keep their digits."""
-    if cost is None:
-        return "price unknown"
-    if 0 < cost < 0.0001:
-        return "<$0.0001"
-    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
 def planned(route: Route, chunks: int, forecast: Forecast) -> str:
@@ -84,7 +75,7 @@ def spent(total: Spent) -> str:
     parts = [
         f"{plural(total.calls, 'call')}{again}",
         f"{grouped(total.usage.tokens)} tokens",
-        money(total.usage.cost) if total.calls else "$0.00",
+        money(total.usage.cost, total.usage.unpriced_calls) if total.calls else "$0.00",
         f"{total.seconds:.1f} s",
     ]
     if total.cached_calls:

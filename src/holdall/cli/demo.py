@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from holdall.cli import show
-from holdall.cli.ask import money
 from holdall.cli.options import FAULT, Options, command
 from holdall.text.escape import for_people, one_line
-from holdall.text.numbers import grouped, plural, roughly, size
+from holdall.text.numbers import grouped, money, plural, roughly, size
 from holdall.values.record import record
 
 if TYPE_CHECKING:

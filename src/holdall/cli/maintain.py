@@ -15,7 +15,7 @@ import typer
 from holdall.cli import show
 from holdall.cli.options import FAULT, Options, command, complete_handle, session_named
 from holdall.text.escape import one_line
-from holdall.text.numbers import grouped, plural, size
+from holdall.text.numbers import grouped, money, plural, size
 from holdall.text.tokens import TOKENS_PACKAGE
 from holdall.values.errors import HoldallError, StoreFault, UsageError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from holdall.bag import Care
+    from holdall.policy.folds import Counters
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -145,7 +146,7 @@ async def verify(options: Options) -> int:
 
 @command(app)
 async def stats(options: Options) -> int:
-    """Totals: outputs kept, by kind and tool; tokens kept out of the context, retrievals. --session: only that one."""
+    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: only that one."""
     with _care(options) as care:
         total = await care.stats(only_this_session=bool(options.session))
         done = await care.counters(only_this_session=bool(options.session))
@@ -170,7 +171,21 @@ async def stats(options: Options) -> int:
     print(f"kept out       ~{grouped(done.tokens_kept_out)} tokens of the context")
     print(f"retrievals     {grouped(done.retrievals.total())}" + _in_brackets(done.retrievals))
     print(f"refused        {grouped(done.refused)}")
+    fallbacks = f", {plural(done.fallbacks, 'fallback')}" if done.fallbacks else ""
+    print(f"extractions    {grouped(done.extractions.total())}" + _in_brackets(done.extractions) + fallbacks)
+    print(f"model calls    {grouped(done.model_calls)}")
+    if done.model_calls:
+        print(f"model tokens   {grouped(done.model_tokens)}" + _estimate(done))
+        print(f"cost           {money(done.model_cost, done.unpriced_calls)}")
     return 0
+
+
+def _estimate(done: Counters) -> str:
+    """How good our own counting was, before the models had counted."""
+    if not done.estimated_tokens:
+        return ""
+    ratio = f"{done.estimated_tokens / done.model_input_tokens:.2f} of that"
+    return f", {grouped(done.model_input_tokens)} of them read (estimated ~{grouped(done.estimated_tokens)}, {ratio})"
 
 
 def _most_common(counts: Counter[str]) -> str:

@@ -49,11 +49,12 @@ class ChunkFinding:
 
 @record
 class Rooms:
-    """Tokens: of a chunk, of a reply, of the findings that one call may sum up."""
+    """Tokens: of a chunk, of a reply, of the findings that one call may sum up, of the prompt around either."""
 
     chunk: int
     reply: int
     outputs: int
+    prompt: int = 0
 
 
 def rooms(model: Model, policy: Policy, source: Source, question: str, count: Count) -> Rooms:
@@ -65,7 +66,7 @@ def rooms(model: Model, policy: Policy, source: Source, question: str, count: Co
     )
     free = int((model.window - reply - prompt) * _SAFETY)
     chunk = free if policy.chunk_share is None else min(free, int(model.window * policy.chunk_share))
-    return Rooms(max(_MIN_ROOM, chunk), reply, max(_MIN_ROOM, free))
+    return Rooms(max(_MIN_ROOM, chunk), reply, max(_MIN_ROOM, free), prompt)
 
 
 def map_request(
@@ -350,7 +351,8 @@ class ChunkCalls:
             self.caller.from_cache()
             return [replace(known, index=index)]
         try:
-            finding = await self.caller.ask(ModelQuestion(lambda: self._map_request(part, index), "map", index))
+            tokens = part.tokens + self.rooms.prompt
+            finding = await self.caller.ask(ModelQuestion(lambda: self._map_request(part, index), "map", index, tokens))
         except ModelOverflow as problem:
             halves = await self.document.on(lambda reader: self._divided(reader, part))
             if len(halves) < 2:
@@ -376,7 +378,8 @@ class ChunkCalls:
             form = form_for(given, schema=self.caller.model.keeps_schema, new_tag=new_tag, new_nonce=new_nonce)
             return reduce_request(self.document.source, outputs, self.question, form, self.rooms.reply)
 
-        return await self.caller.ask(ModelQuestion(make, "reduce"))
+        tokens = sum(map(self._count, outputs)) + self.rooms.prompt
+        return await self.caller.ask(ModelQuestion(make, "reduce", tokens=tokens))
 
     def _count(self, text: str) -> int:
         return count_in_pieces(self.document.tokenizer, text)

@@ -90,6 +90,7 @@ class ModelQuestion(Generic[Read]):
     make: Callable[[], tuple[Request, Callable[[Reply], Read | None]]]
     purpose: str
     chunk: int | None = None
+    tokens: int = 0  # of the request, as we count them
 
 
 @record(frozen=False)
@@ -156,18 +157,19 @@ class ModelCaller:
             why = str(fault)
             raise
         finally:
-            self.note(request, reply, asked.purpose, asked.chunk, time.perf_counter() - started, attempt, why)
+            self.note(request, reply, asked, time.perf_counter() - started, attempt, why)
         return found
 
     def note(
-        self, request: Request, reply: Reply, purpose: str, chunk: int | None, seconds: float, attempt: int, why: str
+        self, request: Request, reply: Reply, asked: ModelQuestion[Read], seconds: float, attempt: int, why: str
     ) -> None:
         """Count and record one call."""
         self.spent = self._more(calls=1, usage=reply.usage, seconds=seconds)
         self.record(
             CallRecord(
-                purpose, reply.model or self.model.name, chunk, len(request.messages), size_of(request.messages),
-                len(reply.text.encode("utf-8", "replace")), reply.text[:PREVIEW], reply.usage, seconds, attempt, why,
+                asked.purpose, reply.model or self.model.name, asked.chunk, len(request.messages),
+                size_of(request.messages), len(reply.text.encode("utf-8", "replace")), reply.text[:PREVIEW],
+                reply.usage, seconds, attempt, asked.tokens, why,
             )
         )  # fmt: skip
 

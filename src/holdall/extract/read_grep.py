@@ -14,7 +14,8 @@ from holdall.llm.wrappers import ModelWrapper, with_tools
 from holdall.policy.folds import Ranges
 from holdall.policy.route import Route
 from holdall.store.ids import new_nonce, new_tag
-from holdall.values.chat import Message, Reply, ToolCall, ToolResult, User
+from holdall.text.tokens import Tokenizer, count_in_pieces
+from holdall.values.chat import Assistant, Message, Reply, ToolCall, ToolResult, User
 from holdall.values.errors import ModelFault
 from holdall.values.extraction import Extraction
 from holdall.values.record import record
@@ -27,12 +28,23 @@ from holdall.wire.prompts import LAST_TURN, Form, form_for, no_report_yet, read_
 class _Counted(ModelWrapper):
     """Every call goes through the asker: repeated, counted, recorded, under the ceiling."""
 
-    def __init__(self, model: Model, caller: ModelCaller) -> None:
+    def __init__(self, model: Model, caller: ModelCaller, tokenizer: Tokenizer) -> None:
         super().__init__(model)
         self._caller = caller
+        self._tokenizer = tokenizer
+        self._counted: dict[int, tuple[Message, int]] = {}  # by id: the conversation grows, and each is counted once
 
     async def ask(self, request: Request) -> Reply:
-        return await self._caller.ask(ModelQuestion(lambda: (request, lambda reply: reply), "read-grep"))
+        tools = "".join(f"{one.name}{one.description}{one.schema}" for one in request.tools)
+        tokens = sum(map(self._count, request.messages)) + count_in_pieces(self._tokenizer, tools)
+        return await self._caller.ask(ModelQuestion(lambda: (request, lambda reply: reply), "read-grep", tokens=tokens))
+
+    def _count(self, message: Message) -> int:
+        if id(message) not in self._counted:
+            calls = message.calls if isinstance(message, Assistant) else ()
+            told = message.text + "".join(f"{call.name}{call.arguments}" for call in calls)
+            self._counted[id(message)] = message, count_in_pieces(self._tokenizer, told)
+        return self._counted[id(message)][1]
 
 
 @record(frozen=False)
@@ -91,7 +103,7 @@ async def read_and_grep(
     form = form_for([question], schema=not caller.model.calls_tools, new_tag=new_tag, new_nonce=new_nonce)
     reply_tokens = min(caller.model.max_output, policy.answer_tokens, caller.model.window // 4)
     search = _Search(document, form, policy, reply_tokens, list(read_grep_prompt(document.source, question, form)))
-    finding = await _found(search, with_tools(_Counted(caller.model, caller)))
+    finding = await _found(search, with_tools(_Counted(caller.model, caller, document.tokenizer)))
     source, spans = document.source.measure, search.spans
     quotes = [Quote(text, 0, spans) for text in finding.quotes]
     proved = await document.on(lambda reader: verify(quotes, reader.read, reader.totals.bytes))

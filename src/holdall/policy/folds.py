@@ -123,7 +123,10 @@ class Counters:
     recoveries: int = 0
     model_calls: int = 0
     model_tokens: int = 0
+    model_input_tokens: int = 0  # as the models counted them,
+    estimated_tokens: int = 0  # and as we had before the same calls
     model_cost: float = 0.0
+    unpriced_calls: int = 0  # of models whose price is not known
 
     def add(self, event: Event) -> None:
         if (name := _COUNTED.get(event.kind)) is not None:
@@ -138,9 +141,13 @@ class Counters:
                 self.retrievals[str(data.get("verb", "?"))] += 1
                 self.retrieved_tokens += whole(data.get("tokens"))
             case "asked":
-                self.model_tokens += whole(data.get("input_tokens")) + whole(data.get("output_tokens"))
-                cost = data.get("cost")
-                self.model_cost += number(cost)
+                read = whole(data.get("input_tokens"))
+                self.model_tokens += read + whole(data.get("output_tokens"))
+                if (estimated := whole(data.get("estimated_tokens"))) and read:
+                    self.estimated_tokens += estimated
+                    self.model_input_tokens += read
+                self.model_cost += number(data.get("cost"))
+                self.unpriced_calls += unpriced_calls("model", data)
             case "extracted":
                 self.extractions[str(data.get("strategy", "?"))] += 1
                 self.fallbacks += data.get("reason") == "fallback"
@@ -172,7 +179,10 @@ class Counters:
             "recoveries": self.recoveries,
             "model_calls": self.model_calls,
             "model_tokens": self.model_tokens,
+            "model_input_tokens": self.model_input_tokens,
+            "estimated_tokens": self.estimated_tokens,
             "model_cost": round(self.model_cost, 6),
+            "unpriced_calls": self.unpriced_calls,
         }
 
 
@@ -188,8 +198,22 @@ _ADDED = (
     "retrieved_tokens",
     "fallbacks",
     "model_tokens",
+    "model_input_tokens",
+    "estimated_tokens",
     "model_cost",
+    "unpriced_calls",
 )
+
+
+def unpriced_calls(kind: str, data: Mapping[str, Any]) -> int:
+    """Of a call of a model, or of an agent with all that it started: how many have a price that is not known."""
+    if kind not in ("model", "agent"):
+        return 0
+    used = whole(data.get("input_tokens")) + whole(data.get("output_tokens"))
+    unknown = int(data.get("cost") is None and used > 0)
+    if kind == "agent":
+        return whole(data.get("unpriced_calls", unknown * whole(data.get("calls"))))
+    return unknown
 
 
 # The operation tree: session, turns, and in them model calls, tool calls, sub-agents and extractions.
@@ -216,7 +240,8 @@ class Operation:
 
     def totals(self) -> dict[str, Any]:
         """Model calls, tokens, cost and bytes of this operation and all below it."""
-        found: dict[str, Any] = {"model_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "tool_calls": 0}
+        found: dict[str, Any] = {"model_calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}
+        found |= {"unpriced_calls": 0, "tool_calls": 0}
         waiting = [self]
         while waiting:
             one = waiting.pop()
@@ -229,6 +254,7 @@ class Operation:
                 found["input_tokens"] += _number_in(one.data.get("input_tokens"))
                 found["output_tokens"] += _number_in(one.data.get("output_tokens"))
                 found["cost"] += _number_in(one.data.get("cost"))
+                found["unpriced_calls"] += unpriced_calls(one.kind, one.data)
             if one.kind == "agent":
                 found["model_calls"] += _number_in(one.data.get("calls"))
         found["cost"] = round(found["cost"], 6)

@@ -47,6 +47,14 @@ def roughly(number: int) -> str:
     return f"{billions:.3g}G" if billions < 999.5 else f"{billions:.0f}G"
 
 
+def money(cost: float | None, unpriced: int = 0) -> str:
+    """`$0.0031`, `$12.40`: small sums keep their digits. `unpriced` are calls whose price nobody knows."""
+    if cost is None or (unpriced and not cost):
+        return "price unknown"
+    amount = "<$0.0001" if 0 < cost < 0.0001 else f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
+    return f"at least {amount} ({plural(unpriced, 'call')} of unknown price)" if unpriced else amount
+
+
 def age(seconds: float) -> str:
     """`12m`: the largest unit only."""
     for limit, divisor, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h")):

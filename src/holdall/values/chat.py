@@ -61,12 +61,20 @@ Stop = Literal["end", "calls", "length", "refused"]  # why it stopped: "length" 
 
 @record
 class Usage:
-    """Of one call or of many. `cost` is in US dollars; None if the price of the model is not known."""
+    """Of one call or of many. `cost` is in US dollars; None if the price of the model is not known. Of many calls it is
+    that of those whose price is known, and `unpriced` are the others.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0  # of the input, those that the provider had cached
     cost: float | None = None
+    unpriced: int = 0
+
+    @property
+    def unpriced_calls(self) -> int:
+        """Calls whose price is not known; a call that used nothing costs nothing."""
+        return self.unpriced or int(self.cost is None and self.tokens > 0)
 
     def __add__(self, other: "Usage") -> "Usage":
         costs = [one for one in (self.cost, other.cost) if one is not None]
@@ -75,6 +83,7 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
             sum(costs) if costs else None,
+            self.unpriced_calls + other.unpriced_calls,
         )
 
     @property

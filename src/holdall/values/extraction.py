@@ -75,6 +75,7 @@ class CallRecord:
     usage: Usage
     seconds: float
     attempt: int  # from 1; more than 1 is a retry
+    estimated: int  # tokens of the request, as we count them
     problem: str = ""  # why it is of no use, where it is not
 
 
@@ -106,6 +107,7 @@ class Spent:
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
             "cost": self.usage.cost,
+            **({"unpriced_calls": self.usage.unpriced_calls} if self.usage.unpriced_calls else {}),
             "seconds": round(self.seconds, 3),
         }
 

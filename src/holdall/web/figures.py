@@ -6,7 +6,7 @@ from typing import Any
 
 from holdall.policy.folds import Coverage, Ranges
 from holdall.text.escape import one_line
-from holdall.text.numbers import age, grouped, number, plural, roughly, size, whole
+from holdall.text.numbers import age, grouped, money, number, plural, roughly, size, whole
 from holdall.values.events import Event
 from holdall.values.record import record
 
@@ -23,13 +23,6 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02} s"
     return f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def money(cost: float) -> str:
-    """`$0.0031`, `$12.40`: small sums keep their digits."""
-    if 0 < cost < 0.0001:
-        return "<$0.0001"
-    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
 def percent(share: float) -> str:

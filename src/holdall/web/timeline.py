@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
 
-from holdall.policy.folds import Operation
+from holdall.policy.folds import Operation, unpriced_calls
 from holdall.text.escape import named, one_line
-from holdall.text.numbers import grouped, number, plural, roughly, size, whole
+from holdall.text.numbers import grouped, money, number, plural, roughly, size, whole
 from holdall.values.chat import Assistant, Message, User
 from holdall.values.events import Event
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.web.figures import money
 
 # The operations of a session as rows of a picture: what, when, how long, and where it leads. Pure.
 #
@@ -223,8 +222,9 @@ def _figures(one: Operation) -> Iterator[str]:
         yield f"{grouped(whole(data.get('tokens')))} tokens in it"
     if one.kind in ("model", "agent"):
         yield f"{grouped(whole(data.get('input_tokens')))} → {grouped(whole(data.get('output_tokens')))} tokens"
-        if cost := number(data.get("cost")):
-            yield money(cost)
+        cost, unknown = number(data.get("cost")), unpriced_calls(one.kind, data)
+        if cost or unknown:
+            yield money(cost or None, unknown if one.kind == "agent" else 0)
     if one.kind == "extraction" and (more := whole(data.get("snippets")) - sum(1 for _ in quotes_in(one))) > 0:
         yield f"{plural(more, 'quote')} not listed"
 
