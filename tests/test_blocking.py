@@ -25,7 +25,7 @@ PARTS: dict[type, type] = {
     blocking.Care: Care,
 }  # fmt: skip
 # What the bag needs to work on itself, and what a loop is needed for.
-INSIDE = {"carry_out", "watch", "answer", "close", "detach", "finish", "let_go", "of", "ripgrep"}
+INSIDE = {"wait_for_model", "carry_out", "watch", "told", "close", "detach", "finish", "let_go", "of", "ripgrep"}
 
 
 def _public(kind: type) -> dict[str, Any]:

@@ -264,3 +264,17 @@ async def test_a_user_who_switched_references_off_has_them_off(write: Any, tmp_p
         agent.open_bag("s1", "", agent.model) as bag,
     ):
         assert not bag.settings.by_reference
+
+
+@requirement("extract:model-unusable")
+async def test_a_model_for_extraction_that_cannot_be_used_is_warned_of_before_the_run(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    warnings: list[str] = []
+    file = write("extraction_model: openai:gpt-5", REPORT)
+    async with build_agent(file, home=str(tmp_path / "home"), settings_of=settings_of(), warn=warnings.append):
+        pass
+    (warning,) = warnings
+    assert warning.startswith("extraction_model cannot be used, so questions about outputs get both ends of them: ")
+    assert "OPENAI_API_KEY" in warning

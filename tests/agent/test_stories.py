@@ -291,6 +291,34 @@ async def test_stop_does_not_wait_for_what_runs_in_the_background(tmp_path: Path
         assert (await running).text == "wrapped up"
 
 
+@requirement("async:stop-ends-waits")
+async def test_a_stop_ends_the_wait_of_a_model(tmp_path: Path) -> None:
+    """The first Ctrl-C: nobody waits for a minute until it is heard."""
+    waiting = asyncio.Event()
+
+    async def forever() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def small_tool() -> str:
+        return "news"
+
+    def wait(_: Request) -> Reply:
+        waiting.set()
+        return Reply(calls=(ToolCall("w", "wait_for_tool_output", {}),))
+
+    model = acting([("forever", {}), ("small", {})], wait, report("wrapped up"))
+    settings = {"slow_after_seconds": 0.01, "grace_seconds": 0.0, "wait_max_seconds": 3600.0}
+    one = agent(tmp_path, model, tool("forever", forever), tool("small", small_tool), settings=settings)
+    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+        session = AgentSession(one, bag, drive=run_session)
+        running = asyncio.ensure_future(run_session(session, "go"))
+        await waiting.wait()
+        await session.stop()
+        assert (await running).text == "wrapped up"
+    assert returned(model.requests[-1])[-1].text.startswith("Still running:\n- forever (id: ")
+
+
 async def test_cancelling_a_run_cancels_its_agents_and_their_tools(tmp_path: Path) -> None:
     cancelled = asyncio.Event()
     started = asyncio.Event()

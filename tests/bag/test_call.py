@@ -391,20 +391,6 @@ Next: get_tool_output("m5rkt-h2bb", "slice", slice = {"start": 30, "length": 20}
 """)
 
 
-async def test_extract_says_in_s0s_words_that_no_model_is_configured(tmp_path: Path) -> None:
-    async with opened(tmp_path, dialect="extract") as bag:
-        taken = await bag.take(LOG, tool="fetch")
-        assert isinstance(taken, Kept)
-        long = taken.artifact.long_handle
-        assert long in taken.content
-        answer = await bag.call("tool_output", {"handle": long, "extract": "the errors"})
-        assert answer.is_error
-        assert answer.text == (
-            f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE {long}, STRATEGY:auto:\n\nNo model is configured for extraction. "
-            'mode="truncate" asks no model: it shows the beginning and the end.'
-        )
-
-
 async def test_a_table_that_is_wider_than_an_answer_is_refused_with_a_way_out(tmp_path: Path) -> None:
     async with opened(tmp_path) as bag:
         handle = (await bag.keep("one line\n")).handle

@@ -39,16 +39,6 @@ job 3 failed first
 
 @requirement("extract:failure-format", "extract:fallback-warns")
 async def test_what_goes_wrong_in_the_dialect_of_s0(tmp_path: Path) -> None:
-    async with opened(tmp_path, dialect="extract") as bag:
-        handle = (await bag.keep(LOG, tool="logs")).long_handle
-        answer = await bag.call("tool_output", {"handle": handle, "extract": "x"})
-        assert answer.is_error
-        assert answer.text.replace(handle, "HANDLE") == snapshot("""\
-TOOL_OUTPUT FAILED FOR logs WITH HANDLE HANDLE, STRATEGY:auto:
-
-No model is configured for extraction. mode="truncate" asks no model: it shows the beginning and the end.\
-""")
-
     def down(_: str) -> Answer:
         raise ModelFault("503: the provider is down")
 
@@ -205,3 +195,51 @@ async def test_an_answer_keeps_to_the_room_that_is_left(tmp_path: Path) -> None:
         for left in (None, 1000, 300):
             answer = await bag.call("tool_output", {"handle": handle, "extract": "which?"}, tokens_left=left)
             assert bag.core.count(answer.text) <= min(left or 4000, 4000)
+
+
+@requirement("extract:model-unusable", "extract:fallback-warns")
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("", "no model is configured for extraction"),
+        ("nonsense", "the model for extraction cannot be used"),
+        ("gguf:/nowhere/secret.gguf", "the model for extraction cannot be used"),
+        ("openai:gpt-nonexistent", "the model for extraction cannot be used"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["auto", "read-grep"])
+async def test_where_no_model_can_be_asked_a_model_gets_both_ends_and_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, model: str, why: str, mode: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with opened(tmp_path, dialect="extract", extraction_model=model) as bag:
+        at_start = caplog.text
+        handle = (await bag.keep(LOG, tool="logs")).long_handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": mode})
+        assert not answer.is_error
+        head, _, warning, *rest = answer.text.split("\n")
+        assert head == f"ABSTRACT FROM TOOL OUTPUT logs WITH HANDLE {handle}, STRATEGY:truncate:"
+        strategy = "extraction" if mode == "auto" else mode
+        assert warning == (
+            f"WARNING: {strategy} failed ({why}). What follows is only the beginning and the end of the output."
+        )
+        assert "ERROR job 3" in "\n".join(rest)
+        assert "secret.gguf" not in answer.text
+        assert (await bag.counters()).fallbacks == 1
+    assert "falling back to truncate" in caplog.text
+    if model in ("nonsense", "gguf:/nowhere/secret.gguf"):  # what can be told without loading a library
+        assert f"extraction_model {model} cannot be used" in at_start
+
+
+@requirement("extract:question-bounded")
+async def test_a_question_of_a_megabyte_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    model = finding(lambda _: Answer("x"), window=200_000)
+    async with opened(tmp_path, dialect="extract", model=model) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).long_handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "why?" * 250_000})
+        assert answer.is_error
+        assert answer.text == (
+            f"TOOL_OUTPUT FAILED FOR logs WITH HANDLE {handle}, STRATEGY:auto:\n\n"
+            "The question has 1,000,000 bytes; it may have 32,768. Say shortly what is wanted."
+        )
+        assert model.requests == []

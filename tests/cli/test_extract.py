@@ -82,7 +82,7 @@ Disk 7 failed.
   bytes 48890:48923 · line 2,001 · verified
 """)
     assert plain(ran, tmp_path) == snapshot("""\
-full-chunked, since it fits: 1 chunk, at most 1 call, about N tokens, about $COST
+full-chunked, since it fits: 1 chunk, about 1 call, about N tokens, about $COST
 searched 1 of 1 chunk · the model's confidence: 0.9 · scripted:FOLDER/model.json · sha256 cd20c1788363…
 1 call · N tokens · $COST · TIME
 """)
@@ -102,20 +102,20 @@ def test_each_mode_does_as_it_is_named(holdall: Program, script: Any, tmp_path: 
     searched = holdall("extract", handle, "which disk?", "--model", search)
     assert (searched.code, searched.text) == (0, expected)
     assert plain(searched, tmp_path) == snapshot("""\
-read-grep, since it would be N chunks: at most N calls, about N tokens, about $COST
+read-grep, since it would be N chunks: about N calls, about N tokens, about $COST
 searched with Read and Grep; 33 of 73,899 bytes were read; Grep went over all of it for "FAILED" · the model's confidence: 0.8 · scripted:FOLDER/model.json · sha256 cd20c1788363…
 N calls · N tokens · $COST · TIME
 """)
     by_name = holdall("extract", handle, "which disk, please?", "--model", search, "--mode", "read-grep")
     assert by_name.text == expected
-    assert by_name.err.startswith("read-grep, as asked: at most 15 calls, ")
+    assert by_name.err.startswith("read-grep, as asked: about 15 calls, ")
 
     whole = holdall(
         "extract", handle, "which disk?", "--mode", "full-chunked", "--model", script(DISK, NOTHING, window=4000)
     )
     assert whole.text.startswith("Disk 7 failed.\n")
     assert plain(whole, tmp_path) == snapshot("""\
-full-chunked, as asked: N chunks, at most N calls, about N tokens, about $COST
+full-chunked, as asked: N chunks, about N calls, about N tokens, about $COST
 searched N chunks · the model's confidence: 0.9 · scripted:FOLDER/model.json · sha256 cd20c1788363…
 N calls · N tokens · $COST · TIME
 """)
@@ -243,6 +243,7 @@ def test_nothing_found_is_a_fault_where_a_part_could_not_be_read(holdall: Progra
 
 
 @requirement("cli:exit-3", "extract:fallback-truncate", "extract:fallback-warns")
+@requirement("extract:fallback-found-nothing")
 def test_a_strategy_that_fails_gives_the_beginning_and_the_end_says_so_twice_and_is_a_fault(
     holdall: Program, script: Any, tmp_path: Path
 ) -> None:
@@ -253,7 +254,9 @@ def test_a_strategy_that_fails_gives_the_beginning_and_the_end_says_so_twice_and
     assert warning.startswith("WARNING: full-chunked failed (")
     assert LOG.startswith(shown.split("\n[…")[0].encode())
     assert "503: the provider is \\x1b[2Jdown); falling back to truncate" in ran.err
-    assert holdall("extract", holdall.put(LOG), "which?", "--json", "--model", script(down)).json["warning"] == warning
+    told = holdall("extract", holdall.put(LOG), "which?", "--json", "--model", script(down)).json
+    assert (told["warning"], told["found"]) == (warning, None)
+    assert holdall("extract", holdall.put(LOG), "which?", "--json", "--mode", "truncate").json["found"] is None
 
 
 @requirement("cli:exit-2", "cli:no-traceback")
@@ -335,7 +338,7 @@ def test_more_than_the_settings_allow_is_refused_without_a_terminal_and_done_wit
     ran = holdall("--set", "extraction_max_calls=5", *options)
     assert (ran.code, ran.out) == (2, b"")
     assert plain(ran, tmp_path) == snapshot(
-        "holdall: full-chunked, as asked: N chunks, at most N calls, about N tokens, about $COST. The settings allow N calls for a question. Nothing was asked. Go on with --yes, or narrow it down first (holdall grep, holdall query).\n"
+        "holdall: full-chunked, as asked: N chunks, about N calls, about N tokens, about $COST. The settings allow N calls for a question. Nothing was asked. Go on with --yes, or narrow it down first (holdall grep, holdall query).\n"
     )
     assert calls_made(holdall) == 0
     for setting in ("extraction_max_tokens=1000", "extraction_max_cost=0.01"):
@@ -485,8 +488,8 @@ def test_progress_is_shown_on_a_terminal_while_the_answer_goes_to_a_pipe_and_ctr
     handle = holdall.put(LOG)
     options = ("--mode", "full-chunked", "--model", script(waits, DISK, NOTHING, window=4000))
     with Terminal(holdall, "extract", handle, "which?", *options, piped=True) as terminal:
-        terminal.until(" chunks, at most ")
-        (total,) = numbers(r"(\d+) chunks, at most ", terminal.seen.decode())
+        terminal.until(" chunks, about ")
+        (total,) = numbers(r"(\d+) chunks, about ", terminal.seen.decode())
         terminal.until(f"{total - 1}/{total} chunks · 1 found · $0.")
         before = time.monotonic()
         terminal.process.send_signal(signal.SIGINT)

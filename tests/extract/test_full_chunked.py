@@ -9,14 +9,14 @@ import pytest
 
 from holdall.extract.full_chunked import rooms
 from holdall.extract.model_calls import Policy
-from holdall.llm.protocol import Request
+from holdall.llm.protocol import Request, error_for_status
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, OutputDamaged
 from holdall.values.outputs import Measure
 from holdall.values.spans import Span
 from holdall.wire.prompts import Form, Source, map_prompt
-from tests.bag.shapes import opened
+from tests.bag.shapes import LOG, opened
 from tests.extract.shapes import Answer, document_of, finding, is_reduce, nonce_of, quoting, said
 from tests.requirements import requirement
 
@@ -389,3 +389,24 @@ async def test_a_quote_that_is_proved_in_one_chunk_is_not_called_unverified_for_
         found = await bag.extract(facts.handle, "which code?", mode="full-chunked")
         assert found.chunks_total > 2
         assert [one.check for one in found.snippets if one.check in ("exact", "none")] == ["exact"]
+
+
+@requirement("extract:denied-at-once")
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+async def test_a_provider_that_refuses_the_key_is_asked_once_and_not_for_every_chunk(
+    tmp_path: Path, status: int
+) -> None:
+    def refuse(_: Request) -> Reply:
+        raise error_for_status("some:model", status, "Incorrect API key provided")
+
+    model = ScriptedModel(refuse, window=4_000, max_output=500)
+    async with opened(tmp_path, model=model) as bag:
+        facts = await bag.keep(LOG, tool="logs")
+        plan = await bag.preview.forecast(facts.handle, "which?", mode="full-chunked")
+        found = await bag.extract(facts.handle, "which?", mode="full-chunked")
+        assert plan.chunks > 20
+        assert len(model.requests) <= bag.settings.extraction_calls, "no more than were on their way"
+        assert (found.strategy, found.reason, found.spent.retries) == ("truncate", "fallback", 0)
+        assert f"some:model answered {status}: Incorrect API key provided" in found.warning
+        searched = await bag.extract(facts.handle, "which?", mode="read-grep")
+        assert (searched.spent.calls, searched.strategy) == (1, "truncate")

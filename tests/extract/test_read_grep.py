@@ -80,11 +80,11 @@ async def test_it_searches_reads_and_reports(tmp_path: Path) -> None:
 async def test_whatever_is_wrong_with_a_call_is_an_answer_that_says_so(
     tmp_path: Path, call: tuple[str, dict[str, Any]], says: str
 ) -> None:
-    model = searching([call], Answer("gave up"))
+    model = searching([call], [("Read", {"filename": "$", "lines": "1:2"})], Answer("gave up"))
     async with opened(tmp_path, model=model) as bag:
         facts = await bag.keep(LOG)
         found = await bag.extract(facts.handle, "which?", mode="read-grep")
-        (answer,) = returned(model.requests[-1])
+        answer = returned(model.requests[-1])[0]
         assert answer.is_error
         assert says in answer.text
         assert found.answer == "gave up"
@@ -117,13 +117,14 @@ async def test_more_than_ten_calls_in_a_turn_are_refused_one_by_one(tmp_path: Pa
 
 
 async def test_a_report_without_its_wrapper_is_asked_for_once_more(tmp_path: Path) -> None:
-    model = searching("the answer is 3, in plain words", Answer("job 3", ["ERROR job 3"]))
+    read = [("Read", {"filename": "$", "lines": "1:2"})]
+    model = searching(read, "the answer is 3, in plain words", Answer("job 3", ["ERROR job 3"]))
     async with opened(tmp_path, model=model) as bag:
         facts = await bag.keep(LOG)
         found = await bag.extract(facts.handle, "which?")
         assert found.answer == "job 3"
-        assert not any(one.verified for one in found.snippets), "it has read nothing, so nothing is proved"
-        assert model.requests[1].messages[-1].text.startswith("That was no final report.")
+        assert not any(one.verified for one in found.snippets), "it has not read that line, so nothing is proved"
+        assert model.requests[2].messages[-1].text.startswith("That was no final report.")
 
 
 async def test_a_forged_report_in_the_output_is_not_taken(tmp_path: Path) -> None:
@@ -173,12 +174,48 @@ async def test_what_grep_went_over_and_for_what_is_told_and_in_the_ledger(tmp_pa
         assert "; Grep went over all of it for " in again.text, "also from the cache"
 
 
-async def test_whoever_says_that_there_is_nothing_must_have_looked(tmp_path: Path) -> None:
-    async with opened(tmp_path, model=searching(None)) as bag:
+@requirement("extract:read-grep-must-look")
+@pytest.mark.parametrize("report", [None, Answer("job 3 failed", ["ERROR job 3"])], ids=["nothing", "an answer"])
+@pytest.mark.parametrize("before", [[], [[("Read", {"filename": "nosuch"})]]], ids=["no call", "a call that failed"])
+async def test_whoever_reports_must_have_looked(tmp_path: Path, report: Answer | None, before: Any) -> None:
+    async with opened(tmp_path, dialect="extract", model=searching(*before, report)) as bag:
+        facts = await bag.keep(LOG, tool="logs")
+        given = {"handle": facts.long_handle, "extract": "which code?", "mode": "read-grep"}
+        told = (await bag.call("tool_output", given)).text
+        assert "STRATEGY:truncate:\n\nWARNING: read-grep failed (it reported without looking at the output)." in told
+        assert "job 3 failed" not in told
+
+
+@requirement("extract:read-grep-once")
+async def test_the_same_call_is_carried_out_once(tmp_path: Path) -> None:
+    grep = ("Grep", {"filename": "$", "pattern": "ERROR", "count": True})
+    other = ("Grep", {"pattern": "ERROR", "filename": "$", "count": "true"})  # the same, written in another way
+    model = searching([grep, other], [grep, ("Read", {"filename": "$"})], Answer("ten errors"))
+    async with opened(tmp_path, model=model) as bag:
         facts = await bag.keep(LOG)
-        found = await bag.extract(facts.handle, "which code?")
-        assert (found.strategy, found.reason) == ("truncate", "fallback")
-        assert "it reported no data without searching" in found.warning
+        await bag.extract(facts.handle, "how many?", mode="read-grep")
+        first, again, third, read = (one.text for one in returned(model.requests[-1]))
+        assert "10 matches" in first
+        assert again == third == "You have made this call before: its result stands above. Make another, or report."
+        assert "INFO job 0" in read
+
+
+@requirement("extract:read-grep-in-tree")
+async def test_the_calls_of_read_and_grep_stand_in_the_operation_tree(tmp_path: Path) -> None:
+    grep = ("Grep", {"filename": "$", "pattern": "ERROR", "limit": 2})
+    model = searching([grep, ("Read", {"filename": "$", "lines": "9:1"})], Answer("job 3", ["ERROR job 3"]))
+    async with opened(tmp_path, model=model) as bag:
+        facts = await bag.keep(LOG, tool="logs")
+        await bag.extract(facts.handle, "which job failed?", mode="read-grep")
+        tree = bag.records.tree().to_json()
+        (extraction,) = tree["children"]
+        first, *made, last = extraction["children"]
+        assert [(one["op"], one["name"]) for one in (first, last)] == [("model", model.name)] * 2
+        found, failed = sorted(made, key=lambda one: one["name"])  # side by side, so either may end first
+        assert [(one["op"], one["name"]) for one in (found, failed)] == [("tool", "Grep"), ("tool", "Read")]
+        assert (found["handle"], found["arguments"]) == (facts.handle, {"pattern": "ERROR", "limit": 2})
+        assert (found["is_error"], failed["is_error"]) == (False, True)
+        assert tree["totals"]["tool_calls"] == 2
 
 
 async def test_a_model_without_calls_of_its_own_writes_them_as_actions(tmp_path: Path) -> None:

@@ -169,3 +169,14 @@ def test_a_file_that_does_not_tell_its_context_gets_a_small_one(tmp_path: Path) 
 def test_more_context_than_the_model_was_trained_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoSuchModel, match=r"was trained for 4,096 tokens; a context of 5,000 does not fit it"):
         model_named(f"gguf:{a_gguf(tmp_path / 'small.gguf')}?context=5000")
+
+
+@requirement("extract:model-with-slash")
+def test_a_provider_and_a_name_may_have_a_slash_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "x")
+    assert model_named("anthropic/claude-haiku-4").name == "anthropic:claude-haiku-4"
+    assert model_named("openrouter/anthropic/claude-haiku-4?window=1000").name == "openrouter:anthropic/claude-haiku-4"
+    for wrong in ("models/small.gguf", "/models/small", "nosuch/thing"):
+        with pytest.raises(NoSuchModel, match="no model is named"):
+            model_named(wrong)

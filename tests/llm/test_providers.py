@@ -12,7 +12,7 @@ from holdall.llm.catalogue import Price
 from holdall.llm.protocol import Request
 from holdall.llm.providers import ProviderModel
 from holdall.values.chat import Assistant, Reply, System, ToolCall, ToolResult, Usage, User
-from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+from holdall.values.errors import ModelBusy, ModelDenied, ModelFault, ModelOverflow, NoSuchModel
 from tests.llm.contract import COLOUR, GREP, asking
 from tests.llm.openai_server import OpenAIServer, Scene, completion
 
@@ -197,13 +197,13 @@ async def test_thinking_is_no_part_of_the_text(server: OpenAIServer, model: Prov
         (Scene(503, refusal("Loading model"), {"Retry-After": "2"}), ModelBusy, 2.0),
         (Scene(529, refusal("Overloaded")), ModelBusy, None),
         (Scene(drops=True), ModelBusy, None),
-        (Scene(429, refusal("You have no credits", code="insufficient_quota")), ModelFault, None),
+        (Scene(429, refusal("You have no credits", code="insufficient_quota")), ModelDenied, None),
         (Scene(400, refusal("bad", code="context_length_exceeded")), ModelOverflow, None),
         (Scene(400, refusal("request (9 tokens) exceeds the available context size (8 tokens)")), ModelOverflow, None),
         (Scene(413, "Request Entity Too Large"), ModelOverflow, None),
         (Scene(400, refusal("unknown parameter")), ModelFault, None),
-        (Scene(401, refusal("Invalid API Key")), ModelFault, None),
-        (Scene(404, refusal("no such model", code="model_not_found")), ModelFault, None),
+        (Scene(401, refusal("Invalid API Key")), ModelDenied, None),
+        (Scene(404, refusal("no such model", code="model_not_found")), ModelDenied, None),
         (Scene(200, "{not json"), ModelFault, None),
         (Scene(200, "hello", {"Content-Type": "text/plain"}), ModelFault, None),
         (Scene(200, "{}"), ModelFault, None),
@@ -212,7 +212,7 @@ async def test_thinking_is_no_part_of_the_text(server: OpenAIServer, model: Prov
         (Scene(200, "null"), ModelFault, None),
     ],
 )
-async def test_every_failure_is_told_as_one_of_three(
+async def test_every_failure_is_told_as_one_of_four(
     server: OpenAIServer, model: ProviderModel, scene: Scene, error: type[ModelFault], retry_after: float | None
 ) -> None:
     server.will(scene)

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 
 from holdall.policy.decide import Limits
 from holdall.text.tokens import Estimate
-from holdall.values.errors import NoModel, UnknownHandle
+from holdall.values.errors import TooCostly, UnknownHandle
 from holdall.values.outputs import Facts, Measure, Origin
 from holdall.verbs.preview import notice_view, with_paragraphs
 from holdall.wire.dialect import Dialect, View
@@ -663,9 +663,9 @@ def test_an_error_names_only_tools_that_the_dialect_has(dialect: Dialect) -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "full-chunked", "read-grep"])
-def test_a_question_without_a_model_is_refused_with_what_works_without_one(mode: str) -> None:
-    ask = Ask("extract", "k3f9", {"question": "x", "mode": mode})
-    assert DIALECTS["extract"].refuse(NoModel("fetch"), ask) == (
-        f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE k3f9, STRATEGY:{mode}:\n\nNo model is configured for extraction. "
+def test_a_question_that_is_too_costly_is_refused_with_what_costs_nothing(mode: str) -> None:
+    ask = Ask("extract", "k3f9", {"question": "x", "mode": mode}, tool="fetch")
+    assert DIALECTS["extract"].refuse(TooCostly("it would take 9 calls."), ask) == (
+        f"TOOL_OUTPUT FAILED FOR fetch WITH HANDLE k3f9, STRATEGY:{mode}:\n\nIt would take 9 calls. "
         'mode="truncate" asks no model: it shows the beginning and the end.'
     )

@@ -19,7 +19,7 @@ from holdall.llm.model_names import MODEL_KEY, model_named, url_of
 from holdall.llm.protocol import Model
 from holdall.mcp.client.spec import Configured
 from holdall.trust import Claims, Module, file_hash, file_stamp, named_modules, origin_of
-from holdall.values.errors import UpstreamFault, UsageError
+from holdall.values.errors import MissingExtra, NoSuchModel, UpstreamFault, UsageError
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.settings import Settings
@@ -68,6 +68,7 @@ class _Build:
         tools = _function_tools(file, self.modules[file.path]) + await self._server_tools(file, settings)
         _check_tool_names(file, tools, settings)
         agents = [await self.agent(child, named) for child in file.agents]
+        await self._check_extraction_model(settings)
 
         def open_bag(session: str, parent: str, model: Model) -> Holdall:
             dialect = self.dialect_of(settings)
@@ -80,6 +81,14 @@ class _Build:
             tools=Toolbox(tools), agents={one.name: one for one in agents}, description=file.description,
             max_turns=settings.max_turns, max_calls_per_turn=settings.max_calls_per_turn,
         )  # fmt: skip
+
+    async def _check_extraction_model(self, settings: Settings) -> None:
+        """Said at the start, not in the middle of a run: without it a question about an output gets both its ends."""
+        try:
+            if settings.extraction_model:
+                await model_named(settings.extraction_model).close()
+        except (NoSuchModel, MissingExtra) as problem:
+            self.warn(f"extraction_model cannot be used, so questions about outputs get both ends of them: {problem}")
 
     def _model(self, name: str, settings: Settings) -> Model:
         key = f"{name}|{settings.window}|{settings.max_output}"

@@ -3,8 +3,11 @@
 Imported with the first question: most sessions ask none.
 """
 
+import json
+import logging
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeVar, cast
 
 from holdall.bag.core import Core
@@ -20,14 +23,25 @@ from holdall.store.ids import new_tag
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Passage, scanned_by, shown_by
 from holdall.values.chat import ToolCall
-from holdall.values.errors import BadRange, HoldallError, NotReady, QueryMissing, TooCostly
+from holdall.values.errors import (
+    BadRange,
+    HoldallError,
+    MissingExtra,
+    NoModel,
+    NoSuchModel,
+    NotReady,
+    QueryMissing,
+    TooCostly,
+    UsageError,
+)
 from holdall.values.extraction import CallRecord, Extraction, Mode, Snippet
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.verbs.read import Bounds
 from holdall.wire.answers import NOT_AN_OBJECT, Frame, Seen, found_answer, passage_answer, read_grep_refusal, tag_for
 from holdall.wire.arguments import coerced, schema_problem
-from holdall.wire.prompts import GREP, READ, READ_GREP, Source, go_on, no_such_file
+from holdall.wire.extraction import fallback_warning, unusable_model
+from holdall.wire.prompts import GREP, READ, READ_GREP, REPEATED_CALL, Source, go_on, no_such_file
 from holdall.wire.tool import Ask
 
 # Read and Grep over one output, for a model that searches it: answers as ever, with what that model has seen so far.
@@ -47,10 +61,23 @@ class OutputTools:
     facts: Facts
     handle: str  # as the dialect writes it
     most_tokens: int
+    op: str = ""  # the question that they are part of
     seen: Coverage = field(default_factory=Coverage)
+    made: set[str] = field(default_factory=set[str])
 
     async def look(self, call: ToolCall) -> ToolAnswer:
-        """A bad call gets an answer that says what is wrong."""
+        """A bad call gets an answer that says what is wrong. Each is an event."""
+        started, asked = time.perf_counter(), dict[str, Any]()
+        answer = await self._look(call, asked)
+        self.core.journal.record(
+            "called", handle=self.facts.handle, tool=call.name, call_id=call.id, seconds=time.perf_counter() - started,
+            outcome="answer", is_error=answer.is_error, chars=len(answer.text), op=self.op,
+            arguments={name: value[:_PREVIEW] if isinstance(value, str) else value for name, value in asked.items()},
+        )  # fmt: skip
+        return answer
+
+    async def _look(self, call: ToolCall, asked: dict[str, Any]) -> ToolAnswer:
+        """`asked` gets what was asked for, as it was meant."""
         tool = READ if call.name == READ.name else GREP
         arguments: object = call.arguments
         if not isinstance(arguments, Mapping):
@@ -58,9 +85,12 @@ class OutputTools:
         given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
         if problem := schema_problem(tool.schema, given):
             return ToolAnswer(problem, is_error=True)
-        asked = {name: value for name, value in given.items() if name != "filename" and value is not None}
+        asked |= {name: value for name, value in given.items() if name != "filename" and value is not None}
         if given["filename"] not in (self.handle, self.facts.handle):
             return ToolAnswer(no_such_file(str(given["filename"]), self.handle), is_error=True)
+        if (made := json.dumps([tool.name, asked], sort_keys=True, default=str)) in self.made:
+            return ToolAnswer(REPEATED_CALL)
+        self.made.add(made)
         verb = "read" if tool is READ else "grep"
         bounds = Bounds(
             max(256, self.core.settings.answer_max_bytes - _FRAME_BYTES),
@@ -71,7 +101,7 @@ class OutputTools:
             found = await self.fetch.carry_out(Ask(verb, self.facts.handle, asked), bounds)
         except HoldallError as error:
             return ToolAnswer(read_grep_refusal(error), is_error=True)
-        return self._worded(found, asked) if isinstance(found, Passage | Found) else ToolAnswer("", is_error=True)
+        return self._worded(found, {**asked}) if isinstance(found, Passage | Found) else ToolAnswer("", is_error=True)
 
     def _worded(self, found: Passage | Found, asked: dict[str, Any]) -> ToolAnswer:
         spans = shown_by(found)
@@ -90,6 +120,8 @@ Result = TypeVar("Result")
 _PREVIEW = 200  # characters
 _MAX_QUOTES = 100
 _MAX_PATTERNS = 20
+_MAX_QUESTION_BYTES = 32 * 1024
+_LOG = logging.getLogger("holdall")
 _MODES = ("auto", "full-chunked", "read-grep", "truncate")
 
 
@@ -107,13 +139,15 @@ class Questions:
         model: Model | str | None = None,
         ceiling: Ceiling | None = None,
         watch: Watch | None = None,
+        falls_back: bool = False,
     ) -> Extraction:
         """Ask a model about an output. Each quote is searched in the stored bytes and marked if it is not there.
 
         Raises TooCostly before the first call if the ceiling (by default that of the settings) would be exceeded.
-        `watch` gets the progress.
+        `watch` gets the progress. With `falls_back` a model that is missing or cannot be used is no error: the answer
+        is both ends of the output, with a warning.
         """
-        return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch))
+        return await self._core.at_home(self._extract(handle, question, mode, model, ceiling, watch, falls_back))
 
     async def _extract(
         self,
@@ -123,19 +157,30 @@ class Questions:
         model: Model | str | None,
         ceiling: Ceiling | None,
         watch: Watch | None,
+        falls_back: bool,
     ) -> Extraction:
-        op = new_tag()
-        facts, asked = await self._question(handle, question, mode, model, ceiling, op)
+        op, why = new_tag(), ""
+        try:
+            facts, asked = await self._question(handle, question, mode, model, ceiling, op)
+        except (NoModel, NoSuchModel, MissingExtra) as problem:
+            if not falls_back:
+                raise
+            _LOG.warning("extraction: %s; falling back to truncate", str(problem).rstrip("."))
+            why = unusable_model(missing=isinstance(problem, NoModel))
+            facts, asked = await self._question(handle, question, "truncate", None, ceiling, op)
         if watch is not None:
             asked.watch = watch
         try:
             found = await asked.answer()
         except TooCostly as problem:
             raise TooCostly(str(problem), tool=facts.origin.tool) from None
+        if why:
+            failed = "extraction" if mode == "auto" else mode
+            found = replace(found, reason="fallback", warning=fallback_warning(failed, why))
         spent = found.spent
         self._core.journal.record(
             "extracted", handle=facts.handle, tool=facts.origin.tool, seconds=spent.seconds, strategy=found.strategy,
-            reason=found.reason, found=found.found, chunks_searched=found.chunks_searched,
+            reason=found.reason, found=found.was_found, chunks_searched=found.chunks_searched,
             chunks_total=found.chunks_total, searched=[span.as_list() for span in found.searched],
             scanned=[span.as_list() for span in found.scanned],
             patterns=[one[:_PREVIEW] for one in found.patterns[:_MAX_PATTERNS]],
@@ -166,6 +211,10 @@ class Questions:
             raise BadRange(f"{mode!r} is no mode of extraction: it is one of {', '.join(_MODES)}.")
         if not question.strip():
             raise QueryMissing
+        if (size := len(question.encode("utf-8", "replace"))) > _MAX_QUESTION_BYTES:
+            raise UsageError(
+                f"the question has {size:,} bytes; it may have {_MAX_QUESTION_BYTES:,}. Say shortly what is wanted."
+            )
         facts = await self._core.on(handle, lambda reader: reader.facts)
         if facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
@@ -173,7 +222,7 @@ class Questions:
         price = price_of(asked)
         shown = self._core.handle_of(facts)
         source = Source(facts.origin.tool, facts.origin.arguments, shown, facts.measure)
-        looking = OutputTools(self._core, self._fetch, facts, shown, max(256, asked.window // 8))
+        looking = OutputTools(self._core, self._fetch, facts, shown, max(256, asked.window // 8), op)
 
         async def on(look: Callable[[OutputReader], Result]) -> Result:
             return await self._core.on(facts.handle, look)

@@ -66,6 +66,10 @@ class Models:
     def __init__(self, settings: Settings, current: "Model | str | None", made: "dict[str, Model]") -> None:
         """`made` are those that were made by name so far."""
         self.chosen: Model | str | None = settings.extraction_model or current
+        if settings.extraction_model:
+            from holdall.llm.model_names import warn_of  # noqa: PLC0415 - most sessions name no model
+
+            warn_of(settings.extraction_model)
         self._offered: Model | None = None
         self._made = made
 
@@ -84,9 +88,9 @@ class Models:
 
     def named(self, given: "Model | str | None" = None, *, tool: str = "", asked: bool = True) -> "Model":
         """`given`, else the chosen one. Raises NoModel if there is none, unless it would not be asked anyway."""
-        wanted = given or self.chosen
-        if not wanted and not asked:
+        if not asked and not given:
             return NoModelNeeded()
+        wanted = given or self.chosen
         if not wanted:
             raise NoModel(tool)
         if not isinstance(wanted, str):

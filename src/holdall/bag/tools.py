@@ -146,7 +146,10 @@ class ToolCalls:
             raise QueryMissing
         if facts.state in _FAILED and not facts.measure.bytes:
             raise CallFailed(facts.state, facts.error, tool=facts.origin.tool)
-        extraction = await self._questions().extract(facts.handle, question, mode=ask.options.get("mode", "auto"))
+        offered = self._core.models.configured or not self._core.dialect.extracts_with_model
+        extraction = await self._questions().extract(
+            facts.handle, question, mode=ask.options.get("mode", "auto"), falls_back=offered
+        )
         if self._core.dialect.marked_by == "session" and extraction.strategy != "truncate":
             # No fence is around it there, and the model that read the output was told the handle, which is the mark.
             snippets = tuple(
@@ -274,7 +277,7 @@ class ToolCalls:
         return tell
 
     async def _waited(self, ask: Ask) -> "Tell":
-        waited = await self._background.wait(ask.handle, **ask.options)
+        waited = await self._background.wait_for_model(ask.handle, **ask.options)
 
         async def tell(left: int | None) -> Draft:
             return Draft(*await self._background.told(waited, ask, left))

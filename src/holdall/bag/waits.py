@@ -6,6 +6,7 @@ Every wait is for a signal: the end of a call, a write, an event. Nothing polls.
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ class Background:
         self.table = dispatch.jobs  # every call that has not ended, raced or in the background
         self.calls = dispatch.background
         self.is_stopping = False
+        self._waiting: set[Callable[[], object]] = set()  # models that wait
         self._streams: dict[asyncio.Queue[Event | None], asyncio.AbstractEventLoop] = {}
         self._opened = core.journal.now()
         self._told: set[str] = set()  # calls of other processes whose end was told by a wait, or is no news
@@ -109,9 +111,29 @@ class Background:
         finally:
             self._streams.pop(queue, None)
 
+    async def wait_for_model(self, handle: str, **options: Any) -> Waited:
+        """The same for a model that asked to wait: a stop ends it, for its final turn is next."""
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        wake = functools.partial(loop.call_soon_threadsafe, stopped.set)
+        self._waiting.add(wake)
+        if self.is_stopping:
+            stopped.set()
+        tasks = asyncio.ensure_future(self.wait(handle, **options)), asyncio.ensure_future(stopped.wait())
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return tasks[0].result() if tasks[0].done() else Waited(running=self.still_running(), timed_out=True)
+        finally:
+            self._waiting.discard(wake)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     async def stop(self) -> None:
-        """Holdall's tools are no longer offered; running calls may finish. The driver must start no new ones."""
+        """Holdall's tools are no longer offered, waits of a model end; running calls may finish. The driver must start
+        no new ones."""
         self.is_stopping = True
+        for wake in tuple(self._waiting):
+            wake()
 
     async def abort(self, why: str = "") -> None:
         """Cancel what runs, at once; what it has written is kept. Returns when all of it has ended.

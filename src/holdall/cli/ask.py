@@ -49,7 +49,7 @@ _CHECKS: dict[Check, str] = {
 
 
 def planned(route: Route, chunks: int, forecast: Forecast) -> str:
-    """`full-chunked, since its lines are long: 12 chunks, at most 13 calls, …`"""
+    """`full-chunked, since its lines are long: 12 chunks, about 13 calls, …`"""
     if route.strategy == "truncate":
         return "truncate, as asked: no model is needed"
     why = {
@@ -66,7 +66,8 @@ def planned(route: Route, chunks: int, forecast: Forecast) -> str:
 
 def taking(forecast: Forecast) -> str:
     cost = f"about {money(forecast.cost)}" if forecast.cost else money(forecast.cost)
-    return f"at most {plural(forecast.calls, 'call')}, about {grouped(forecast.tokens)} tokens, {cost}"
+    # "About": a call that fails is repeated, and a chunk that is too long for the model is read in two.
+    return f"about {plural(forecast.calls, 'call')}, about {grouped(forecast.tokens)} tokens, {cost}"
 
 
 def spent(total: Spent) -> str:
@@ -87,7 +88,7 @@ def flat(found: Extraction, handle: str, question: str) -> dict[str, Any]:
     return {
         "handle": handle,
         "question": question,
-        "found": found.found,
+        "found": found.was_found,
         **found.to_json(),
         "model": found.model,
         "cached": found.cached,

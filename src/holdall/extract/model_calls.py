@@ -16,7 +16,7 @@ from holdall.policy.route import Ceiling, Forecast
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Tokenizer
 from holdall.values.chat import Reply, ToolCall, Usage, size_of
-from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow, TooCostly
+from holdall.values.errors import ModelBusy, ModelDenied, ModelFault, ModelOverflow, TooCostly
 from holdall.values.extraction import CallRecord, Mode, Progress, Spent
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -105,6 +105,7 @@ class ModelCaller:
     record: Callable[[CallRecord], None] = lambda _: None
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     spent: Spent = field(default_factory=Spent)
+    denied: ModelDenied | None = None  # then nothing more is asked
     reading: asyncio.Semaphore = field(init=False)  # limits how many texts are in memory
     _free: asyncio.Semaphore = field(init=False)
 
@@ -123,8 +124,8 @@ class ModelCaller:
             try:
                 async with self._free:
                     found = await self._once(asked, attempt)
-            except ModelOverflow:
-                raise  # the same again would be too long again
+            except (ModelOverflow, ModelDenied):
+                raise  # the same again would be too long again, or denied again
             except TooCostly:
                 if attempt == 1:
                     raise
@@ -155,6 +156,7 @@ class ModelCaller:
             raise ModelBusy(why, retry_after=0.0) from None
         except ModelFault as fault:
             why = str(fault)
+            self.denied = fault if isinstance(fault, ModelDenied) else self.denied
             raise
         finally:
             self.note(request, reply, asked, time.perf_counter() - started, attempt, why)
@@ -174,7 +176,9 @@ class ModelCaller:
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raises TooCostly if one more call would pass the ceiling."""
+        """Raises TooCostly if one more call would pass the ceiling, ModelDenied if the model refuses us."""
+        if self.denied is not None:
+            raise self.denied
         spent = self.spent
         usage = spent.usage
         now = Forecast(spent.calls + 1, usage.input_tokens, usage.output_tokens, usage.cost)

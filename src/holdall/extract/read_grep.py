@@ -57,6 +57,7 @@ class _Search:
     reply_tokens: int
     transcript: list[Message]
     calls: int = 0
+    looked: int = 0  # calls that showed something, or that nothing is there
     read: Ranges = field(default_factory=Ranges)
     scanned: Ranges = field(default_factory=Ranges)
     looked_for: dict[int, str] = field(default_factory=dict[int, str])  # the pattern of each call of Grep
@@ -73,6 +74,7 @@ class _Search:
         looked = await self.document.look(call)
         if self.form.nonce and self.form.nonce in looked.text:  # it would no longer prove who wrote the report
             raise ModelFault("the output holds the nonce of this call")
+        self.looked += not looked.is_error
         for span in looked.spans:
             self.read.add(span)
         for span in looked.scanned:
@@ -136,6 +138,6 @@ async def _found(search: _Search, model: Model) -> Finding:
         finding = search.finding(await model.ask(Request(asked, max_tokens=search.reply_tokens)))
     if finding is None:
         raise ModelFault("it answered without a report in the form that was asked for")
-    if not finding.found and not search.calls:
-        raise ModelFault("it reported no data without searching")
+    if not search.looked:
+        raise ModelFault("it reported without looking at the output")
     return finding

@@ -1,6 +1,6 @@
 """From the name of a model to the model. What an implementation needs is imported when its name is asked for.
 
-    provider:model          openai:gpt-5, anthropic:claude-sonnet-4-5, whatever pydantic-ai knows
+    provider:model          openai:gpt-5, anthropic:claude-sonnet-4-5, whatever pydantic-ai knows; also provider/model
     openai:NAME@URL         a server that speaks OpenAI's chat API
     gguf:PATH               a file on this machine
     scripted:FILE           replies from a file
@@ -10,6 +10,8 @@ Options follow a question mark: `gguf:PATH?context=4096&threads=4`, `openai:NAME
 
 import difflib
 import importlib
+import logging
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ FORMS = (
 MODEL_KEY = "HOLDALL_MODEL_KEY"  # the variable with the key for openai:NAME@URL
 _OURS = ("gguf", "scripted")
 _OPTIONS = lazy_pattern(r"\?(\w+=[^&?=]*(?:&\w+=[^&?=]*)*)\Z")
+_SLASHED = lazy_pattern(r"(?!gateway/)(?P<form>[A-Za-z][\w.-]*)/(?P<rest>.+)", re.ASCII)
 _YES_NO = {"yes": True, "no": False}
 _LONGEST_SHOWN = 200
 
@@ -37,9 +40,7 @@ def model_named(
 
     What is given here goes before what the name's options and the catalogue say.
     """
-    form, colon, rest = name.partition(":")
-    if not colon or not rest or not name.isprintable():
-        raise NoSuchModel(_unknown(name))
+    form, rest = _form_of(name)
     rest, options = _split(rest)
     given = {"window": window, "max_output": max_output, "price": price}
     match form:
@@ -55,6 +56,33 @@ def model_named(
             return importlib.import_module("holdall.llm.gguf").GgufModel(Path(rest).expanduser(), **read)
         case _:
             return _of_provider(name, form, rest, _read(name, options, given, {"tools": _yes_no, "schema": _yes_no}))
+
+
+def problem_with(name: str) -> str:
+    """What is wrong with a name, as far as that can be told without loading a library; empty if nothing is."""
+    try:
+        form, rest = _form_of(name)
+    except NoSuchModel as problem:
+        return str(problem)
+    path = Path(_split(rest)[0]).expanduser()
+    return f"there is no file {path}" if form in _OURS and not path.is_file() else ""
+
+
+def warn_of(name: str) -> None:
+    """Log what is wrong with the name of a model for extraction, when a session is opened."""
+    if problem := problem_with(name):
+        told = "extraction_model %s cannot be used (%s): a question about an output gets both its ends"
+        logging.getLogger("holdall").warning(told, _shown(name), problem)
+
+
+def _form_of(name: str) -> tuple[str, str]:
+    """`anthropic/NAME` is `anthropic:NAME`; only what is before the first of both signs can be a provider."""
+    form, _, rest = name.partition(":")
+    if slashed := _SLASHED.fullmatch(name):
+        form, rest = slashed["form"], slashed["rest"]
+    if not form or not rest or not name.isprintable() or (slashed and name.lower().endswith(".gguf")):
+        raise NoSuchModel(_unknown(name))
+    return form, rest
 
 
 def url_of(name: str) -> str:

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 from holdall.policy.overflow import overflow_in, says_rate_limit
 from holdall.text.tokens import Estimate, TokenMeter
 from holdall.values.chat import Message, Reply
-from holdall.values.errors import ModelBusy, ModelCallsDisabled, ModelFault, ModelOverflow, UsageError
+from holdall.values.errors import ModelBusy, ModelCallsDisabled, ModelDenied, ModelFault, ModelOverflow, UsageError
 from holdall.values.record import record
 from holdall.wire.tool import ToolSpec
 
 # What a model promises.
 #
 # Every failure is one of the errors below, never an empty reply: `ModelBusy` (a rate limit, an outage, a time-out:
-# worth another try), `ModelOverflow` (the request is too long) and `ModelFault` (anything else). A cancellation reaches
-# the provider.
+# worth another try), `ModelOverflow` (the request is too long), `ModelDenied` (a wrong key: no other try helps) and
+# `ModelFault` (anything else). A cancellation reaches the provider.
 
 
 @record
@@ -146,6 +146,7 @@ def check_calls_enabled(model: str) -> None:
 
 _MAX_SHOWN = 300
 _BUSY_STATUS = (408, 409, 425, 429)
+_DENIED_STATUS = (401, 402, 403, 404)
 
 
 def in_one_line(text: str) -> str:
@@ -165,7 +166,7 @@ def error_for_status(model: str, status: int, said: str, *, retry_after: float |
     # Some call a limit per minute 413: their words decide.
     if says_rate_limit(said) or status in _BUSY_STATUS or status >= 500:
         return ModelBusy(message, retry_after=retry_after)
-    return ModelFault(message)
+    return ModelDenied(message) if status in _DENIED_STATUS else ModelFault(message)
 
 
 def timeout_error(model: str, seconds: float) -> ModelBusy:

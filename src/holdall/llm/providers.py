@@ -25,7 +25,7 @@ from holdall.llm.protocol import (
     timeout_error,
 )
 from holdall.values.chat import Assistant, Message, Reply, Stop, System, ToolCall, ToolResult, Usage, User
-from holdall.values.errors import MissingExtra, ModelBusy, ModelFault, ModelOverflow, NoSuchModel
+from holdall.values.errors import MissingExtra, ModelBusy, ModelDenied, ModelFault, ModelOverflow, NoSuchModel
 from holdall.values.patterns import lazy_pattern
 
 try:
@@ -76,7 +76,7 @@ def error_from(name: str, error: Exception) -> ModelFault:
         case refusals.ModelContextWindowExceededError():
             return ModelOverflow(f"{name}: {said}")
         case refusals.ModelQuotaExceededError():  # waiting does not help
-            return ModelFault(f"{name}: {said}")
+            return ModelDenied(f"{name}: {said}")
         case refusals.ModelHTTPError():
             return error_for_status(name, error.status_code, said, retry_after=error.retry_after)
         case refusals.ModelAPIError() if isinstance(error, _BUSY):

@@ -296,10 +296,7 @@ class Tree:
                 self.root.children.append(self._turn)
             case "asked":
                 model = Operation("model", str(data.get("model", "")), began, event.seconds, data)
-                if op := str(data.pop("op", "")):
-                    self._questions.setdefault(op, []).append(model)
-                else:
-                    self._place(model)
+                self._place_in(model)
             case "extracted":
                 asked = self._questions.pop(str(data.pop("op", "")), [])
                 scanned = sum(span.end - span.start for span in event.spans("scanned"))
@@ -310,7 +307,7 @@ class Tree:
                 self._place(Operation("extraction", event.tool, began, event.seconds, data, asked))
             case "called":
                 data |= {"handle": event.handle, "call_id": event.call_id}
-                self._place(Operation("tool", event.tool, began, event.seconds, data))
+                self._place_in(Operation("tool", event.tool, began, event.seconds, data))
             case "spawned":
                 agent = Operation("agent", event.tool, event.at, 0.0, data)
                 self._agents[str(data.get("session", ""))] = agent
@@ -328,6 +325,13 @@ class Tree:
             self.root.children += asked
         self._questions.clear()
         return {"version": VERSION, "totals": self.root.totals(), **self.root.to_json()}
+
+    def _place_in(self, operation: Operation) -> None:
+        """Under the question that it is part of, where it is: a call of its model, or of Read or Grep."""
+        if op := str(operation.data.pop("op", "")):
+            self._questions.setdefault(op, []).append(operation)
+        else:
+            self._place(operation)
 
     def _place(self, operation: Operation) -> None:
         (self._turn or self.root).children.append(operation)

@@ -42,6 +42,7 @@
         │   └── OutOfTime       a call took longer than it may
         ├── ModelFault          a language model did not answer
         │   ├── ModelBusy       a rate limit, an outage, a time-out: worth another try
+        │   ├── ModelDenied     the key, the account or the name of the model is refused: no other try helps
         │   └── ModelOverflow   the request is longer than the model can take
         │       └── TooLongForModel  and could not be made shorter
         └── UpstreamFault       an MCP server could not be reached, broke off, or gave what is not an answer
@@ -389,6 +390,10 @@ class ModelBusy(ModelFault):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
         super().__init__(message)
+
+
+class ModelDenied(ModelFault):
+    """Whatever is asked next will be refused, too."""
 
 
 class ModelOverflow(ModelFault):

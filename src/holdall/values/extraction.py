@@ -143,6 +143,11 @@ class Extraction:
     spent: Spent = field(default_factory=Spent)
 
     @property
+    def was_found(self) -> bool | None:
+        """None where nobody has looked: `truncate` shows both ends, and answers nothing."""
+        return None if self.strategy == "truncate" else self.found
+
+    @property
     def no_match_reason(self) -> str:
         """In S3's words where all of it was searched."""
         if not self.failed:

@@ -157,7 +157,8 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
     seen = sum(one.badge == "verified" for one in quotes)
     return Question(
         event.at, str(data.get("question", "")), named(data.get("strategy", "")), named(data.get("model", ""), 200),
-        bool(data.get("found")), quotes, max(0, total - len(quotes)), max(0, total - proved - (len(quotes) - seen)),
+        data.get("found") is not False, quotes, max(0, total - len(quotes)),
+        max(0, total - proved - (len(quotes) - seen)),
     )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from holdall.values.errors import (
     AnchorNotFound,
     CallFailed,
     HoldallError,
-    NoModel,
     NotReady,
     OutputDamaged,
     OutputExpired,
@@ -210,7 +209,7 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     mode = foreign(str(ask.options.get("mode", "auto")))
     tool = foreign(ask.tool or getattr(error, "tool", "")) or "UNKNOWN"
     message = plain_refusal(error, ask)
-    if isinstance(error, NoModel | TooCostly):  # one of the modes asks none
+    if isinstance(error, TooCostly):  # one of the modes asks none
         message = f'{message} mode="truncate" asks no model: it shows the beginning and the end.'
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {shown_handle(ask.handle)}, STRATEGY:{mode}:\n\n{message}"
 

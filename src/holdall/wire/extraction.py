@@ -153,6 +153,11 @@ def fallback_warning(strategy: str, why: str, *, whole: bool = False) -> str:
     return f"WARNING: {strategy} failed ({why}). What follows is {follows}."
 
 
+def unusable_model(*, missing: bool) -> str:
+    """Why no model could be asked. Its name and what is wrong with it are in the log: they are the host's affair."""
+    return "no model is configured for extraction" if missing else "the model for extraction cannot be used"
+
+
 def omitted_middle(omitted: int, start: int, end: int) -> str:
     return f"[… {omitted:,} bytes are left out here: bytes {start}:{end} …]"
 

@@ -72,6 +72,8 @@ def no_such_file(given: str, handle: str) -> str:
     return f'There is no file "{given[:100]}". The only file is "{handle}".'
 
 
+REPEATED_CALL = "You have made this call before: its result stands above. Make another, or report."
+
 # What a model that extracts is told: S0's prompts, with the document fenced as data.
 #
 # VERSION is part of every cache key: raise it with every change of wording. The document is before the question, so
