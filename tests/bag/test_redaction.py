@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.requirements import requirement
 SECRET = "correct-horse-7!"
 LINE = f"DB_PASSWORD={SECRET}"
 SMALL = f"first {SECRET} alone\n{LINE}\n"
+LONG = f"{LINE}\n{'x' * 100}\n"
 LARGE = f"first {SECRET} alone\n{LINE}\n" + "an ordinary line of a log\n" * 20_000
 SETTINGS = {"tools": {"env": ToolPolicy(redact=True)}}
 
@@ -33,6 +35,12 @@ def block(text: str) -> dict[str, Any]:
 def blob(text: str) -> dict[str, Any]:
     data = base64.b64encode(text.encode()).decode()
     return {"type": "resource", "resource": {"uri": "file:///x", "mimeType": "text/plain", "blob": data}}
+
+
+def blob_in_lines(text: str) -> dict[str, Any]:
+    found = blob(text)
+    found["resource"]["blob"] = base64.encodebytes(text.encode()).decode()
+    return found
 
 
 class Odd:
@@ -55,6 +63,23 @@ RESULTS: dict[str, object] = {
     "an object": Odd(),
     "JSON with escapes": json.dumps({"text": LINE}).replace("correct", "\\u0063orrect"),
     "a resource": {"content": [blob(SMALL)]},
+    "base64 in lines": {"content": [blob_in_lines(LONG)]},
+    "a data URL": {
+        "type": "image_url",
+        "image_url": {"url": f"data:text/plain;base64,{base64.b64encode(LINE.encode()).decode()}"},
+    },
+    "a data URL in lines": {
+        "content": [
+            {
+                "type": "resource",
+                "resource": {"uri": "DATA:text/plain;base64," + base64.encodebytes(LONG.encode()).decode()},
+            }
+        ]
+    },
+    "a data URL with escapes": {"url": "data:text/plain," + quote(LINE, safe="")},
+    "a command": {"command": ["psql", "--password", SECRET, "-c", "select 1"]},
+    "names beside values": [{"name": "DB_PASSWORD", "value": SECRET}, ["password", SECRET]],
+    "below the name": {"password": {"current": {"value": SECRET}, "old": [{"value": SECRET}]}},
     "a large resource": {"content": [blob(LARGE * 3), block(SECRET)]},
 }
 
@@ -63,7 +88,7 @@ def anywhere(home: Path) -> bool:
     """Whether the secret is in any file, as it is or as base64."""
     packed = base64.b64encode(LINE.encode())[4:-4]
     found = [one.read_bytes() for one in home.rglob("*") if one.is_file()]
-    return any(SECRET.encode() in data or packed in data for data in found)
+    return any(SECRET.encode() in data or packed in data.replace(b"\\n", b"") for data in found)
 
 
 def told(content: object) -> str:
@@ -77,6 +102,8 @@ async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
         shown = told(taken.content)
         assert SECRET not in shown
         assert SECRET[3:] not in shown
+        assert SECRET[3:-1] not in unquote(shown)
+        assert base64.b64encode(LINE.encode()).decode()[4:-4] not in shown.replace("\\n", "")
     assert not anywhere(tmp_path)
     if "text" in what or "result" in what:
         assert "masked with * by the policy of its tool" in shown

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdall.text import secrets
-from holdall.text.secrets import Finding, Masker, json_findings, mask_of, masked, merged
+from holdall.text.secrets import NUMBER, Finding, Masker, json_findings, mask_of, masked, merged
+from tests.requirements import requirement
 
 _SECRET = re.compile(rb"key=([a-z0-9]+)")
 
@@ -120,6 +121,49 @@ def test_all_of_a_string_under_the_name_of_a_secret_is_masked_and_nothing_else()
         "list": ["password", "x"],
         "n": {"password": ""},
     }
+
+
+IN_JSON: dict[str, tuple[object, object]] = {
+    "every text of a list": ({"passwords": ["one", ["two"]], "b": ["three"]}, {"passwords": ["***", ["***"]], "b": ["three"]}),
+    "the value of an object": ({"db_password": {"type": "string", "value": "X1"}}, {"db_password": {"type": "string", "value": "**"}}),
+    "far below": ({"password": {"versions": [{"value": "X1", "n": 1}]}}, {"password": {"versions": [{"value": "**", "n": 1}]}}),
+    "long numbers": ({"password": [98765432101, 12], "n": 98765432101}, {"password": [99999999999, 12], "n": 98765432101}),
+    "what another member names": ([{"value": "X1", "name": "password"}, {"name": "x", "value": "X1"}],
+                                  [{"value": "**", "name": "password"}, {"name": "x", "value": "X1"}]),
+    "a pair": ({"headers": [["password", "abcdef12"], ["user", "abcdef12"]]}, {"headers": [["password", "********"], ["user", "abcdef12"]]}),
+    "names only": ({"required": ["password", "username"]}, {"required": ["password", "username"]}),
+    "names below are others": ({"password": {"scopes": ["read"], "url": "x"}}, {"password": {"scopes": ["read"], "url": "x"}}),
+    "a command": (["do", "--pass", "a\tb", "-u", "me:key"], ["do", "--pass", "****", "-u", "me:key"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", IN_JSON)
+@requirement("bundle:redaction-in-json")
+def test_in_json_a_name_tells_of_all_that_it_is_about(what: str) -> None:
+    def after_a_flag(data: bytes) -> list[Finding]:
+        return [(*match.span(1), "Flag") for match in re.finditer(rb"--pass (\S+)", data)]
+
+    came, hidden = IN_JSON[what]
+    for line in (json.dumps(came), json.dumps(came, indent=2)):
+        data = line.encode()
+        learned: list[bytes] = []
+        found = json_findings(
+            data, after_a_flag, lambda name: "password" in name, lambda one, _, to=learned: to.append(one)
+        )
+        changed = masked(data, found, {start for start, _, kind in found if kind == NUMBER})
+        assert len(changed) == len(data)
+        assert json.loads(changed) == hidden
+        assert bool(learned) == (came != hidden)
+
+
+def test_no_json_is_too_deep_or_too_broken_to_be_looked_at() -> None:
+    for line in (
+        b"[" * 100_000 + b'"key=abc"' + b"]" * 100_000 + b',{"password":"x y"}',
+        b'}]"key=abc" {"password":"x y"',
+        b'"key=abc", "password":"x y" }',
+    ):
+        found = json_findings(line, find, lambda name: name == "password")
+        assert masked(line, found) == line.replace(b"abc", b"***").replace(b"x y", b"***")
 
 
 def test_an_escape_that_is_cut_is_masked_whole_and_bytes_that_are_no_text_move_nothing() -> None:

@@ -10,17 +10,34 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
+from urllib.parse import quote, unquote_to_bytes
 
 from holdall.bag.streams import value_text
 from holdall.store.bundle.redact import Values, usual_rules
 from holdall.store.protocol import OutputWriter
-from holdall.text.secrets import Find, Finding, Masker, is_bare_number, json_findings, masked, merged
+from holdall.text.secrets import (
+    NUMBER,
+    Find,
+    Finding,
+    Masker,
+    as_command,
+    is_bare_number,
+    is_pair,
+    is_value,
+    json_findings,
+    label_of,
+    masked,
+    merged,
+)
 from holdall.values.outputs import Facts, LargeJson, LargeText, Origin, State
+from holdall.values.patterns import lazy_pattern
 from holdall.wire.notes import masked_note, not_all_kept, too_deep_to_mask
 from holdall.wire.results import field, fields_of, with_field
 
 _BLOBS = ("data", "blob")  # names under which blocks have base64
+_BLANKS = lazy_pattern(r"[ \t\r\n]+")  # base64 may be in lines
 _LIVE_STEP = 64 * 1024  # what is being written can be read in steps of this size
+_MAX_WORDS = 1000  # of a command
 _FULL = 256 * 1024  # bytes of values in a group that stays as it is
 
 
@@ -105,7 +122,7 @@ class Redaction:
         if _is_escaped_json(data):
             found += json_findings(data, self._find, self._rules.is_secret)
         found = merged(found)
-        numbers = {start for start, end, _ in found if is_bare_number(data, start, end)}
+        numbers = {start for start, end, kind in found if kind == NUMBER or is_bare_number(data, start, end)}
         return masked(data, found, numbers), len(found)
 
     def _learn_json(self, data: bytes) -> tuple[bytes, int]:
@@ -114,7 +131,7 @@ class Redaction:
 
     def _mask_json(self, data: bytes) -> tuple[bytes, int]:
         found = json_findings(data, self._find, self._rules.is_secret)
-        return masked(data, found), len(found)
+        return masked(data, found, {start for start, _, kind in found if kind == NUMBER}), len(found)
 
 
 def _is_escaped_json(data: bytes) -> bool:
@@ -136,7 +153,8 @@ class _Walk:
         self._is_secret = is_secret
         self.count = 0
 
-    def changed(self, value: object, name: str = "") -> object:
+    def changed(self, value: object, name: str = "", within: str = "") -> object:
+        """`within` is the name of a secret that it is a part of, if there is one."""
         if isinstance(value, str):
             return self._of_text(value, name)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -153,21 +171,27 @@ class _Walk:
         if isinstance(value, bool | float | None):
             return value
         if isinstance(value, int):
-            secret = self._is_secret(name) and abs(value) > 9_999_999
+            secret = (bool(within) or self._is_secret(name)) and abs(value) > 9_999_999
             self.count += secret
             return int("9" * len(str(abs(value)))) if secret else value
-        return self._of_members(value, name)
+        return self._of_members(value, name, within)
 
-    def _of_members(self, value: object, name: str) -> object:
+    def _of_members(self, value: object, name: str, within: str) -> object:
         if isinstance(value, list | tuple):
             items = cast("Sequence[object]", value)
-            news = [self.changed(one, name) for one in items]
+            news = self._of_words([self.changed(one, name, within) for one in items])
             if all(new is one for new, one in zip(news, items, strict=True)):
                 return items
             return news if isinstance(value, list) else tuple(news)
         if isinstance(value, Mapping):
             table = cast("Mapping[Any, object]", value)
-            pairs = [(self.changed(key), self.changed(one, str(key))) for key, one in table.items()]
+            within = name if self._is_secret(name) else within
+            label = label_of(table)
+            about = label if label and self._is_secret(label) else within  # what a value of it would be
+            pairs = [
+                (self.changed(key), self.changed(one, about if about and is_value(str(key)) else str(key), within))
+                for key, one in table.items()
+            ]
             same = all(new[0] is old[0] and new[1] is old[1] for new, old in zip(pairs, table.items(), strict=True))
             return table if same else dict(pairs)
         for inner in fields_of(value):
@@ -180,10 +204,37 @@ class _Walk:
         shown = self._of_text(text, name)
         return value if shown == text else shown
 
+    def _of_words(self, items: list[object]) -> list[object]:
+        """A name with its value, or a command, whose words are told apart by those before them."""
+        words = [one for one in items[:_MAX_WORDS] if isinstance(one, str)]
+        if len(words) < len(items):
+            return items
+        if len(words) == 2 and is_pair(*words) and self._is_secret(words[0]):
+            return [words[0], self._of_text(words[1], words[0])]
+        written = [one.encode("utf-8", "surrogatepass") for one in words]
+        if (command := as_command(written)) is None:
+            return items
+        new, count = self._text(command, named=False)
+        self.count += count
+        at = 0
+        for number, data in enumerate(written if count else ()):
+            here = slice(at, at + len(data))
+            signs = zip(data, command[here], new[here], strict=True)
+            hidden = bytes(after if after != before else sign for sign, before, after in signs)
+            items[number] = words[number] if hidden == data else hidden.decode("utf-8", "replace")
+            at += len(data) + 1
+        return items
+
     def _of_text(self, text: str, name: str) -> str:
-        if name in _BLOBS and (packed := _unpacked(text)) is not None:
-            new = self._of_bytes(packed, "")
-            return text if new == packed else base64.b64encode(new).decode("ascii")
+        head, comma, rest = text.partition(",") if text[:5].lower() == "data:" else ("", "", text)
+        if name in _BLOBS or head.endswith(";base64"):
+            if (packed := _unpacked(rest)) is not None:
+                new = self._of_bytes(packed, "")
+                return text if new == packed else head + comma + _packed(new, rest)
+        elif comma and len(plain := unquote_to_bytes(rest)) < len(rest):
+            new = self._of_bytes(plain, "")
+            if new != plain:
+                return head + comma + quote(new, safe="*")
         data = text.encode("utf-8", "surrogatepass")
         new = self._of_bytes(data, name)
         return text if new == data else new.decode("utf-8", "surrogatepass")
@@ -196,9 +247,15 @@ class _Walk:
 
 def _unpacked(text: str) -> bytes | None:
     try:
-        return base64.b64decode(text, validate=True) if len(text) >= 16 else None
+        return base64.b64decode(_BLANKS.sub("", text), validate=True) if len(text) >= 16 else None
     except (binascii.Error, ValueError):
         return None
+
+
+def _packed(data: bytes, as_before: str) -> str:
+    """As base64, in the same lines."""
+    signs = iter(base64.b64encode(data).decode("ascii"))
+    return "".join(one if one.isspace() else next(signs, "") for one in as_before)
 
 
 class _MaskingWriter:

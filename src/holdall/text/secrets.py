@@ -2,8 +2,10 @@
 the names of their keys. What is a secret in a text is decided elsewhere.
 """
 
+import functools
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -27,7 +29,16 @@ _STARS = bytes(0x0A if byte == 0x0A else 0x0D if byte == 0x0D else ord("*") for 
 _NINES = b"9"
 _BACKSLASH = 0x5C
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
-_STRING = lazy_pattern(rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?', re.DOTALL)
+_TOKEN = lazy_pattern(
+    rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?|[{}\[\]]|(?<=[\s:,\[])[0-9]{8,}+(?=[\s,\]}])', re.DOTALL
+)  # a string, perhaps a name; a bracket; a long number
+NUMBER = "Secret Number"
+_MAX_DEPTH, _MAX_WORDS = 1000, 1000
+_VALUES = frozenset(("value", "values", "default", "plaintext", "raw"))
+_LABELS = frozenset(("name", "key", "variable", "header", "field", "param", "parameter"))
+_LABEL = lazy_pattern(r"[\w.:-]{2,80}")
+_SHORTEST_PAIRED = 8
+_SPLITS = lazy_pattern(rb"[\s\"'`]")
 _PLAIN_NAME = lazy_pattern(rb"[a-z_]*+")
 _UNIT = lazy_pattern(
     rb"[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL
@@ -161,31 +172,164 @@ class Masker:
 
 
 def json_findings(data: bytes, find: Find, is_secret: Callable[[str], bool], seen: Seen | None = None) -> list[Finding]:
-    """What is to be masked in JSON, by bytes: parts of its strings, and all of a string under such a name."""
-    found: list[Finding] = []
-    name = ""
-    for match in _STRING.finditer(data):
-        raw = match[1]
-        text = _as_read(raw)
-        if match[2]:
-            name = text.decode("utf-8", "replace")
-        if name and not match[2] and raw and is_secret(name):
-            found.append((match.start(1), match.end(1), "Secret Keyword"))
-            if seen is not None:
-                seen(text, "Secret Keyword")
-        else:
-            places = list(find(text))
-            if seen is not None:
-                for start, end, kind in places:
-                    seen(text[start:end], kind)
-            if match[2]:  # a plain word there may be ours, and an object without its names is none any more
-                places = [one for one in places if not _PLAIN_NAME.fullmatch(text, one[0], one[1])]
-            places = merged(places)
-            written = places if text is raw else _as_written(raw, places)
-            found += [(match.start(1) + start, match.start(1) + end, kind) for start, end, kind in written]
-        if not match[2]:
-            name = ""
-    return merged(found)
+    """What is to be masked in JSON, by bytes: parts of its strings; all of a string or a long number (`NUMBER`) under
+    such a name, also in a list or as the value of an object; and in the words of a command what follows a flag.
+    """
+    return _JsonFindings(find, is_secret, seen).of(data)
+
+
+def is_value(name: str) -> bool:
+    """Whether it is the name of what an object is about: `{"name": "password", "value": …}`."""
+    return name.lower() in _VALUES
+
+
+def label_of(table: Mapping[Any, object]) -> str:
+    """What an object says that its value is called; empty if it does not."""
+    labels = (one for key, one in table.items() if str(key).lower() in _LABELS and isinstance(one, str))
+    return next((one for one in labels if _LABEL.fullmatch(one)), "")
+
+
+def is_pair(name: str, value: str) -> bool:
+    """Whether a list of these two may be a name with its value, and not a list of names."""
+    return len(value) >= _SHORTEST_PAIRED and any(one.isdigit() for one in value) and bool(_LABEL.fullmatch(name))
+
+
+def as_command(words: Sequence[bytes]) -> bytes | None:
+    """Words of a command as one line in which each is one word, at the same length; None if they are none."""
+    if len(words) < 2 or not any(one.startswith(b"-") for one in words):
+        return None
+    return b" ".join(_SPLITS.sub(b"_", one) for one in words)
+
+
+class _Level:
+    """A list or an object that is being read. `within` is the name of a secret that it is a part of, if there is one;
+    `is_secret`: so is each text of a list.
+    """
+
+    __slots__ = ("is_list", "is_secret", "key", "label", "values", "within", "words")
+
+    def __init__(self, within: str = "", *, is_secret: bool = False, is_list: bool = False) -> None:
+        self.within = within
+        self.is_secret = is_secret
+        self.is_list = is_list
+        self.key = ""
+        self.label = ""
+        self.values: list[tuple[int, int, bytes]] = []  # what stands under names that only say "value"
+        self.words: list[tuple[int, bytes, bytes]] | None = [] if is_list else None  # where, as written, as it reads
+
+
+def _nothing(_secret: bytes, _kind: str) -> None:
+    """Nobody wants to know."""
+
+
+class _JsonFindings:
+    """One text of JSON, sign by sign of its structure. What is not JSON is read as far as it looks like it."""
+
+    def __init__(self, find: Find, is_secret: Callable[[str], bool], seen: Seen | None) -> None:
+        self._find = find
+        self._is_secret = functools.lru_cache(4096)(is_secret)
+        self._seen: Seen = seen or _nothing
+        self._found: list[Finding] = []
+        self._levels = [_Level()]
+        self._deeper = 0  # levels that are too deep to be told apart
+
+    def of(self, data: bytes) -> list[Finding]:
+        for match in _TOKEN.finditer(data):
+            sign = data[match.start()]
+            if sign == 0x22:
+                self._string(match.start(1), match[1], is_key=match[2] is not None)
+            elif sign in b"{[":
+                self._open(is_list=sign == 0x5B)
+            elif sign in b"}]":
+                self._close()
+            elif self._name():
+                self._found.append((match.start(), match.end(), NUMBER))
+                self._seen(match[0], "Secret Keyword")
+            elif self._levels[-1].within:  # perhaps a time: masked here, and not everywhere
+                self._found.append((match.start(), match.end(), NUMBER))
+        while len(self._levels) > 1:
+            self._close()
+        return merged(self._found)
+
+    def _name(self) -> str:
+        """Of what comes next, where that makes it a secret."""
+        level = self._levels[-1]
+        if level.is_list:
+            return level.within if level.is_secret else ""
+        if level.key and self._is_secret(level.key):
+            return level.key
+        return level.within if is_value(level.key) else ""
+
+    def _open(self, *, is_list: bool) -> None:
+        if len(self._levels) > _MAX_DEPTH:
+            self._deeper += 1
+            return
+        name = self._name()
+        self._levels.append(_Level(name or self._levels[-1].within, is_secret=bool(name), is_list=is_list))
+
+    def _close(self) -> None:
+        if self._deeper:
+            self._deeper -= 1
+        elif len(self._levels) > 1:
+            level = self._levels.pop()
+            if level.label and self._is_secret(level.label):
+                for start, end, text in level.values:
+                    self._whole(start, end, text)
+            if level.words:
+                self._list(level.words)
+
+    def _string(self, start: int, raw: bytes, *, is_key: bool) -> None:
+        level, text = self._levels[-1], _as_read(raw)
+        end = start + len(raw)
+        if is_key:
+            level.key = text.decode("utf-8", "replace")
+        elif level.is_list:
+            if level.words is not None:
+                level.words.append((start, raw, text))
+                level.words = None if len(level.words) > _MAX_WORDS else level.words
+        elif is_value(level.key):
+            level.values.append((start, end, text))
+        elif level.key.lower() in _LABELS:
+            level.label = label_of({level.key: text.decode("utf-8", "replace")})
+        if not is_key and raw and self._name():
+            self._whole(start, end, text)
+            return
+        places = list(self._find(text))
+        for first, last, kind in places:
+            self._seen(text[first:last], kind)
+        if is_key:  # a plain word there may be ours, and an object without its names is none any more
+            places = [one for one in places if not _PLAIN_NAME.fullmatch(text, one[0], one[1])]
+        self._parts(start, raw, text, merged(places))
+
+    def _list(self, words: list[tuple[int, bytes, bytes]]) -> None:
+        texts = [text for _, _, text in words]
+        if len(texts) == 2:
+            name, value = (one.decode("utf-8", "replace") for one in texts)
+            if is_pair(name, value) and self._is_secret(name):
+                self._whole(words[1][0], words[1][0] + len(words[1][1]), texts[1])
+        if (command := as_command(texts)) is None:
+            return
+        places, at = deque(merged(self._find(command))), 0
+        for start, raw, text in words:
+            inside: list[Finding] = []
+            while places and places[0][0] < at + len(text):
+                first, last, kind = places[0]
+                if last > at:
+                    inside.append((max(0, first - at), min(len(text), last - at), kind))
+                    self._seen(text[inside[-1][0] : inside[-1][1]], kind)
+                if last > at + len(text):
+                    break
+                places.popleft()
+            self._parts(start, raw, text, inside)
+            at += len(text) + 1
+
+    def _whole(self, start: int, end: int, text: bytes) -> None:
+        self._found.append((start, end, "Secret Keyword"))
+        self._seen(text, "Secret Keyword")
+
+    def _parts(self, start: int, raw: bytes, text: bytes, places: list[Finding]) -> None:
+        written = places if text is raw else _as_written(raw, places)
+        self._found += [(start + first, start + last, kind) for first, last, kind in written]
 
 
 def _as_read(raw: bytes) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, get_args
 from urllib.parse import quote, unquote_to_bytes
 
 from holdall.store.records import resealed, whole_lines
-from holdall.text.secrets import Find, Finding, Masker, json_findings, masked, merged
+from holdall.text.secrets import NUMBER, Find, Finding, Masker, json_findings, masked, merged
 from holdall.values.bundles import Bundle, Mask
 from holdall.values.errors import MissingExtra, StoreFault
 from holdall.values.events import EVENT_KINDS
@@ -250,7 +250,7 @@ class Redactor:
     def _changed(self, data: bytes, file: str, handle: str = "", *, at: int = 0) -> bytes:
         found = json_findings(data, self._find, self._rules.is_secret)
         self._note(found, file, handle, at=at)
-        data = masked(data, found)
+        data = masked(data, found, {start for start, _, kind in found if kind == NUMBER})
         return _HASH.sub(lambda match: self._hashes.get(match[0], match[0]), data) if self._hashes else data
 
     def _note(self, found: Iterable[Finding], file: str, handle: str, *, at: int = 0) -> None:

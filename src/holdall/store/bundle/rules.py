@@ -38,6 +38,7 @@ _LINE = r"[^\n|;&]{0,300}?"  # of the same command
 _KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
 _KEY_LINE = lazy_pattern(rb"[A-Za-z0-9+/=]{16,}")
+_FOLDERS = ("PWD", "OLDPWD")  # in any environment
 _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
 _DOCUMENT = lazy_pattern(rb"(?m)^---")
 _SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^[ \t]*kind:[ \t]*[\"']?Secret\b")
@@ -148,7 +149,8 @@ class Rules:
                 is_ours=True,
             )
         )
-        self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:cookie|authorization|credentials?|pass|auth)$|token$)")
+        whole = "cookie|authorization|credentials?|pass|pw|passcode|auth"
+        self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:{whole})$|token$)")
         # One pass tells which rules have anything to find: most texts have nothing for any of them.
         self._any = re2.Set.SearchSet(_options())
         for one in (*(rule.regex for rule in self._rules), self._assigned):
@@ -165,7 +167,7 @@ class Rules:
 
     def is_secret(self, name: str) -> bool:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
-        return self._named.search(name) is not None
+        return self._named.search(name) is not None and name not in _FOLDERS
 
     @staticmethod
     def literal(values: Iterable[bytes]) -> Find:
