@@ -589,3 +589,14 @@ def test_links_of_others_and_folders_of_nobody_are_refused(tmp_path: Path, monke
     uid_map.write_text("         0          0 4294967295\n")
     with pytest.raises(UsageError, match=f"a folder of the file {tmp_path} .* belongs to another user .id 65534"):
         trust.check_writers(str(path), about)
+
+
+@requirement("trust:tighten-only")
+def test_a_file_removes_nothing_of_a_session_that_is_there(holdall: Program, checkout: Checkout) -> None:
+    handle = holdall.put(b"x" * 50_000, "--session", "work")
+    name = "short.md"
+    checkout.write(name, f"---\nmodel: scripted:{checkout.folder}/model.json\nretention: session\n---\nYou help.\n")
+    ran = run(holdall, str(checkout.folder / name), "--session", "work")
+    assert ran.code == 0, ran.err
+    assert "retention holds for a new session only; work is there." in ran.err
+    assert holdall("cat", handle, "--session", "work").out == b"x" * 50_000

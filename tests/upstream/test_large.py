@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.mcp.client.codec import Kept, WholeResult, decode, only_text, parse, plain, without_structure
+from holdall.mcp.gateway import messages
 from holdall.values.outputs import LargeJson, LargeText
 
 BODIES = st.text(
@@ -234,3 +235,12 @@ def test_what_has_no_large_text_stays_the_same_object() -> None:
     value = {"a": [1, {"b": "c"}], "d": None}
     assert plain(value) is value
     assert plain({"a": [LargeText("é".encode())], "b": value}) == {"a": ["é"], "b": value}
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_json_is_not_passed_on_by_its_bytes(word: str) -> None:
+    line = f'{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"structuredContent":{{"n":{word}}}}}}}'
+    [found] = decode(bytearray(line.encode()), Kept())
+    written = messages.encode({"jsonrpc": "2.0", **found})
+    read = json.loads(written, parse_constant=pytest.fail)
+    assert read["result"]["structuredContent"] == {"n": word}

@@ -513,14 +513,21 @@ async def run(
     prompt = _prompt(ask)
     name = _session(ask, file, found)
     noted = set[str]()
+    is_there = any(one.name == name for one in sessions_at(found))
 
     def settings_of(one: AgentFile) -> Settings:
         own = _configuration(options, one, ask.flags())
-        for note in own.notes:
+        settings, notes = own.settings, list(own.notes)
+        users = options.configuration().settings.retention
+        if is_there and one.path == file.path and settings.retention != users:
+            # It would be that of all that is in there, and a file removes nothing of what the user has kept.
+            settings = replace(settings, retention=users)
+            notes.append(f"the front matter: retention holds for a new session only; {one_line(name, 100)} is there.")
+        for note in notes:
             if note not in noted:
                 screen.about(note)
                 noted.add(note)
-        return own.settings
+        return settings
 
     with reserved() as out, _logged():
         building = build_agent(
@@ -674,7 +681,9 @@ def _check_conversation(bag: Holdall, ask: RunOptions, prompt: str) -> None:
     for bad in bag.care.bad_lines():
         screen.about(bad)
     if ask.resume is None and before:
-        raise UsageError(f'an agent has run in session "{name}": go on with --resume {name}, or choose another name.')
+        raise UsageError(
+            f'an agent has run in session "{name}": go on with --resume {shlex.quote(name)}, or choose another name.'
+        )
     if ask.resume is not None and not before:
         raise UsageError(f'no agent has run in session "{name}", so there is nothing to resume.')
     last = next((one for one in reversed(before) if isinstance(one, Assistant)), None)

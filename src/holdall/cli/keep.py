@@ -22,7 +22,6 @@ from holdall.cli.streams import StandardInput, StdoutError, drop_output
 from holdall.text.escape import one_line
 from holdall.text.numbers import age, plural
 from holdall.values.errors import StoreFault, UsageError
-from holdall.wire.notes import not_all_kept
 from holdall.wire.verbs import WAIT
 
 if TYPE_CHECKING:
@@ -268,6 +267,8 @@ def _finish(handle: str, finish: Any, code: int, fault: Exception | None, stoppe
     if stopped and code != 0:
         state, error = "cancelled", f"it was asked to end ({error})"
     if fault is not None:
+        from holdall.wire.notes import not_all_kept
+
         error = not_all_kept(fault)
     try:
         facts: Facts = finish(state, error=error, exit_code=code if code >= 0 else _BY_SIGNAL - code)

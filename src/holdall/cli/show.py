@@ -54,7 +54,8 @@ def about(text: str) -> None:
 
 
 def as_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8"), flush=True)
+    text = json.dumps(value, ensure_ascii=is_terminal(sys.stdout), default=str)  # there no sign may move the cursor
+    print(text.encode("utf-8", "replace").decode("utf-8"), flush=True)
 
 
 def range_of(passage: Passage, command: str = "read") -> str:

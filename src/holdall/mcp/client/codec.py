@@ -363,12 +363,17 @@ def _placed(value: Any, texts: Mapping[str, LargeText]) -> Any:
 # reply that cannot be read becomes an error of that reply, so that its caller hears of it now and not at its deadline.
 
 
+def _refused(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON")
+
+
 GARBLED: object = object()
 """The `data` of an error that this module made: no server can send it."""
 
 _HEAD = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"(?:result|error)"')
 _RESULT = lazy_pattern(rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*([0-9]{1,15})\s*,\s*"result"\s*:\s*')
 _DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else Decimal(digits))
+_STRICT = json.JSONDecoder(parse_int=_DECODER.parse_int, parse_constant=_refused)
 _LONGEST_ID = 1000
 _DIGITS = 4000  # which Python reads as a number
 
@@ -423,7 +428,7 @@ def reply_in(line: bytes | bytearray) -> tuple[int, RawResult] | None:
         return None
     try:
         text = line[match.end() :].decode()
-        value, end = _DECODER.raw_decode(text)
+        value, end = _STRICT.raw_decode(text)  # with NaN in it the bytes are no JSON, and cannot be passed on
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or text[end:].strip() != "}":

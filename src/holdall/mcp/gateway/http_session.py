@@ -4,7 +4,6 @@ connection; and answers that are too large for an event of a stream.
 
 import asyncio
 import itertools
-import json
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
@@ -110,7 +109,7 @@ def _size(value: object) -> int:
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return messages.dumped(value).encode("utf-8", "replace")
 
 
 # Messages on their way to a client over HTTP: each is written once, and a client whose connection broke can continue.

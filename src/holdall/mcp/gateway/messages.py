@@ -1,6 +1,7 @@
 """JSON-RPC messages as plain dictionaries, and what a message of one era of the protocol needs in the other. Pure."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -55,17 +56,29 @@ def decode(line: bytearray) -> Message | list[Any]:
 def encode(message: Message | list[Message]) -> bytes:
     result = message.get("result") if isinstance(message, dict) else None
     if isinstance(result, RawResult) and result.raw:  # as it came, to the byte
-        head = _dumped({name: value for name, value in cast("Message", message).items() if name != "result"})
+        head = dumped({name: value for name, value in cast("Message", message).items() if name != "result"})
         return head[:-1].encode() + b',"result":' + result.raw + b"}\n"
-    text = _dumped(message)
+    text = dumped(message)
     try:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return _LONE.sub("\ufffd", text).encode() + b"\n"
 
 
-def _dumped(message: Message | list[Message]) -> str:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=str)
+def dumped(value: object) -> str:
+    """As JSON that every client can read. Some servers write NaN, which is none: it becomes a text."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in cast("list[Any]", value)]
+    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def request(number: RequestId, method: str, params: dict[str, Any] | None) -> Message:
