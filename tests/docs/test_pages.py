@@ -8,6 +8,7 @@ import pytest
 
 from tests.docs import reference
 from tests.docs.console import Page, agrees, plain
+from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -61,6 +62,14 @@ def test_a_page_that_lies_is_caught(tmp_path: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 180
+
+
+@requirement("extract:documented")
+@pytest.mark.parametrize("page", ["README.md", "docs/for-models.md"])
+def test_the_tools_of_the_documents_are_named_where_people_and_models_look(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    assert "`tool_output" in text
+    assert "`get_tool_output" in text
 
 
 def test_the_pages_that_people_write_stay_short_in_all() -> None:
