@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from urllib.parse import quote
 
 import pytest
@@ -70,6 +71,7 @@ SECRETS: dict[str, tuple[str, str]] = {
     "a password of curl": (f"curl -sS -u admin:{PASSWORD} https://x.example", PASSWORD),
     "a password of mysql": (f"mysqldump -uapp -p{PASSWORD} shop", PASSWORD),
     "a password of docker": (f"docker login -u bob -p {PASSWORD} r.example", PASSWORD),
+    "a password of mysql after its port": (f"mysql -h db -P3306 -p{PASSWORD}", PASSWORD),
     "a password of sshpass": (f"sshpass -p {PASSWORD} ssh host", PASSWORD),
     "a password after a flag": (f"tool --db-password {PASSWORD} --user a", PASSWORD),
     "a password in XML": (f'<db:Password type="x">{PASSWORD}</db:Password>', PASSWORD),
@@ -173,7 +175,8 @@ def test_every_rule_of_the_set_is_used() -> None:
     ["-----BEGIN PRIVATE KEY-----\n" * 40_000, "-----BEGIN PRIVATE KEY-----\n" + "a" * 1_000_000 + "!", "kind: Secret\n" * 80_000,
      "curl -u a:" * 100_000, "<password>" * 100_000, "kind: Secret\ndata:\n k: " + "a" * 1_000_000 + "!",
      "eyJ" * 400_000, "://" * 400_000, "sk-" + "a" * 1_000_000, "//x" * 400_000, "password=" * 120_000, '\\"' * 500_000,
-     "".join("password=" + "\\" * k + "'" for k in range(250)) * 30],
+     "".join("password=" + "\\" * k + "'" for k in range(250)) * 30,
+     "".join(Random(3).choices(["docker login -p", " x", " sshpass", " -p y23", " curl -u", " a:b23", " mysql"], k=160_000))],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:

@@ -34,7 +34,6 @@ _MOST_AT_ONCE = 256 * 1024  # of values that are looked for in one pass
 FOUND_BEFORE = "Found elsewhere"
 _VARIABLE = "a variable"
 
-_LINE = r"[^\n|;&]{0,300}?"  # of the same command
 _KEY = lazy_pattern(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[^\n]*\n")
 _CLOSING = lazy_pattern(rb"(?<!\\)(\\*+)([\"'`])")
 _KEY_LINE = lazy_pattern(rb"[A-Za-z0-9+/=]{16,}")
@@ -69,15 +68,6 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Shared Access Signature", r"[?&]sig=([A-Za-z0-9%_.~+/=-]{20,})"),
     ("Token", r"(?i)token[\\\"'`]*\s*(?:=>|[:=])\s*[\\\"'`]*([A-Za-z0-9._~+/=-]{16,})"),
     ("Docker Login", r"\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{8,}={0,2})"),
-    ("Password in a flag", rf"(?i)\bcurl\b{_LINE}\s(?:-u|--user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{{3,}})"),
-    ("Password in a flag", rf"(?i)\b(?:mysql|mariadb)[a-z-]*\b{_LINE}\s-p([^\s\"']{{3,}})"),
-    (
-        "Password in a flag",
-        (
-            rf"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b{_LINE}\blogin)\b{_LINE}\s-p[ =]?[\"']?"
-            r"([^\s\"']{3,})"
-        ),
-    ),
     (
         "Password in a flag",
         (
@@ -92,6 +82,18 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
     ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
 )
+# Flags that hold a secret only after some commands: first the flag is found, then its command is looked for before it.
+# A pattern for both is slow on a text that has many of either.
+_FLAG_REACH = 600  # bytes
+_FLAGS: tuple[tuple[str, str], ...] = (
+    (r"(?i)\bcurl\b", r"\s(?:-[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']+:([^\s\"']{3,})"),
+    (r"(?i)\b(?:mysql|mariadb)", r"\s-p([^\s\"']{3,})"),
+    (
+        r"(?i)\b(?:sshpass|(?:docker|podman|helm|oras|crane|nerdctl)\b.*\blogin)\b",
+        r"\s-p[ =]?[\"']?([^\s\"']{3,})",
+    ),
+)
+_SEPARATORS = (b"\n", b"|", b";", b"&")
 # These are words of any sentence: what they find counts only if it is no word itself.
 _IN_SENTENCES: tuple[tuple[str, str], ...] = (
     (
@@ -151,6 +153,7 @@ class Rules:
         )
         whole = "cookie|authorization|credentials?|pass|pw|passcode|auth"
         self._named = re.compile(rf"(?i)(?:{words}|(?:^|[_-])(?:{whole})$|token$)")
+        self._flags = [(_compiled(command), _compiled(flag)) for command, flag in _FLAGS]
         # One pass tells which rules have anything to find: most texts have nothing for any of them.
         self._any = re2.Set.SearchSet(_options())
         for one in (*(rule.regex for rule in self._rules), self._assigned):
@@ -163,7 +166,7 @@ class Rules:
         found: list[Finding] = []
         for number in hits:
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
-        return [*found, *_key_lines(data), *_of_kubernetes(data)]
+        return [*found, *self._in_flags(data), *_key_lines(data), *_of_kubernetes(data)]
 
     def is_secret(self, name: str) -> bool:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
@@ -192,6 +195,14 @@ class Rules:
             value = data[start:end]
             if value and not _NO_SECRET.fullmatch(value) and not _is_folder(data, start):
                 yield from _trimmed(data, start, end, "Secret Keyword")
+
+    def _in_flags(self, data: bytes) -> Iterator[Finding]:
+        for command, flag in self._flags:
+            for match in flag.finditer(data):
+                start = max(0, match.start() - _FLAG_REACH)
+                start = max(start, *(data.rfind(sign, start, match.start()) + 1 for sign in _SEPARATORS))
+                if any(command.finditer(data[start : match.start()])):
+                    yield from _trimmed(data, *match.span(1), "Password in a flag")
 
     def _theirs(self) -> Iterator[tuple[str, str]]:
         for found in pkgutil.iter_modules(plugins.__path__):
