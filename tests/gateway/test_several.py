@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.support import BAD, SOON, configured, gateway, plain, text_of, wire
+from tests.gateway.support import BAD, SOON, configured, gateway, official, plain, text_of, wire
 from tests.requirements import requirement
 from tests.upstream.support import lines_of, lives, until
 
@@ -196,3 +196,10 @@ async def test_a_reference_names_the_call_as_its_client_does_and_the_server_once
             assert f"Tool: files/items (toolCallId: {expected})\n" in told
             hint = json.loads(told.partition("ContextRef: ")[2].partition("\n")[0])["hint"]
             assert (hint["tool"], hint["server"], hint["toolCallId"]) == ("files__items", "files", expected)
+
+
+async def test_what_no_client_could_read_of_one_server_costs_nobody_else(tmp_path: Path) -> None:
+    config = configured(tmp_path, {"good": plain("good"), "odd": bad("lists oddly")}, **HANDSHAKE)
+    async with official(gateway(tmp_path, "--config", config)) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert {"good__echo", "odd__echo", "context_read"} <= set(names)

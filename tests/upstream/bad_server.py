@@ -177,7 +177,8 @@ def tools(number: Any, params: dict[str, Any]) -> None:
     elif MANNER == "refuses to list":
         say({"jsonrpc": "2.0", "id": number, "error": {"code": -32603, "message": "not today"}})
     elif MANNER == "lists oddly":
-        reply(number, {"tools": [{"name": "echo", "future": 1}, {"name": 7}, "text", None, {"title": "nameless"}]})
+        odd = {"name": "echo", "future": 1, "outputSchema": 5}
+        reply(number, {"tools": [odd, {"name": 7}, "text", None, {"title": "nameless"}]})
     else:
         reply(number, {"tools": [{"name": "echo", "inputSchema": {}}]})
 

@@ -315,7 +315,7 @@ async def test_a_server_of_the_older_era_that_is_silent_about_the_newer_one_is_g
 
 async def test_what_is_no_tool_in_a_list_is_left_out_and_the_rest_is_as_it_came() -> None:
     async with Servers([bad("lists oddly")], means=means()) as servers:
-        assert await servers["bad"].tools() == ({"name": "echo", "future": 1},)
+        assert await servers["bad"].tools() == ({"name": "echo", "future": 1, "outputSchema": 5},)
 
 
 async def test_a_list_without_end_has_one() -> None:

@@ -369,7 +369,7 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
     if untyped:
         notes.append(
-            f"Too varied to be typed, so of type JSON: {', '.join(map(foreign, untyped[:10]))}. "
+            f"Too varied to be typed, so of type JSON: {', '.join(map(foreign, foreign_names(untyped)[:10]))}. "
             "Reach in with column->'$.name' and ->>, or make a table of it with at."
         )
     listed = ", ".join(f"{quoted(name)}: {quoted(_bounded_type(kind))}" for name, kind in columns)

@@ -53,12 +53,12 @@ def foreign(text: str, limit: int = 60) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def foreign_names(names: Iterable[str]) -> list[str]:
+def foreign_names(names: Iterable[str], *, words: int = _ROOM_FOR_WORDS) -> list[str]:
     """Those of several names that may stand in one such sentence, unchanged.
 
     One behind the other they could be a text of their own, so there is little room for what is no single word.
     """
-    room = {True: _ROOM_FOR_WORDS, False: _ROOM_FOR_OTHERS}
+    room = {True: words, False: _ROOM_FOR_OTHERS}
     shown: list[str] = []
     for name in names:
         is_word = _WORD.fullmatch(name) is not None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any, cast
 
-from holdall.text.escape import foreign
+from holdall.text.escape import foreign, foreign_names
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -108,7 +108,10 @@ def read_action(text: str, tools: Iterable[ToolSpec]) -> Action:
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
-    return f'There is no tool "{foreign(name)}". Tools: {", ".join(map(foreign, known)) or "none; answer now"}.'
+    names = list(known)
+    shown = foreign_names(names, words=2000)
+    more = f", and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+    return f'There is no tool "{foreign(name)}". Tools: {", ".join(map(foreign, shown)) + more or "none; answer now"}.'
 
 
 def broken_arguments(name: str, *, cut_off: bool) -> str:

@@ -114,7 +114,10 @@ def server_info(greetings: Sequence[Greeting]) -> Mapping[str, Any]:
 
 def capabilities_of(greetings: Sequence[Greeting], *, changing: bool, offers: bool) -> dict[str, Any]:
     """All that any of them can do. `offers`: we have tools and resources, too; `changing`: our tools come and go."""
-    found = _merged(greeting.capabilities for greeting in greetings)
+    found = _merged(
+        {name: value for name, value in greeting.capabilities.items() if isinstance(value, Mapping)}
+        for greeting in greetings
+    )  # what is no object no client could read
     several = len(greetings) != 1
     if several:  # a server that is started later may have any of these
         found = _merged((found, {"prompts": {"listChanged": True}, "resources": {"listChanged": True}}))
@@ -180,6 +183,12 @@ LISTS = {
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }  # fmt: skip
+_NEEDED = {
+    "tools": ("name",), "prompts": ("name",), "resources": ("name", "uri"),
+    "resourceTemplates": ("name", "uriTemplate"),
+}  # fmt: skip
+_LONGEST_TEXT = 10_000
+_ANYTHING = {"type": "object"}
 _PATIENCE = 10.0  # seconds for a server among several to list what it has
 _MAX_PAGES, _MAX_ENTRIES = 1000, 10_000  # of one server among several
 # Claude Code gives its model only the names of tools, and a schema once the model has searched for it. What a notice
@@ -273,10 +282,12 @@ class Catalogue:
 
     def _shown(self, connection: Connection, method: str, listed: object) -> list[Any]:
         given = entries(listed)
-        found = [entry for entry in given if not codec.is_deep(entry)]
-        if len(found) < len(given):  # of all lists together: what cannot be written would take all others with it
+        found = [entry for entry in given if _is_sound(entry, LISTS[method])]
+        if len(found) < len(given):  # of one list: a client that cannot read one entry would take none of the others
             told = len(given) - len(found), method, one_line(connection.name, 60), codec.DEEPEST
-            _LOG.warning('%d entries of %s of MCP server "%s" are left out: nested deeper than %d levels', *told)
+            _LOG.warning(
+                '%d entries of %s of MCP server "%s" are left out: without a name, or deeper than %d levels', *told
+            )
         match LISTS[method]:
             case "tools":
                 return [self._tool(connection, entry) for entry in found]
@@ -303,11 +314,13 @@ class Catalogue:
         name = tool.get("name")
         if not isinstance(name, str):
             return entry
+        if not isinstance(tool.get("inputSchema"), dict) or not isinstance(tool.get("outputSchema", {}), dict):
+            tool = {key: value for key, value in tool.items() if key != "outputSchema"} | {"inputSchema": _ANYTHING}
         self._watch(connection.name, name, tool)
         shown = self._names.shown(connection.name, name)
         self._tools[shown] = tool
         if "outputSchema" not in tool and shown == name:
-            return entry
+            return tool
         new = {**tool, "name": shown}
         return new | {"outputSchema": widened(tool["outputSchema"])} if "outputSchema" in tool else new
 
@@ -319,6 +332,12 @@ class Catalogue:
             self._known[server, name] = said
             told = one_line(name, 60), one_line(server, 60)
             _LOG.warning('tool "%s" of MCP server "%s" has changed its description or its arguments', *told)
+
+
+def _is_sound(entry: object, key: str) -> bool:
+    about = table(entry)
+    texts = [about.get(name) for name in _NEEDED[key]]
+    return all(isinstance(one, str) and 0 < len(one) <= _LONGEST_TEXT for one in texts) and not codec.is_deep(entry)
 
 
 def _renamed(entry: object, names: Names, server: str) -> object:
