@@ -5,6 +5,7 @@ background, and its answer never needs a handle of its own. It is carried out on
 room of a turn, what was found is told in less.
 """
 
+import asyncio
 import contextlib
 import json
 import time
@@ -139,6 +140,9 @@ class ToolCalls:
             return await self._extracted(facts, ask, note)
         if ask.verb == "raw":
             return await self._raw(facts, ask, note)
+        is_empty = ask.ended and facts.state in _FAILED and not facts.measure.bytes
+        if is_empty and not await asyncio.to_thread(self._core.messages_of, facts):
+            raise CallFailed(facts.state, facts.error, tool=facts.origin.tool)
         return self._fetched(facts, ask, given, note)
 
     async def _extracted(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
