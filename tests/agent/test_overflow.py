@@ -102,3 +102,17 @@ async def test_every_result_of_a_tool_is_guarded_before_it_is_saved_and_no_answe
         await run_agent(one, bag, "Do it.")
         assert len(await bag.outputs()) == 1, "a notice is no output"
     assert [message.name for message in seen] == ["big", "small"]
+
+
+@requirement("async:no-background-without-tools")
+async def test_a_model_that_could_not_fetch_a_report_later_waits_for_it(tmp_path: Path) -> None:
+    helper = agent(tmp_path, acting(report("found it")), name="helper")
+    task = {"agent": "helper", "task": "look"}
+    model = acting([("spawn_agent", {**task, "async": True}), ("spawn_agent", task)], report())
+    main = agent(tmp_path, model, agents={"helper": helper}, settings={"dialect": "clamp"})
+    await run(main)
+    refused, found = (one.text for one in returned(model.requests[-1]))
+    assert refused == "There is no argument 'async'. Arguments are: task, agent."
+    assert found == "found it"
+    spawn = next(tool for tool in model.requests[0].tools if tool.name == "spawn_agent")
+    assert "async" not in spawn.schema["properties"]

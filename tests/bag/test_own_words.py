@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import Kept, Running
+from holdall import Assistant, Kept, Running, ToolCall, ToolResult, User
+from holdall.guard.recovery import compact
+from holdall.values.chat import Message
 from holdall.wire.dialects import DIALECTS
 from tests.bag.shapes import LOG, opened
 from tests.bag.test_background import Slow
@@ -158,3 +160,35 @@ async def test_a_name_that_is_no_tool_is_answered_with_those_that_are_listed(tmp
         answer = await bag.call("context_find", {})
         listed = ", ".join(spec.name for spec in bag.tools())
         assert answer.text == f"There is no tool 'context_find'. Tools are: {listed}."
+
+
+@requirement("dialect:names-as-listed")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_what_stands_for_a_compacted_conversation_says_how_to_read_it(tmp_path: Path, dialect: str) -> None:
+    async with opened(tmp_path, dialect=dialect, plain_tool_names=True) as bag:
+        said: list[Message] = [User("go")]
+        for n in range(8):
+            call = ToolCall(f"c{n}", "look", {})
+            said += [Assistant(f"step {n}", (call,)), ToolResult(call.id, "look", f"result {n}")]
+        if not bag.dialect.stores:
+            return
+        assert await compact(bag, said)
+        told = said[1].text
+        handle = bag.core.handle_of((await bag.outputs())[0])
+        assert f"kept under the handle {handle}." in told
+        assert set(_TOOL.findall(told)) == {
+            "holdall": {"context_read"},
+            "refs": {"context_read"},
+            "clamp": set[str](),
+        }.get(dialect, {spec.name for spec in bag.tools()} - {"wait_for_tool_output"})
+
+
+@requirement("dialect:names-as-listed")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "refs", "async", "clamp"])
+async def test_a_running_notice_says_that_the_call_still_runs(tmp_path: Path, dialect: str) -> None:
+    async with opened(tmp_path, dialect=dialect) as bag:
+        slow = Slow("later")
+        taken = await bag.run(slow, tool="crawl", background=True)
+        assert isinstance(taken, Running)
+        assert "running" in taken.content or "When the System Notice shows this tool is ready" in taken.content
+        slow.end.set()

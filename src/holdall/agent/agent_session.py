@@ -426,7 +426,8 @@ class AgentSession:
         if key not in self._lists:
             tools = [*self.agent.tools.specs, *(_plain(tool) for tool in own)]
             if self.agent.agents and self.depth < self.family.max_depth:
-                tools.append(spawn_tool({name: one.description for name, one in self.agent.agents.items()}))
+                about = {name: one.description for name, one in self.agent.agents.items()}
+                tools.append(spawn_tool(about, background=bool(self.bag.dialect.tools)))
             self._lists[key] = (*tools, batch_tool([*tools, TASK_STATUS]), TASK_STATUS, FINAL_REPORT)
         self._list = self._lists[key]
         return self._list

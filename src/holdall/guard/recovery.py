@@ -215,7 +215,7 @@ async def compact(
         except HoldallError:
             summary = ""  # the handle is enough to continue
     handle = bag.core.handle_of(facts)
-    go_on = bag.dialect.go_on("read", handle, {})
+    go_on = bag.dialect.go_on("read", handle, {}) or bag.dialect.go_on("extract", handle, {})
     not_stored = sum(isinstance(one, ToolResult) and one.saved is not None for one in old)
     told = compacted(
         handle, len(old), summary, f"Next: {go_on}" if go_on else "", secrets.token_hex(4), not_stored=not_stored,

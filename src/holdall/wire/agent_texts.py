@@ -72,8 +72,14 @@ def batch_tool(tools: Sequence[ToolSpec]) -> ToolSpec:
     )
 
 
-def spawn_tool(agents: Mapping[str, str]) -> ToolSpec:
-    """`agents` are their names and what each is for."""
+def spawn_tool(agents: Mapping[str, str], *, background: bool = True) -> ToolSpec:
+    """`agents` are their names and what each is for; `background`: whether a report can be fetched later."""
+    later = {
+        "async": {
+            "type": "boolean",
+            "description": "Go on at once, and fetch its report later under the handle that you get.",
+        }
+    }
     listed = "".join(f"\n- {name}: {about}" if about else f"\n- {name}" for name, about in agents.items())
     return ToolSpec(
         name="spawn_agent",
@@ -89,10 +95,7 @@ def spawn_tool(agents: Mapping[str, str]) -> ToolSpec:
                     "description": "Everything that the agent has to know: it sees nothing else.",
                 },
                 "agent": {"type": "string", "enum": list(agents)},
-                "async": {
-                    "type": "boolean",
-                    "description": "Go on at once, and fetch its report later under the handle that you get.",
-                },
+                **(later if background else {}),
             },
         },
     )

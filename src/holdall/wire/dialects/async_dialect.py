@@ -52,6 +52,8 @@ def _ask(arguments: Mapping[str, Any]) -> Ask:
 
 
 def _go_on(verb: str, handle: str, arguments: dict[str, Any]) -> str:
+    if verb == "extract":
+        return f'get_tool_output("{handle}", "extract", query = "what to extract")'
     if verb != "slice":
         return ""
     inside = ", ".join(f'"{name}": {value}' for name, value in arguments.items())
