@@ -177,6 +177,6 @@ def test_a_provider_and_a_name_may_have_a_slash_between_them(monkeypatch: pytest
     monkeypatch.setenv("OPENROUTER_API_KEY", "x")
     assert model_named("anthropic/claude-haiku-4").name == "anthropic:claude-haiku-4"
     assert model_named("openrouter/anthropic/claude-haiku-4?window=1000").name == "openrouter:anthropic/claude-haiku-4"
-    for wrong in ("models/small.gguf", "/models/small", "nosuch/thing"):
+    for wrong in ("models/small.gguf", "/models/small", "nosuch/thing", "scripted/replies.json", "gguf/small"):
         with pytest.raises(NoSuchModel, match="no model is named"):
             model_named(wrong)

@@ -76,11 +76,14 @@ def warn_of(name: str) -> None:
 
 
 def _form_of(name: str) -> tuple[str, str]:
-    """`anthropic/NAME` is `anthropic:NAME`; only what is before the first of both signs can be a provider."""
+    """`anthropic/NAME` is `anthropic:NAME`. A file is named with a colon only: so one in a checkout is found before it is
+    used.
+    """
     form, _, rest = name.partition(":")
     if slashed := _SLASHED.fullmatch(name):
         form, rest = slashed["form"], slashed["rest"]
-    if not form or not rest or not name.isprintable() or (slashed and name.lower().endswith(".gguf")):
+    is_file = slashed is not None and (form in _OURS or name.lower().endswith(".gguf"))
+    if not form or not rest or not name.isprintable() or is_file:
         raise NoSuchModel(_unknown(name))
     return form, rest
 
