@@ -76,9 +76,7 @@ def warn_of(name: str) -> None:
 
 
 def _form_of(name: str) -> tuple[str, str]:
-    """`anthropic/NAME` is `anthropic:NAME`. A file is named with a colon only: so one in a checkout is found before it is
-    used.
-    """
+    """`anthropic/NAME` is `anthropic:NAME`. A file is named with a colon only: one in a checkout is found by that."""
     form, _, rest = name.partition(":")
     if slashed := _SLASHED.fullmatch(name):
         form, rest = slashed["form"], slashed["rest"]

@@ -30,8 +30,8 @@ _NINES = b"9"
 _BACKSLASH = 0x5C
 _REST = lazy_pattern(rb"[^\s\"'<>]*+")
 _TOKEN = lazy_pattern(
-    rb'"((?:[^"\\]++|\\.)*+)"(?:\s*+(:))?|[{}\[\]]|(?<=[\s:,\[])[0-9]{8,}+(?=[\s,\]}])', re.DOTALL
-)  # a string, perhaps a name; a bracket; a long number
+    rb'"((?:[^"\\]++|\\.)*+)(?:"(?:\s*+(:))?|\\?\Z)|[{}\[\]]|(?<=[\s:,\[])[0-9]{8,}+(?=[\s,\]}])', re.DOTALL
+)  # a string, perhaps a name, or one without an end; a bracket; a long number
 NUMBER = "Secret Number"
 _MAX_DEPTH, _MAX_WORDS = 1000, 1000
 _VALUES = frozenset(("value", "values", "default", "plaintext", "raw"))
