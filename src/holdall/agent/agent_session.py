@@ -504,7 +504,8 @@ class AgentSession:
     async def finished(self) -> Report:
         """The report with its cost, and how much of each output the model has seen."""
         report = self.report or Report("", "failure", synthetic=True)
-        self.bag.journal.watchers.pop(self._heard, None)
+        journal = self.bag.journal  # it gets a new dict: other threads may be going over the old one
+        journal.watchers = {one: idle for one, idle in [*journal.watchers.items()] if one != self._heard}
         shares = await asyncio.to_thread(self.bag.records.seen)
         self.bag.journal.record(
             "reported", status=report.status, synthetic=report.synthetic, why=report.why, chars=len(report.text),
