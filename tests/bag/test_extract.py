@@ -148,6 +148,16 @@ async def test_truncate_shows_the_beginning_and_the_end(tmp_path: Path, dialect:
         assert (ledger.get("shown"), "searched" in ledger) == ([top.as_list(), bottom.as_list()], False)
 
 
+@requirement("ledger:truncate")
+async def test_what_is_no_text_is_not_shown_by_its_replacement(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        handle = (await bag.keep(b"\xff\xfe" * 40_000 + b"the end\n" * 2000, tool="t")).handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": "truncate"})
+        (end,) = (await bag.coverage(handle)).shown.as_lists()
+        assert answer.text.rstrip().split("\n")[-2] == "the end"
+        assert 90_000 < end[0] < end[1] == 96_000
+
+
 @requirement("extract:truncate", "extract:fallback-warns")
 async def test_a_short_output_is_shown_whole_where_no_model_could_read_it(tmp_path: Path) -> None:
     async with opened(tmp_path, model=finding(_down, window=200_000)) as bag:

@@ -170,9 +170,8 @@ class ToolCalls:
             text, shown = fitting(extraction, lambda one: worded(one, frame, facts.origin.tool, fits), fits)
             if not fits(text):
                 raise AnswerTooLong(self._most_tokens(left))
-            spans = (*(one.span for one in shown.snippets if one.check != "none"), *shown.end_spans)
-            answer = Answer(text, handle=facts.handle, spans=spans)
-            return Draft(answer, lambda: note(text, shown=[span.as_list() for span in spans]))
+            answer = Answer(text, handle=facts.handle, spans=shown.shown)
+            return Draft(answer, lambda: note(text, shown=[span.as_list() for span in answer.spans]))
 
         return tell
 

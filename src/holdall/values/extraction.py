@@ -163,6 +163,12 @@ class Extraction:
         top, bottom = self.ends
         return Span(0, len(top)), Span(self.source_bytes - len(bottom), self.source_bytes)
 
+    @property
+    def shown(self) -> tuple[Span, ...]:
+        """The bytes of the source that it tells as they are stored; an end that is not text is told in other signs."""
+        quotes = [one.span for one in self.snippets if one.check != "none"]
+        return (*quotes, *(span for data, span in zip(self.ends, self.end_spans, strict=True) if _is_text(data)))
+
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {
             "snippets": [snippet.to_json() for snippet in self.snippets],
@@ -184,3 +190,11 @@ class Extraction:
         if self.warning:
             flat["warning"] = self.warning
         return flat
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
