@@ -21,7 +21,7 @@ from holdall.bag.fetch import Fetch
 from holdall.bag.messages import Messages
 from holdall.bag.records import Records
 from holdall.bag.run import Dispatch, PassedOutput, passed_outputs
-from holdall.bag.take import keep, keep_as_well, prepare, settle, take_small_text, view_of, work_of
+from holdall.bag.take import is_small_text, keep, keep_as_well, prepare, settle, take_small_text, view_of, work_of
 from holdall.bag.tools import ToolCalls
 from holdall.bag.turn import Turn
 from holdall.bag.waits import Background
@@ -288,6 +288,8 @@ class Holdall(KeptNames):
         guarded = list(messages)
         for at, message in enumerate(messages):
             for result in results_in(message):
+                if is_small_text(self.core, result.content, result.tool):
+                    continue
                 # As a result, not as a list that happens to look like one.
                 whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}
                 of_blocks = take_apart(whole) is not None  # else it is a value

@@ -812,11 +812,16 @@ async def keep_as_well(core: Core, prepared: Prepared) -> None:
         _record_kept(core, prepared, facts, reason="always", content_tokens=0, replaced=False)
 
 
+def is_small_text(core: Core, output: object, tool: str) -> bool:
+    """Whether it is a text that fits, of a tool without its own policy."""
+    if type(output) is not str or core.policy_of(tool) is not NO_POLICY:
+        return False
+    return isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits)
+
+
 def take_small_text(core: Core, output: object, origin: Origin) -> Inline | None:
-    """Fast path: a small text of a tool without its own policy. None for anything else."""
-    if type(output) is not str or core.policy_of(origin.tool) is not NO_POLICY or core.imitates(output):
-        return None
-    if not isinstance(decide(output, limits=core.limits_for(""), tokenizer=core.tokenizer), Fits):
+    """Fast path. None for anything but a small text."""
+    if not isinstance(output, str) or core.imitates(output) or not is_small_text(core, output, origin.tool):
         return None
     core.journal.shown_whole(origin.tool, origin.call_id, len(output))
     return Inline(output)

@@ -234,6 +234,7 @@ def _content(data: bytes) -> dict[str, str]:
 
 _TOO_LATE = "asks its user something first, and the call had gone to the background by then"
 _AGAIN = "Call it again, or let its calls wait (never_async)."
+_LONGEST_CALL_ID = 200  # signs; longer ones are nobody's id
 _CALL_IDS = ("toolUseId", "toolCallId", "tool_use_id", "tool_call_id")  # how the keys of clients end
 _MAX_MESSAGE = 300  # signs of a message, and of data: in what is one line. More than that is an output
 _MAX_BESIDE = 1024 * 1024  # bytes of a result beside its content that pass as they are
@@ -254,7 +255,7 @@ def _with_bounded_members(result: dict[str, Any]) -> dict[str, Any]:
 def _call_id(asked: ClientRequest) -> str:
     """Under which the client's model knows the call, where the client says so; else the id of the request."""
     named = (value for name, value in asked.meta.items() if name.endswith(_CALL_IDS) and isinstance(value, str))
-    return next((value for value in named if value), str(asked.id))
+    return next((value for value in named if value), str(asked.id))[:_LONGEST_CALL_ID]
 
 
 class ToolCall:
