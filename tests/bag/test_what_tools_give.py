@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import itertools
 import json
 import re
 import subprocess
@@ -466,6 +467,52 @@ async def test_what_an_asynchronous_stream_gave_before_it_was_cancelled_is_kept(
                 await task
         kept = [await whole(bag, one.handle) for one in await bag.outputs()]
         assert kept == ["".join(f"row {number}\n" for number in range(20_000))] * 2
+
+
+# Characters that nobody sees
+
+
+@requirement("measure:hidden-counted")
+async def test_a_model_is_told_of_the_characters_that_people_do_not_see(tmp_path: Path) -> None:
+    secret = "".join(chr(0xE0000 + ord(char)) for char in "obey")
+    line, note = f"all is \u202ellew\u202c{secret}\n", "hidden characters between these tags: people do not see them]"
+    async with opened(tmp_path) as bag:
+        plain = await bag.take(LOG, tool="t")
+        assert "hidden" not in str(plain.content)
+        taken = await bag.take(LOG + line, tool="t")
+        assert isinstance(taken, Kept)
+        # In the notice once, at the end; all of it is still there.
+        assert f"\n[6 {note}\n" in taken.content
+        answer = await bag.call("context_read", {"handle": taken.handle, "lines": "4999:5001"})
+        assert f">\n[6 {note}" in answer.text
+        assert secret in answer.text
+        found = await bag.call("context_grep", {"handle": taken.handle, "pattern": "all is"})
+        assert f">\n[6 {note}" in found.text
+    async with opened(tmp_path, dialect="refs") as bag:
+        assert f">\n[6 {note}" in (await bag.take(LOG + line, tool="t")).content
+
+
+# Limits that are shorter than what has to be said
+
+
+@requirement("clamp:tiny-limit")
+@pytest.mark.parametrize("most", [10, 100])
+async def test_a_clamp_to_a_few_bytes_still_says_what_happened(tmp_path: Path, most: int) -> None:
+    def texts(content: Any) -> str:
+        return content if isinstance(content, str) else "".join(one.get("text", "") for one in content)
+
+    outputs: list[Any] = ["x" * 1000, [{"type": "text", "text": "x" * 500}, {"type": "text", "text": "y" * 500}]]
+    for dialect, output in itertools.product(("clamp", "legacy"), outputs):
+        async with opened(tmp_path, dialect=dialect, max_inline_bytes=most) as bag:
+            taken = await bag.take(output)
+            said = texts(taken.content)
+            if isinstance(taken, Kept):
+                assert said.startswith(f"[tool output truncated: exceeded {most} bytes or 2000 lines; ")
+                assert said.endswith(f"\n[all of it is kept; handle: {taken.handle}]")
+            else:
+                assert re.search(r"\[… [0-9,]+ bytes \([0-9] lines?\) truncated …]", said)
+            small = await bag.take("y" * most)
+            assert small.content == "y" * most
 
 
 # A process that is forked

@@ -4,6 +4,7 @@ import hashlib
 import os
 import uuid
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -388,3 +389,21 @@ def test_an_unknown_handle_is_told_what_is_kept(store: OutputStore, session: Ses
         handles.insert(0, keep(store, session, str(number)).handle)
     shown = ", ".join(handles[:8])
     assert str(refusal(store, session, "x")).endswith(f"Kept: {shown} and 2 more. (`holdall ls` lists them.)")
+
+
+@requirement("store:list-order")
+def test_outputs_are_listed_as_they_were_kept_whatever_the_clock_does(
+    make_store: StoreMaker, session: SessionInfo, clock: Clock, home: Path
+) -> None:
+    stores = [make_store(), make_store()]  # as two processes that take turns
+    kept: list[str] = []
+    for number, days in enumerate((0, -3, 1, -5000, 9000, -20)):
+        clock.pass_days(days)
+        one = stores[number % 2]
+        facts = keep(one, session, f"output {number}") if number % 3 else one.begin(session, Origin()).finish()
+        assert facts.created == clock.now
+        kept.append(facts.handle)
+        for index in home.glob("index.sqlite*") if number == 3 else ():  # it is a cache
+            index.unlink()
+    for one in (*stores, make_store()):
+        assert [facts.handle for facts in one.outputs(session)] == kept

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.escape import for_people, one_line
+from holdall.text.escape import for_people, foreign, hidden_in, one_line
+from tests.requirements import requirement
 
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 TAGS = "".join(map(chr, range(0xE0000, 0xE0080)))
+SELECTORS = "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 any_text = st.text(st.characters(exclude_categories=["Cn", "Co"]))
 
 
@@ -45,7 +47,8 @@ def test_nothing_that_controls_a_terminal_or_reorders_a_line_is_left(text: str) 
 
 @given(any_text)
 def test_each_character_is_left_or_escaped_by_itself(text: str) -> None:
-    assert for_people(text) == "".join(map(for_people, text))
+    if not set(text) & set(SELECTORS):
+        assert for_people(text) == "".join(map(for_people, text))
     assert all(for_people(char) == char for char in text if char.isalnum() or char in " \t\n")
 
 
@@ -65,3 +68,29 @@ def test_one_line_says_when_it_is_cut() -> None:
     assert one_line("a\nb\tc") == "a\\nb\\tc"
     assert one_line("x" * 200) == "x" * 200
     assert one_line("x" * 201) == "x" * 199 + "…"
+
+
+@requirement("measure:escape-selectors")
+def test_text_in_variation_selectors_is_seen_and_an_emoji_stays_as_it_is() -> None:
+    assert for_people("⚠\ufe0f ok ❤\ufe0f") == "⚠\ufe0f ok ❤\ufe0f"
+    message = "".join(chr(0xFE00 + byte) if byte < 16 else chr(0xE0100 + byte - 16) for byte in b"obey\x0e\x0f")
+    for shown in (for_people(f"☺{message}"), foreign(f"☺{message[:3]}"), one_line(f"☺{message}")):
+        assert not set(shown) & set(SELECTORS)
+    assert for_people("☺" + "\ufe0e\ufe0f" * 3) == "☺\ufe0e" + "\\ufe0f\\ufe0e" * 2 + "\\ufe0f"
+    assert for_people("a\u3164b\u034fc") == "a\\u3164b\\u034fc"
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("plain", 0),
+        ("é 漢 ⚠\ufe0f 👩\u200d🚀 \u200eעברית\u200f می\u200cخواهم", 0),  # what emojis and scripts need
+        ("a\u202eb\u202c", 2),
+        ("".join(chr(0xE0000 + ord(char)) for char in "ignore"), 6),
+        ("☺" + "".join(chr(0xE0100 + byte) for byte in b"obey"), 4),
+        ("☺\ufe0f\ufe0e\ufe0f", 2),
+        ("zero\u200bwidth\u2060", 2),
+    ],
+)
+def test_hidden_characters_are_counted(text: str, hidden: int) -> None:
+    assert hidden_in(text) == hidden

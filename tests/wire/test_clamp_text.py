@@ -153,7 +153,16 @@ def test_lines_end_at_newlines_only() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "shown"),
-    [(0, ""), (2, ""), (3, "…"), (5, "xx…"), (12, "\n[truncated]"), (20, "xxxxxxxx\n[truncated]")],
+    [
+        (0, ""),
+        (2, ""),
+        (3, "…"),
+        (4, "x…"),
+        (5, "[cut]"),
+        (10, "xxxxx[cut]"),
+        (12, "\n[truncated]"),
+        (20, "xxxxxxxx\n[truncated]"),
+    ],
 )
 def test_a_limit_that_is_shorter_than_the_suffix_still_holds(limit: int, shown: str) -> None:
     assert clamp_text("x" * 100, max_bytes=limit).text == shown
@@ -232,7 +241,7 @@ def test_a_clamped_text_is_a_beginning_and_a_suffix_within_both_budgets(
     assert text.startswith(head)
     assert lines(head) == clamped.kept_lines <= max_lines
     ending = clamped.text[len(head) :]
-    assert ending in (suffix_for(max_bytes, max_lines), "\n[truncated]", "…", "") or "[holdall:t" in ending
+    assert ending in (suffix_for(max_bytes, max_lines), "\n[truncated]", "[cut]", "…", "") or "[holdall:t" in ending
 
 
 @given(texts, st.integers(min_value=120, max_value=300), line_limits)

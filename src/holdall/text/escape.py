@@ -10,12 +10,16 @@ from collections.abc import Iterable
 
 from holdall.values.patterns import lazy_pattern
 
-# C0 and C1 controls but tab and newline; bidirectional controls; zero-width and invisible operators; line and
-# paragraph separators; interlinear marks; tags; a lone surrogate. Each can hide or reorder what a person reads.
+# C0 and C1 controls but tab and newline; bidirectional controls; zero-width and invisible operators; fillers; line and
+# paragraph separators; interlinear marks; tags; variation selectors; a lone surrogate. Each can hide or reorder what a
+# person reads. The two selectors that choose how an emoji looks stay, unless they follow another one.
+_SELECTED = "(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe0e\ufe0f]"
 _UNSAFE = lazy_pattern(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    f"\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]|{_SELECTED}"
 )
+# Of these the ones that no script needs: what is written with them is not meant to be seen.
+_HIDDEN = lazy_pattern(f"[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0d\U000e0000-\U000e0fff]|{_SELECTED}")
 
 
 _WORD = lazy_pattern(r"[\w.$-]{1,40}")
@@ -26,6 +30,11 @@ _ROOM_FOR_WORDS, _ROOM_FOR_OTHERS = 400, 120  # signs
 def for_people(text: str) -> str:
     """`text` with every unsafe character as a visible escape; tabs and newlines stay."""
     return _UNSAFE.sub(_escape, text)
+
+
+def hidden_in(text: str) -> int:
+    """How many characters of it a person does not see, and no script needs."""
+    return 0 if text.isascii() else sum(1 for _ in _HIDDEN.finditer(text))
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -48,6 +57,8 @@ def foreign(text: str, limit: int = 60) -> str:
     so that none of it can look like a notice, a handle or a next step, and short, so that the sentence stays ours.
     """
     shown = text[: limit + 1]
+    if not shown.isascii():
+        shown = for_people(shown)
     if not shown.isprintable():
         shown = "".join([sign if sign.isprintable() else _escaped(sign) for sign in shown])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -124,6 +124,12 @@ class Facts:
     file: str = ""  # the name of its bytes inside the session's folder; identical outputs share one
     error: str = ""  # why it is not whole, in one line
     exit_code: int | None = None
+    order: float = 0.0  # its place in lists where `created` would be wrong: the clock had gone back
+
+    @property
+    def place(self) -> float:
+        """Lists are in the order of these."""
+        return self.order or self.created
 
     @property
     def long_handle(self) -> str:
@@ -148,7 +154,7 @@ class Facts:
             del flat["surrogates"]
         for name in ("state", "created", "ended", "file", "error", "exit_code"):
             flat[name] = getattr(self, name)
-        return flat
+        return flat | {"order": self.order} if self.order else flat
 
     @staticmethod
     def from_json(flat: dict[str, Any]) -> "Facts":
@@ -162,7 +168,7 @@ class Facts:
         own = {
             n: flat[n] for n in ("handle", "id", "session", "created", "state", "ended", "file", "error", "exit_code")
         }
-        return Facts(origin=origin, measure=measure, **own)
+        return Facts(origin=origin, measure=measure, order=float(flat.get("order", 0.0)), **own)
 
 
 # What became of a tool's output: one of four, each with the `content` that the model should get.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from holdall.text.escape import foreign, one_line
+from holdall.text.escape import foreign, hidden_in, one_line
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.values import handles
@@ -312,7 +312,7 @@ class Frame:
     def fenced(self, body: str) -> str:
         fence = f"{self.handle}:{self.tag}"
         end = "" if body.endswith("\n") else "\n"
-        return f"<{fence}>\n{body}{end}</{fence}>"
+        return f"<{fence}>\n{body}{end}</{fence}>{hidden_note(body)}"
 
     def next(
         self, verb: str, arguments: dict[str, Any], *, asked: Mapping[str, Any] | None = None, at_end: str = ""
@@ -323,6 +323,12 @@ class Frame:
         if call and any(len(str(value)) > _LONGEST_ARGUMENT for value in asked.values()):
             call = f"the same call with {', '.join(f'{name}={value}' for name, value in arguments.items())}"
         return f"Next: {call}" if call else at_end
+
+
+def hidden_note(body: str) -> str:
+    """A line behind a fence, where it holds what a model reads and a person does not see."""
+    hidden = hidden_in(body)
+    return f"\n[{plural(hidden, 'hidden character')} between these tags: people do not see them]" if hidden else ""
 
 
 def tag_for(text: str, new_tag: Callable[[], str]) -> str:

@@ -78,7 +78,7 @@ def fitted(
 MARK = "[tool output truncated: "  # how every text of the clamp begins
 _LEAD = "\n\n"
 _ADVICE = "; request smaller chunks (offset/limit) or specific sections]"
-_SHORT = ("\n[truncated]", "…", "")  # for limits that are shorter than a suffix
+_SHORT = ("\n[truncated]", "[cut]", "…", "")  # for limits that are shorter than a suffix
 _ROOM = 1024  # how far before the end the suffix of an earlier clamp may begin
 _LINES_OF_A_SUFFIX = 3
 

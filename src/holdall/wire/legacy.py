@@ -352,7 +352,7 @@ def _quoted(text: str) -> str:
 
 Form = Literal["whole", "json", "halves"]
 
-_SHORT = ("[truncated]", "…", "")  # for limits that are shorter than the marker
+_SHORT = ("[truncated]", "[cut]", "…", "")  # for limits that are shorter than the marker
 
 
 @record
@@ -390,6 +390,11 @@ def _halves(text: str, max_bytes: int, total_bytes: int, total_lines: int) -> st
     head, tail = first_bytes(text, room - room // 2), last_bytes(text, room // 2)
     gone = total_bytes - byte_count(head.text) - byte_count(tail.text)
     return f"{head.text}{_marker(gone, line_count(text[head.end : tail.start]))}{tail.text}"
+
+
+def all_gone(text: str) -> str:
+    """For a limit that is shorter than the marker of what is gone: that marker, and nothing else."""
+    return _marker(byte_count(text), line_count(text)).strip()
 
 
 def _marker(omitted_bytes: int, omitted_lines: int) -> str:

@@ -22,6 +22,7 @@ from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
+from holdall.wire.answers import hidden_note
 from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call
 from holdall.wire.notes import all_is_kept
 
@@ -432,7 +433,7 @@ def _written(view: View, chosen: list[_Part]) -> str:
     calls = [part.text for part in ordered if part.is_call]
     lines += [view.mark] if data or view.mark else []
     if data:
-        lines += [f"<{_fence(view)}>", *data, f"</{_fence(view)}>"]
+        lines += [f"<{_fence(view)}>", *data, f"</{_fence(view)}>{hidden_note(''.join(data))}"]
     if calls:
         lines.append(f"Next: {' · '.join(calls)}")
     return "\n".join(lines)

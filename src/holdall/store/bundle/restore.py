@@ -143,7 +143,7 @@ def _check_types(handle: str, facts: Facts) -> None:
         facts.measure.tokens_exact,
     )
     counts = [getattr(facts.measure, name) for name in ("bytes", "chars", "lines", "longest_line", "tokens")]
-    times = [facts.created, *([] if facts.ended is None else [facts.ended])]
+    times = [facts.created, facts.place, *([] if facts.ended is None else [facts.ended])]
     codes = [] if facts.exit_code is None else [facts.exit_code]
     fine = (
         all(

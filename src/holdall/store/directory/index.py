@@ -5,11 +5,13 @@ Each look compares it with the folder: an index that is missing, old or damaged 
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from holdall.policy.measure import checksum
@@ -153,20 +155,23 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 NAME = "index.sqlite"
-_VERSION = 1
-_CLEAR = "DROP TABLE IF EXISTS outputs; DROP TABLE IF EXISTS complete;"
+_VERSION = 2
+_CLEAR = "DROP TABLE IF EXISTS outputs; DROP TABLE IF EXISTS complete; DROP TABLE IF EXISTS latest;"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS outputs (
     session TEXT NOT NULL, handle TEXT NOT NULL, stamp TEXT NOT NULL, id TEXT NOT NULL, call_id TEXT NOT NULL,
     sha256 TEXT NOT NULL, facts TEXT NOT NULL, proof INTEGER NOT NULL, PRIMARY KEY (session, handle)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS complete (session TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS latest (session TEXT PRIMARY KEY, place REAL NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_id ON outputs (session, id);
 CREATE INDEX IF NOT EXISTS by_call_id ON outputs (session, call_id) WHERE call_id <> '';
 CREATE INDEX IF NOT EXISTS by_sha256 ON outputs (session, sha256);
 """
 
 
+_LATER = "INSERT INTO latest VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET place = max(place, excluded.place)"
+_LAST_YEAR = 1e11
 _LOOK_UP = {
     "id": "SELECT handle FROM outputs WHERE session = ? AND id = ?",
     "call_id": "SELECT handle FROM outputs WHERE session = ? AND call_id = ?",
@@ -221,7 +226,25 @@ class Index:
             text = json.dumps(facts.to_json(), default=str)
             rows.append((facts.session, facts.handle, stamp, facts.id, _storable(facts.origin.call_id),
                          facts.measure.sha256, text, proof_of(text, stamp)))  # fmt: skip
-        self._file.change("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+        def change(database: sqlite3.Connection) -> None:
+            with database:
+                database.executemany("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                database.executemany(_LATER, [(facts.session, facts.place) for _, facts in entries])
+
+        self._file.use(change, None)
+
+    def latest(self, session: str) -> float:
+        """The last place in the lists of the session that is known here."""
+
+        def look(database: sqlite3.Connection) -> float:
+            row = database.execute("SELECT place FROM latest WHERE session = ?", (session,)).fetchone()
+            place = row[0] if row else -math.inf
+            return (
+                place if isinstance(place, float) and place < _LAST_YEAR else -math.inf
+            )  # a damaged one may be anything
+
+        return self._file.use(look, -math.inf)
 
     def forget(self, session: str, handles: list[str]) -> None:
         pairs = [(session, handle) for handle in handles]
@@ -245,6 +268,7 @@ class Catalogue:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._lock = threading.Lock()
+        self._latest: dict[str, float] = {}  # by session: an index that cannot be used remembers nothing
 
     def all(self, folder: SessionFolder) -> list[Facts]:
         """Every output whose record can be read, oldest first."""
@@ -279,7 +303,7 @@ class Catalogue:
             if gone := [handle for handle in known if handle not in stamps]:
                 self._index.forget(session, gone)
             self._index.mark_complete(session)
-        return sorted(found, key=lambda facts: (facts.created, facts.handle)), faults
+        return sorted(found, key=lambda facts: (facts.place, facts.handle)), faults
 
     def find(self, folder: SessionFolder, *, column: str, value: str) -> list[Facts]:
         """The outputs whose `id` or `call_id` is `value`, each read from its record.
@@ -309,6 +333,18 @@ class Catalogue:
             facts = _loaded(folder, handle)
             if facts is not None and facts.measure.sha256 == sha256:
                 yield facts
+
+    def placed(self, folder: SessionFolder, facts: Facts) -> Facts:
+        """A new output, behind all others in lists: a clock that went back would put it before them."""
+        with self._lock:
+            complete = self._index.is_complete(facts.session)
+        if not complete:
+            self.survey(folder)
+        with self._lock:
+            last = max(self._latest.get(facts.session, -math.inf), self._index.latest(facts.session))
+            place = facts.created if facts.created >= last else math.nextafter(last, math.inf)
+            self._latest[facts.session] = place
+        return facts if place == facts.created else replace(facts, order=place)
 
     def note(self, folder: SessionFolder, facts: Facts) -> None:
         """A record that was just written."""

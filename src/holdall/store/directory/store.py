@@ -145,6 +145,7 @@ class DirectoryStore(SessionFiles):
                 )
                 facts = placement.facts_of(id, session.id, origin, taken, notes(), surrogates(), self.clock())
                 with folder.lock():
+                    facts = self._root.catalogue.placed(folder, facts)
                     file = placement.place(folder, self._root.catalogue, facts, taken.table, temporary, inside)
                     facts = placement.publish(folder, replace(facts, file=file), taken.table)
                     self._root.catalogue.note(folder, facts)
@@ -166,7 +167,7 @@ class DirectoryStore(SessionFiles):
                 files.fsync(inside)
                 facts = placement.running_facts(id, session.id, origin, file, self.clock())
                 with folder.lock():
-                    facts = folder.publish(facts, BlockTable())
+                    facts = folder.publish(self._root.catalogue.placed(folder, facts), BlockTable())
                     self._root.catalogue.note(folder, facts)
             except BaseException:
                 files.close(descriptor)

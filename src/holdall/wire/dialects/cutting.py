@@ -9,20 +9,28 @@ from holdall.policy.decide import Limits
 from holdall.text.excerpt import byte_count
 from holdall.wire.clamp import clamp_result, suffix_for
 from holdall.wire.dialect import Cut, Dialect, View, no_call
-from holdall.wire.legacy import truncate
+from holdall.wire.legacy import all_gone, truncate
 from holdall.wire.results import take_apart
 
 
 def clamped(cut: Cut) -> object:
-    """The beginning and S4's suffix. Where only the number of tokens is over, what can be shown is still bounded."""
+    """The beginning and S4's suffix. Where only the number of tokens is over, what can be shown is still bounded.
+
+    Where the limit is shorter than what has to be said, that is said and nothing is shown.
+    """
     gone = "" if cut.handle else cut.why or "nothing is stored"
     if cut.total_bytes is not None:
         gone = f"{gone}; there were {cut.total_bytes:,} bytes in all"
     over = cut.over
     suffix = suffix_for(over.bytes, over.lines, max_tokens=over.tokens, room=cut.room, handle=cut.handle, gone=gone)
     shown = clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
-    parts = take_apart(shown) if cut.incomplete and shown is cut.result else None
-    return parts.with_text((parts.text or "") + suffix) if parts is not None else shown
+    parts = take_apart(shown)
+    if parts is None:
+        return shown
+    if cut.incomplete and shown is cut.result:
+        return parts.with_text((parts.text or "") + suffix)
+    said = suffix.strip().rpartition("\n")[2]
+    return parts.with_text(suffix.strip()) if shown is not cut.result and said not in (parts.text or "") else shown
 
 
 def _truncated(cut: Cut) -> object:
@@ -30,7 +38,9 @@ def _truncated(cut: Cut) -> object:
     if parts is None or not isinstance(parts.text, str):
         return cut.result
     most = cut.limits.bytes if cut.limits.bytes is not None else byte_count(parts.text)
-    return parts.with_text(truncate(parts.text, most).text)
+    cut_text = truncate(parts.text, most)
+    says = not cut_text.changed or "truncated …]" in cut_text.text
+    return parts.with_text(cut_text.text if says else all_gone(parts.text))
 
 
 def _nothing(view: View) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from holdall.policy.decide import Limits
 from holdall.text.excerpt import beginning, ending
 from holdall.values.spans import Span
+from holdall.wire.answers import hidden_note
 from holdall.wire.dialect import Dialect, View, as_a_call
 from holdall.wire.notes import all_is_kept
 from holdall.wire.reference import context_ref_json, summary
@@ -93,7 +94,7 @@ def _text(data: bytes) -> str:
 
 def _fenced(view: View, text: str) -> str:
     fence = f"{view.handle}:{view.tag}"
-    return f"<{fence}>\n{text}{'' if text.endswith(chr(10)) else chr(10)}</{fence}>"
+    return f"<{fence}>\n{text}{'' if text.endswith(chr(10)) else chr(10)}</{fence}>{hidden_note(text)}"
 
 
 def _bound(verb: Any) -> Any:
