@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdall import Holdall, Inline, Kept, Running, Unkept
+from holdall import Holdall, Inline, Kept, PathGiven, Running, Unkept
 from holdall.bag.take import value_as_text
 from tests.bag.shapes import LOG, opened
 from tests.requirements import requirement
@@ -275,6 +275,8 @@ async def test_a_path_is_its_name_and_the_model_is_told_that_the_file_was_not_re
             assert isinstance(taken, Inline)
             assert taken.content == f"{file}\n[the tool returned this path; the file itself was neither read nor kept]"
         assert await in_background(bag, file) == taken.content
+        with pytest.raises(PathGiven, match=r"is a path\. Pass the open file to keep its content"):
+            await bag.keep(file)
         nested = {"file": file}
         assert (await bag.take(nested)).content is nested
 
@@ -383,6 +385,7 @@ async def test_a_coroutine_is_awaited_and_what_it_gives_is_taken(tmp_path: Path)
         failed = await bag.take(later(""))
         assert (failed.content, failed.is_error) == ("ValueError: no such file", True)
         assert (await bag.run(lambda: later("hi"))).content == "hi"
+        assert (await bag.keep(later("hi"))).measure.bytes == 2
         async with bag.turn() as turn:
             pending = turn.take(later("hi"))
         assert pending.content == "hi"

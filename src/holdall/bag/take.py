@@ -23,7 +23,7 @@ from holdall.store.sources import Pump, Source, json_text
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import encode
-from holdall.values.errors import HoldallError, NeverStored, StoreFault
+from holdall.values.errors import HoldallError, NeverStored, PathGiven, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -88,11 +88,15 @@ async def keep(
 ) -> Facts:
     """On return it is durable and has a handle. `then` gets its facts in the thread that stored it.
 
-    Raises NeverStored for a tool whose outputs must not be, whoever asks.
+    Raises NeverStored for a tool whose outputs must not be, whoever asks, and UsageError for a path.
     """
     core.check_open()
     if core.policy_of(origin.tool).store == "never":
         raise NeverStored(origin.tool)
+    if isinstance(output, Awaitable):
+        output = await cast("Awaitable[object]", output)
+    if isinstance(output, PurePath):
+        raise PathGiven(str(output))
     pump: Pump | None = None
     if isinstance(output, AsyncIterable):
         pump = Pump(streams.steady_later(cast("AsyncIterable[object]", output)), asyncio.get_running_loop())
@@ -636,7 +640,7 @@ def _unkept_structure(
     if changed:  # of the text, too, there is only a part
         return blob_note("structured content", structure.size, why=why)
     alone = replace(prepared, output=structure.text, text=structure.text, parts=None)
-    return value_as_text(_shorten(core, both_ends=True)(_cut(core, alone, Keep("bytes"), None, why=why)))
+    return value_as_text(shorten_by(core, both_ends=True)(_cut(core, alone, Keep("bytes"), None, why=why)))
 
 
 def _with_structure(parts: Parts, new: object) -> Parts:
@@ -887,7 +891,8 @@ async def _noticed(
             content: object = blob_note("binary data", facts.measure.bytes, handle=handle)
         else:
             beginning_only = prepared.at_rest and prepared.is_part
-            content = _shorten(core, both_ends=not beginning_only)(_cut(core, prepared, decision, None, handle=handle))
+            cut = _cut(core, prepared, decision, None, handle=handle)
+            content = shorten_by(core, both_ends=not beginning_only)(cut)
         text = value_as_text(content)
         shown = shared_beginning(prepared.text or "", text)
     else:
@@ -908,7 +913,7 @@ async def _noticed(
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")
 
 
-def _shorten(core: Core, *, both_ends: bool) -> Callable[[Cut], object]:
+def shorten_by(core: Core, *, both_ends: bool = True) -> Callable[[Cut], object]:
     """The dialect's own way, or the plain one that shows a beginning."""
     from holdall.wire.dialects.cutting import clamped  # noqa: PLC0415 - few outputs are shortened
 
@@ -933,7 +938,7 @@ async def _unkept(
         content = blob_note("binary data", tokens_of(core, prepared), why=str(fault))
     else:
         # Of a stream only the beginning is at hand: there are no two ends to show.
-        shorten = _shorten(core, both_ends=not _is_incomplete(prepared))
+        shorten = shorten_by(core, both_ends=not _is_incomplete(prepared))
         content = shorten(replace(_cut(core, prepared, decision, room, why=str(fault)), total_bytes=total))
     if prepared.parts is not None:
         parts = replace(prepared.parts, whole=content)
@@ -1027,7 +1032,7 @@ def _record_kept(
 
 async def notice_of(core: Core, facts: Facts) -> tuple[str, tuple[Span, ...]]:
     """The notice of a kept output, and the bytes that are in it."""
-    text, shown = core.dialect.written(await view_of(core, facts.handle))
+    text, shown = core.written(await view_of(core, facts.handle))
     return core.issue(text), shown
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag import Holdall
-from holdall.bag.take import notice_of, record_replaced, shared_beginning, value_as_text
+from holdall.bag.take import notice_of, record_replaced, shared_beginning, shorten_by, value_as_text
 from holdall.policy.decide import Limits
 from holdall.policy.overflow import Overflow, in_one_line, overflow_in, words_in
 from holdall.values.chat import Assistant, Message, System, ToolResult, User
@@ -17,7 +17,6 @@ from holdall.values.outputs import Facts
 from holdall.values.spans import Span
 from holdall.wire.agent_texts import compacted
 from holdall.wire.dialect import Cut
-from holdall.wire.dialects.cutting import clamped
 
 # Whether an exception means that the request was too long for the model, any library raised it.
 #
@@ -188,7 +187,7 @@ async def _replacement_for(
             handle = bag.core.handle_of(facts)
             if bag.dialect.shorten is None:
                 return facts, *await notice_of(bag.core, facts)
-    shorten = bag.dialect.shorten or clamped
+    shorten = shorten_by(bag.core)
     most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
     text = value_as_text(
         shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4)))

@@ -9,6 +9,7 @@
     │   ├── BadQuery            SQL or a path that does not fit the data
     │   ├── BadSetting          a setting of the wrong name, type or size
     │   ├── SessionClosed       a bag was used after its end
+    │   ├── PathGiven           a path is to be kept, and not the file or its name
     │   ├── SessionForked       a bag was used in a process that was forked while it was open
     │   ├── NotReady            the tool still runs, and what was asked needs all of its output
     │   ├── CallFailed          the call failed, timed out or was cancelled, and left no output to give
@@ -221,6 +222,13 @@ class NoModel(UsageError):
     def __init__(self, tool: str = "") -> None:
         self.tool = tool
         super().__init__("no model is configured for extraction.")
+
+
+class PathGiven(UsageError):
+    """A path is to be kept: its name, or the file? It is not guessed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{flat(path)} is a path. Pass the open file to keep its content, or str(path) for its name.")
 
 
 class SessionForked(UsageError):
