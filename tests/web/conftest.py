@@ -5,6 +5,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -71,5 +72,6 @@ def watched(browser: "Browser") -> Generator[Watched]:
 
 
 def _leaves(made: Watched, url: str) -> None:
-    if not url.startswith(("http://127.0.0.1:", "http://localhost:", "blob:")):
+    name = urlsplit(url).hostname or ""
+    if not url.startswith("blob:") and name not in ("127.0.0.1", "localhost") and not name.endswith(".localhost"):
         made.troubles.append(f"left the origin: {url}")

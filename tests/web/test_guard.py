@@ -2,12 +2,14 @@
 
 import logging
 import re
+import socket
+import sys
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from holdall.web.access import POLICY
+from holdall.web.access import POLICY, own_name
 from holdall.web.server import create_app
 from tests.requirements import requirement
 from tests.web.support import BASE, HOST, PORT, TOKEN, client
@@ -134,6 +136,29 @@ def test_where_the_viewer_has_a_name_of_its_own_it_is_also_at_its_address(home: 
     with TestClient(app, base_url=f"http://{host}", follow_redirects=False) as browser:
         first = browser.get(f"/?token={TOKEN}")
         assert browser.get(first.headers["location"]).status_code == 200
+
+
+@requirement("viewer:own-host")
+@pytest.mark.parametrize(
+    ("platform", "found", "has_one"),
+    [("linux", "127.0.0.1", True), ("linux", "", True), ("linux", "192.0.2.1", False), ("darwin", "::1", True),
+     ("darwin", "", False)],
+)  # fmt: skip
+def test_the_name_is_new_with_each_start_wherever_browsers_find_it(
+    monkeypatch: pytest.MonkeyPatch, platform: str, found: str, has_one: bool
+) -> None:
+    """A service worker that another server left at our port gets every request to its origin, with the token."""
+
+    def getaddrinfo(name: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "simulated")
+        return [(0, 0, 0, "", (found, port))]
+
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    names = {own_name(PORT) for _ in range(2)}
+    assert all(bool(re.fullmatch(rf"[0-9a-f]{{16}}\.localhost:{PORT}", name)) is has_one for name in names)
+    assert len(names) == (2 if has_one else 1)
 
 
 def _path(browser: TestClient) -> str:

@@ -6,12 +6,15 @@ so only GET and HEAD are answered. It never writes the token into a log.
 
 A browser sends a cookie to every port of a host, so any server on this machine would get it. Pages are therefore below
 a path that nobody else knows, and the cookie is for that path only. This works at any name and through any tunnel.
+A service worker of a server that had our port before would see every request to that origin: so ours is new with each
+start.
 """
 
 import hmac
 import logging
 import secrets
 import socket
+import sys
 import time
 from collections.abc import MutableMapping, Sequence
 from dataclasses import field
@@ -208,13 +211,16 @@ def hosts_of(host: str, port: int) -> frozenset[str]:
 
 
 def own_name(port: int) -> str:
-    """A host of our own on this machine, with its port; empty where the system does not know such names."""
+    """A host that no server had before, with its port; empty where a browser may not find this machine by it.
+
+    Chromium and Firefox ask nobody about names under `localhost`. Safari asks the system.
+    """
     name = f"{secrets.token_hex(8)}.localhost"
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError:
-        return ""
-    return f"{name}:{port}" if found and all(is_loopback(str(one[4][0])) for one in found) else ""
+        return "" if sys.platform == "darwin" else f"{name}:{port}"
+    return f"{name}:{port}" if all(is_loopback(str(one[4][0])) for one in found) else ""
 
 
 def is_loopback(host: str) -> bool:
