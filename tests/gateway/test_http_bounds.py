@@ -194,29 +194,47 @@ async def test_a_body_over_the_limit_is_refused_with_the_setting(tmp_path: Path,
     assert BodyBounds().most == 4 * 2**20
 
 
-@requirement("gateway:http-bounds")
-async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
-    async def parts() -> AsyncIterator[bytes]:
-        yield b"{"
-        await asyncio.Event().wait()
-
+async def endless(app: HttpApp) -> tuple[int, Any]:
+    """The answer to a request of Alice's whose body never ends."""
     told: list[Any] = []
+
+    async def receive() -> Any:
+        if told:
+            await asyncio.Event().wait()
+        told.append("begun")
+        return {"type": "http.request", "body": b"{", "more_body": True}
 
     async def send(event: Any) -> None:
         told.append(event)
 
+    raw = {"host": "here", "authorization": f"Bearer {ALICE}", "content-type": "application/json"}
+    headers = [(name.encode(), value.encode()) for name, value in raw.items()]
+    async with asyncio.timeout(SOON):
+        await app({"type": "http", "method": "POST", "path": "/mcp", "headers": headers}, receive, send)
+    return told[-2]["status"], json.loads(told[-1]["body"])
+
+
+@requirement("gateway:http-bounds")
+async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     async with application(tmp_path, bounds=BodyBounds(seconds=0.05)) as (app, _):
-        come = parts()
+        assert await endless(app) == (408, {"error": "the body took longer than 0.05 seconds"})
 
-        async def receive() -> Any:
-            return {"type": "http.request", "body": await anext(come), "more_body": True}
 
-        raw = {"host": "here", "authorization": f"Bearer {ALICE}", "content-type": "application/json"}
-        headers = [(name.encode(), value.encode()) for name, value in raw.items()]
-        async with asyncio.timeout(SOON):
-            await app({"type": "http", "method": "POST", "path": "/mcp", "headers": headers}, receive, send)
-    assert told[0]["status"] == 408
-    assert json.loads(told[1]["body"]) == {"error": "the body took longer than 0.05 seconds"}
+@requirement("gateway:http-bounds", "gateway:principal")
+async def test_one_principal_cannot_take_the_connections_of_the_others(tmp_path: Path) -> None:
+    async with application(tmp_path) as (app, ask):
+        tasks = [asyncio.ensure_future(endless(app)) for _ in range(Connection.most)]
+        refused, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        assert refused.pop().result() == snapshot(
+            (429, {"error": "there are 224 requests with this token already; wait until one is answered"})
+        )
+        assert len(waiting) * 2 < Connection.most
+        assert (await ask(BOB, json=INITIALIZE)).status_code == 200
+        assert (await ask(ALICE, json=INITIALIZE)).status_code == 429
+        for one in tasks:
+            one.cancel()
+        await asyncio.wait(tasks)
+        assert (await ask(ALICE, json=INITIALIZE)).status_code == 200
 
 
 @requirement("gateway:http-bounds", "gateway:principal")

@@ -8,6 +8,7 @@ import importlib
 import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -346,6 +347,8 @@ _IDLE_SECONDS = 3600.0
 _EXPIRE_SECONDS = 60.0  # between two looks for sessions that are idle for so long
 _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
 _MAX_SESSIONS = 50  # of one principal
+_MIN_REQUESTS = 32  # that each of many principals may have under way
+_FREE_CONNECTIONS = 64  # for those who have not said yet who they are
 _SPARE_SECONDS = 60.0  # a session that was idle for so long makes room for a new one where there are too many
 
 OpenBag = Callable[[str], Awaitable[Holdall]]
@@ -370,6 +373,7 @@ class HttpApp:
         self._sessions: dict[tuple[str, str], HttpSession] = {}
         self._shared: dict[str, HttpSession] = {}
         self._servers: dict[str, KnownServers] = {}
+        self._requests = Counter[str]()  # under way, by principal
 
     @property
     def sessions(self) -> list[HttpSession]:
@@ -389,15 +393,16 @@ class HttpApp:
             who = self._guard.principal(headers)
             if scope["path"] != PATH:
                 raise Denied(404, f"there is nothing here; MCP is at {PATH}")
-            match scope["method"]:
-                case "POST":
-                    await self._post(who, headers, exchange)
-                case "GET":
-                    await self._get(who, headers, exchange)
-                case "DELETE":
-                    await self._delete(who, headers, exchange)
-                case _:
-                    raise Denied(405, "only POST, GET and DELETE are answered")
+            with self._counted(who):
+                match scope["method"]:
+                    case "POST":
+                        await self._post(who, headers, exchange)
+                    case "GET":
+                        await self._get(who, headers, exchange)
+                    case "DELETE":
+                        await self._delete(who, headers, exchange)
+                    case _:
+                        raise Denied(405, "only POST, GET and DELETE are answered")
         except asyncio.CancelledError:
             if not exchange.gone:  # else it was the client that left, and nobody has to be told
                 raise
@@ -408,6 +413,18 @@ class HttpApp:
             await exchange.answer(status, messages.error(None, refusal))
         finally:
             exchange.close()
+
+    @contextmanager
+    def _counted(self, who: str) -> Generator[None]:
+        """A request of this principal. Each has a connection, which is not idle, so nobody else gets that one."""
+        share = max(_MIN_REQUESTS, (Connection.most - _FREE_CONNECTIONS) // len(self._guard.tokens))
+        if self._requests[who] >= share:
+            raise Denied(429, f"there are {share} requests with this token already; wait until one is answered")
+        self._requests[who] += 1
+        try:
+            yield
+        finally:
+            self._requests[who] -= 1
 
     # The methods
 
