@@ -259,6 +259,20 @@ async def test_a_principal_has_fifty_sessions_and_those_that_are_idle_end(tmp_pa
         assert len(app.sessions) == 0
 
 
+@requirement("gateway:http-bounds")
+async def test_a_body_of_very_many_values_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    async with application(tmp_path) as (_, ask):
+        given = {"headers": {"content-type": "application/json"}}
+        many = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[' + b"[]," * 300_000 + b"[]]}}"
+        refused = await ask(ALICE, content=many, **given)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (
+            400,
+            "More than 250,000 values in one message",
+        )
+        text = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"[]," * 300_000 + b'"}}'
+        assert "250,000" not in (await ask(ALICE, content=text, **given)).text
+
+
 @requirement("gateway:principal")
 async def test_nobody_reads_or_ends_a_session_of_another_principal(tmp_path: Path) -> None:
     async with application(tmp_path) as (_, ask):

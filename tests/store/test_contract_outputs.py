@@ -1,6 +1,7 @@
 """What is kept is found again: by handle, by its long form, by call id, inside its session or not at all."""
 
 import hashlib
+import json
 import os
 import uuid
 from dataclasses import replace
@@ -130,6 +131,25 @@ def test_arguments_of_any_kind_do_not_cost_the_output(
     assert read_back(store, facts) == b"result"
     assert store.resolve(session, facts.handle).origin.arguments == kept
     assert store.outputs(session) == [facts]
+
+
+@requirement("store:bounded-arguments")
+def test_of_very_large_arguments_the_record_has_the_beginning_and_says_so(
+    store: OutputStore, session: SessionInfo
+) -> None:
+    large = {"text": "ü" * 100_000}
+    written = json.dumps(large, ensure_ascii=False)
+    digest = hashlib.sha256(written.encode()).hexdigest()
+    facts = keep(store, session, "a", arguments=large)
+    assert facts.origin.arguments == (f"{written[:16384]}… (the beginning of 100,012 characters, SHA-256 {digest})")
+    many = keep(store, session, "b", arguments=[[]] * 1001)
+    assert many.origin.arguments == json.dumps([[]] * 1001)  # all of them, as one value
+    commas = {"csv": "a,b,c\n" * 1000, "numbers": [1] * 900}
+    assert keep(store, session, "c", arguments=commas).origin.arguments == commas
+    writer = store.begin(session, Origin(arguments=large))
+    assert writer.facts.origin.arguments == facts.origin.arguments
+    writer.finish()
+    assert store.resolve(session, facts.handle) == facts
 
 
 def test_arguments_that_hold_themselves_or_are_very_deep_are_told_as_text(

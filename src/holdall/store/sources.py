@@ -20,6 +20,7 @@ import contextlib
 import dataclasses
 import enum
 import fcntl
+import hashlib
 import json
 import threading
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from holdall.values.errors import UsageError
 
 
 _BYTES = (bytes, bytearray, memoryview)
+_MOST_ARGUMENTS, _MOST_VALUES = 16 * 1024, 1000  # characters and values of the arguments in a record
 _PARTS_AT_ONCE, _BYTES_AT_ONCE = 1000, 64 * 1024
 
 
@@ -372,24 +374,37 @@ def _str(value: object) -> str:
 
 
 def storable(arguments: object) -> Any:
-    """Arguments as a record holds them: plain JSON, or the text of what JSON cannot say. Nothing is refused here."""
+    """Arguments as a record holds them: plain JSON, or the text of what JSON cannot say. Nothing is refused here.
+
+    Records are read often and all of a session at once, so of much there is only the beginning, as text.
+    """
+    with contextlib.suppress(RecursionError, TypeError, ValueError, UsageError):
+        written = json.dumps(arguments, default=Objects().plain)
+        if len(written) <= _MOST_ARGUMENTS and not _is_much(plainly := json.loads(written)):
+            return plainly
     try:
-        plainly: object = json.loads(json.dumps(arguments, default=Objects().plain))
-        return "".join(json_text(arguments)) if _is_deep(plainly) else plainly
-    except (RecursionError, TypeError, ValueError, UsageError):
-        try:
-            return "".join(json_text(arguments))
-        except (ValueError, UsageError) as problem:
-            return f"(not kept: {problem})"
+        return _beginning("".join(json_text(arguments)))
+    except (ValueError, UsageError) as problem:
+        return f"(not kept: {problem})"
 
 
-def _is_deep(value: object) -> bool:
-    """Too deep to be read back by any caller: how far JSON is read depends on the stack of who reads it."""
+def _beginning(text: str) -> str:
+    if len(text) <= _MOST_ARGUMENTS:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text[:_MOST_ARGUMENTS]}… (the beginning of {len(text):,} characters, SHA-256 {digest})"
+
+
+def _is_much(value: object) -> bool:
+    """Many values, or too deep to be read back by any caller: how far JSON is read depends on the stack of who reads
+    it."""
     level: list[object] = [value]
+    values = 0
     for _ in range(100):
         level = [inner for one in level for inner in _members(one)]
-        if not level:
-            return False
+        values += len(level)
+        if not level or values > _MOST_VALUES:
+            return bool(level)
     return True
 
 

@@ -76,7 +76,7 @@ def taken_out(line: bytearray, *, much: int = MUCH_STRUCTURE) -> object | None:
     Raises ValueError and RecursionError as `json` does, where what is around it is not a message.
     """
     found = _structure(line)
-    if len(line) >= LARGE and _has_many_values(line, *(found or (0, 0))):
+    if len(line) >= LARGE and has_many_values(line, *(found or (0, 0))):
         return _whole_result(line)
     # Beside a text that is stored, structured content of any size is stored, too.
     structure = without_structure(line, large=1 if len(line) >= LARGE else much, found=found)
@@ -135,7 +135,7 @@ def without_structure(
     return LargeJson(out.getvalue())
 
 
-def _has_many_values(line: bytearray, start: int, end: int) -> bool:
+def has_many_values(line: bytearray, start: int = 0, end: int = 0) -> bool:
     """Whether there are, not counting what is between these places. Signs inside strings are no values."""
     marks = sum(line.count(sign) - line.count(sign, start, end) for sign in (b",", b"[", b"{"))
     if marks <= _MANY_VALUES:
@@ -397,7 +397,7 @@ def decode(line: bytearray, kept: Kept | None = None) -> list[Message]:
     head = bytes(line[:200])
     try:
         if kept is None:
-            if len(line) >= LARGE and _has_many_values(line, 0, 0):
+            if len(line) >= LARGE and has_many_values(line):
                 return []  # nobody asked for it
             value = _read(line)
         elif len(line) < MUCH_STRUCTURE:

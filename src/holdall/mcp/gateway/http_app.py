@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from holdall.bag import Holdall
 from holdall.mcp.client import protocol
+from holdall.mcp.client.codec import TOO_MANY, has_many_values
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.front import Front, GatewayState
 from holdall.mcp.gateway.http_session import RETRY_MILLISECONDS, Event, HttpSession, Stream, event_id, place_of
@@ -431,7 +432,10 @@ class HttpApp:
     async def _post(self, who: str, headers: Mapping[str, str], exchange: Exchange) -> None:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise Denied(415, "the body of a message is application/json")
-        body = messages.decode(await exchange.body(self._bounds, headers))
+        line = await exchange.body(self._bounds, headers)
+        if has_many_values(line):  # reading it would hold up everybody else
+            raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
+        body = messages.decode(line)
         several: list[Any] = body if isinstance(body, list) else [body]
         if headers.get("mcp-protocol-version", "") in MODERN or "_meta" in table(table(several[0]).get("params")):
             if isinstance(body, list):
