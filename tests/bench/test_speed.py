@@ -27,7 +27,12 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("speed")
 
 
-@pytest.mark.parametrize("job", speed.JOBS)
+# They start servers, browsers or many processes, and are run with the benchmarks themselves.
+SLOW = {"gateway", "http", "output", "viewer", "notice", "startup"}
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize("job", [job for job in speed.JOBS if job not in SLOW or "HOLDALL_TEST_FULL" in os.environ])
 def test_a_job_runs_and_tells_its_figures(job: str, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["speed", "--quick", "--only", job, "--out", str(out)]) == 0
     rows = json.loads((out / "speed.json").read_text("utf-8"))["rows"]
