@@ -89,5 +89,6 @@ def test_a_dialect_is_a_value() -> None:
     def notice(view: View) -> str:
         return f"kept as {view.handle}"
 
-    peek = Tool(name="peek", description="Search.", schema={"type": "object"}, verb="grep")
+    schema = {"type": "object", "properties": {"handle": {"type": "string"}, "pattern": {"type": "string"}}}
+    peek = Tool(name="peek", description="Search.", schema=schema, verb="grep")
     assert Dialect(name="mine", limits=Limits(tokens=10), notice=notice, tools=(peek,)).tool("peek") is peek
