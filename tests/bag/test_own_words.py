@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from holdall import Assistant, Kept, Running, ToolCall, ToolResult, User
+from holdall import Assistant, Holdall, Kept, MemoryStore, Running, Settings, ToolCall, ToolResult, User
 from holdall.guard.recovery import compact
 from holdall.values.chat import Message
 from holdall.wire.dialects import DIALECTS
@@ -192,3 +192,21 @@ async def test_a_running_notice_says_that_the_call_still_runs(tmp_path: Path, di
         assert isinstance(taken, Running)
         assert "running" in taken.content or "When the System Notice shows this tool is ready" in taken.content
         slow.end.set()
+
+
+CALLS: list[dict[str, Any]] = [
+    {"role": "assistant", "tool_calls": [{"id": "c9", "type": "function", "function": {"name": "search"}}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "c9", "name": "search", "input": {}}]},
+    {"type": "function_call", "id": "fc_1", "call_id": "c9", "name": "search", "arguments": "{}"},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c9", "name": "search", "input": {}}}]},
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_result_in_a_transcript_has_the_tool_of_its_call(call: dict[str, Any]) -> None:
+    settings = Settings(dialect="refs", max_inline_bytes=1000)
+    async with Holdall.open(store=MemoryStore(), settings=settings) as bag:
+        messages = [call, {"role": "tool", "tool_call_id": "c9", "content": "line\n" * 50_000}]
+        text = str((await bag.guard(messages))[1]["content"])
+        assert "Tool: search" in text
+        assert '"tool": "search"' in text

@@ -383,12 +383,12 @@ def test_an_agent_starts_another_and_the_tree_shows_both(holdall: Program, agent
     )
     ran = holdall("run", file, "How many?", "--session", "s1")
     assert (ran.code, ran.text) == (0, "There are 20,000.\n")
-    assert " · 2 turns · 5 model calls · 1 tool call · " in ran.err
+    assert " · 2 turns · 5 model calls · 3 tool calls · " in ran.err
     shown = re.sub(r"\d+ ms|\d+\.\d s", "TIME", holdall("show", "--tree").text)
     shown = re.sub(r"[\d,]+( → [\d,]+)? (tokens|chars)", r"N \2", re.sub(r"\$\d+\.\d+", "$COST", shown))
     shown = re.sub(r"(kept|answer) [a-z0-9]{4}", r"\1 HANDLE", shown.replace(str(agents.folder), "FOLDER"))
     assert shown == snapshot("""\
-session s1 · 2 turns · 5 model calls · 1 tool call · N tokens · $COST · TIME · reported success
+session s1 · 2 turns · 5 model calls · 3 tool calls · N tokens · $COST · TIME · reported success
 ├─ turn 1 · TIME · N tokens in it
 │  ├─ model scripted:FOLDER/finder-model.json · TIME · N tokens · $COST · 1 call
 │  ├─ agent counter · TIME · 3 turns · N tokens · $COST

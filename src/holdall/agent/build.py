@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdall.agent.files import AgentFile, servers_of
 from holdall.agent.toolbox import Agent, AgentTool, Toolbox
 from holdall.bag import Holdall
-from holdall.llm.model_names import MODEL_KEY, model_named, url_of
+from holdall.llm.model_names import MODEL_KEY, model_named, problem_with, url_of
 from holdall.llm.protocol import Model
 from holdall.mcp.client.spec import Configured
 from holdall.trust import Claims, Module, file_hash, file_stamp, named_modules, origin_of
@@ -85,7 +85,7 @@ class _Build:
     async def _check_extraction_model(self, settings: Settings) -> None:
         """Said at the start, not in the middle of a run: without it a question about an output gets both its ends."""
         try:
-            if settings.extraction_model:
+            if settings.extraction_model and not problem_with(settings.extraction_model):  # which its session tells
                 await model_named(settings.extraction_model).close()
         except (NoSuchModel, MissingExtra) as problem:
             self.warn(f"extraction_model cannot be used, so questions about outputs get both ends of them: {problem}")

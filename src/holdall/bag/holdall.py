@@ -37,7 +37,7 @@ from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.preview import whole_text
 from holdall.wire.dialect import Dialect
-from holdall.wire.results import results_in, take_apart
+from holdall.wire.results import call_names, results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
@@ -286,15 +286,19 @@ class Holdall(KeptNames):
         same.
         """
         guarded = list(messages)
+        names: dict[str, str] | None = None
         for at, message in enumerate(messages):
             for result in results_in(message):
-                if is_small_text(self.core, result.content, result.tool):
+                if names is None and not result.tool:
+                    names = call_names(messages)
+                tool = result.tool or (names or {}).get(result.call_id, "")
+                if is_small_text(self.core, result.content, tool):
                     continue
                 # As a result, not as a list that happens to look like one.
                 whole = {"type": "tool_result", "content": result.content, "is_error": result.is_error}
                 of_blocks = take_apart(whole) is not None  # else it is a value
                 output = whole if of_blocks else result.content
-                origin = self._origin(result.tool, "", None, result.call_id)
+                origin = self._origin(tool, "", None, result.call_id)
                 # It was taken before, perhaps by an earlier run: what bears the mark there are notices.
                 taken = await settle(self.core, replace(await prepare(self.core, output, origin), seen=True))
                 if not isinstance(taken, Inline):

@@ -190,6 +190,8 @@ def _told(node: Node) -> str:
         case "extraction":
             proved = f"{_number(node, 'verified')} verified" if "verified" in node else ""
             about, how = named(node.get("handle", "")), named(node.get("strategy", ""))
+            if node.get("reason") == "fallback":
+                how += f", {_why(node)}" if node.get("why") else ", in place of what failed"
             parts = [f"question about {about}", _seconds(node), how, proved]
         case other:
             parts = [named(other), named(node.get("name", ""))]

@@ -257,6 +257,7 @@ class Operation:
                 found["unpriced_calls"] += unpriced_calls(one.kind, one.data)
             if one.kind == "agent":
                 found["model_calls"] += _number_in(one.data.get("calls"))
+                found["tool_calls"] += _number_in(one.data.get("tool_calls"))
         found["cost"] = round(found["cost"], 6)
         return found
 

@@ -15,6 +15,7 @@ from holdall.values.answers import Found, Match, Nodes, Passage, Table
 from holdall.values.errors import (
     AmbiguousCallId,
     AnchorNotFound,
+    AnswerTooLong,
     CallFailed,
     HoldallError,
     NotReady,
@@ -209,6 +210,8 @@ def s0_refusal(error: HoldallError, ask: Ask) -> str:
     mode = foreign(str(ask.options.get("mode", "auto")))
     tool = foreign(ask.tool or getattr(error, "tool", "")) or "UNKNOWN"
     message = plain_refusal(error, ask)
+    if isinstance(error, AnswerTooLong):  # there are no ranges or columns to ask for
+        message = "There is no room left for an answer in this turn. Ask again in the next one, or report."
     if isinstance(error, TooCostly):  # one of the modes asks none
         message = f'{message} mode="truncate" asks no model: it shows the beginning and the end.'
     return f"TOOL_OUTPUT FAILED FOR {tool} WITH HANDLE {shown_handle(ask.handle)}, STRATEGY:{mode}:\n\n{message}"

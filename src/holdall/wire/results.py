@@ -8,7 +8,7 @@ import contextlib
 import copy
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
@@ -448,6 +448,23 @@ class Result:
     call_id: str
     is_error: bool
     replaced: Callable[[object, object], object]  # the message and the new content
+
+
+def call_names(messages: Iterable[object]) -> dict[str, str]:
+    """The tool of each call that these messages make, by its id: most results have only that."""
+    names: dict[str, str] = {}
+    for message in messages:
+        holders: list[object] = [message]
+        for part in ("tool_calls", "calls", "content"):
+            held = field(message, part)
+            holders += cast("Sequence[object]", held) if isinstance(held, list | tuple) else ()
+        for holder in holders:
+            call = holder if isinstance(holder, str) else field(holder, "toolUse") or holder
+            call_id, name = field(call, "call_id", "toolUseId", "toolCallId", "id"), field(call, "name", "toolName")
+            name = name or field(field(call, "function"), "name")
+            if isinstance(call_id, str) and isinstance(name, str):
+                names.setdefault(call_id, name)
+    return names
 
 
 def results_in(message: object) -> Iterator[Result]:
