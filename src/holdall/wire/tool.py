@@ -169,7 +169,7 @@ def _argument_problem(tool: Tool) -> str:
     """Without a `bind`, arguments are those of the verb."""
     named = set(cast("Mapping[str, object]", tool.schema.get("properties", {})))
     verb = VERBS.get(tool.verb)
-    if verb is None:
+    if verb is None or "properties" not in tool.schema:  # without them a model may give any
         return ""
     known = {one.name: one for one in verb.arguments}
     if unknown := sorted(named - set(known)):
