@@ -23,6 +23,7 @@ import fcntl
 import hashlib
 import json
 import threading
+import types
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
@@ -257,7 +258,7 @@ class Objects:
         found = _data_of(value)
         return self._read(value, ()) if found is _FOREIGN else found
 
-    def _read(self, value: Any, above: tuple[object, ...]) -> object:
+    def _read(self, value: Any, above: tuple[object, ...], name: str = "all of it") -> object:
         """What can be read of an object whose class says nothing: its attributes and its text, or its items."""
         attributes = _attributes(value)
         text = _text_of(value, attributes)
@@ -266,7 +267,9 @@ class Objects:
             items: list[object] = [*value]
             return {**told, "items": items} if told else items
         if not told:
-            return self._said(value, "all of it", "the output")
+            return self._said(value, name, f"a {_type(above[-1])}" if above else "the output")
+        if not text:
+            self._leave_out(_private(value), f"a {_type(value)}")
         return {"str": _str(value), **told} if type(value).__str__ is not object.__str__ and not text else told
 
     def _member(self, value: object, name: str, above: tuple[object, ...], depth: int = 0) -> object:
@@ -283,21 +286,26 @@ class Objects:
         if found is not _FOREIGN:
             return found
         if depth and len(above) < _DEEPEST:
-            return self._read(value, above)
+            return self._read(value, above, name)
         return self._said(value, name, f"a {_type(above[-1])}")
 
     def _said(self, value: object, name: str, of: str) -> str:
         said = _str(value)
         if said.startswith("<"):  # as Python writes what it has no words for
+            self._leave_out({name: value}, of)
+        return said
+
+    def _leave_out(self, parts: Mapping[str, object], of: str) -> None:
+        for name, value in parts.items():
             self._of = self._of or of
             self._unread.setdefault(name, _type(value))
-        return said
 
 
 _FOREIGN = object()
 _DEEPEST = 4  # objects in lists of objects
 _DATA_METHODS = ("to_pylist", "to_dicts", "tolist", "_asdict", "to_dict")  # of pyarrow, polars, numpy, pandas
 _TEXTS = ("text", "content", "body", "data")
+_WORDS = 40  # characters
 
 
 def _data_of(value: object) -> object:
@@ -342,15 +350,29 @@ def _is_container(value: object) -> bool:
 
 def _attributes(value: object) -> dict[str, object]:
     """What an object holds under public names. Classes, functions and modules hold code."""
-    if isinstance(value, type) or callable(value) or hasattr(type(value), "__loader__"):
+    if callable(value) or isinstance(value, types.ModuleType):
         return {}
+    return {name: one for name, one in _held(value).items() if not name.startswith("_") and not callable(one)}
+
+
+def _private(value: object) -> dict[str, object]:
+    """What it holds under other names and may be what it is about: all but numbers, a few words, and what is empty."""
+    return {
+        name: one
+        for name, one in _held(value).items()
+        if name.startswith("_") and not callable(one) and not isinstance(one, int | float | None)
+        if not isinstance(one, str | bytes) or len(one) > _WORDS
+        if not _is_container(one) or one
+    }
+
+
+def _held(value: object) -> dict[str, object]:
     slots = [cast("object", one.__dict__.get("__slots__", ())) for one in type(value).__mro__]
     names = [name for some in slots for name in ((some,) if isinstance(some, str) else cast("Iterable[str]", some))]
-    try:
-        found = {name: getattr(value, name) for name in names if hasattr(value, name)} | vars(value)
-    except Exception:  # it has no dictionary, or does not show it
-        found = {name: getattr(value, name) for name in names if hasattr(value, name)}
-    return {name: one for name, one in found.items() if not name.startswith("_") and not callable(one)}
+    found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    with contextlib.suppress(Exception):  # it has no dictionary, or does not show it
+        found |= vars(value)
+    return found
 
 
 def _text_of(value: object, attributes: Mapping[str, object]) -> dict[str, object]:
