@@ -15,7 +15,8 @@ pytestmark = pytest.mark.anyio
 
 SECRET = "correct-horse-7!"
 LINE = f"DB_PASSWORD={SECRET}"
-# A server that does what it is told: it says something first, and then answers.
+LOGS = 5
+# A server that does what it is told: it says something first, then answers, and then says something that is of no call.
 SERVER = """
 import json, sys
 def send(**message):
@@ -33,16 +34,18 @@ for line in sys.stdin:
         send(id=number, result={"tools": [{"name": "env", "inputSchema": {"type": "object"}}]})
     elif message["method"] == "tools/call":
         given = params["arguments"]
-        send(method="notifications/message", params={"level": "info", "data": given["said"]})
+        for _ in range(LOGS):
+            send(method="notifications/message", params={"level": "info", "data": given["said"]})
         form = {"type": "object", "properties": {}}
         send(id=f"q{number}", method="elicitation/create", params={"message": given["said"], "requestedSchema": form})
         token = params.get("_meta", {}).get("progressToken")
         if token is not None:
             send(method="notifications/progress", params={"progressToken": token, "progress": 1, "message": given["said"]})
         send(id=number, **given["answer"])
+        send(method="notifications/message", params={"level": "info", "data": given["said"]})
     else:
         send(id=number, result={})
-"""
+""".replace("LOGS", str(LOGS))
 # The gateway, with a word in a file for each time that something is masked where everybody waits for it.
 WATCHED = """
 import asyncio, sys
@@ -98,7 +101,8 @@ async def test_no_secret_passes_in_whatever_place_of_whatever_answer(tmp_path: P
     assert text["content"][0]["text"] == "DB_PASSWORD=" + "*" * len(SECRET)
     assert "masked with * by the policy of its tool" in json.dumps(text)
     assert b"notifications/progress" in heard
-    assert b"notifications/message" in heard
+    before_last_answer = heard.rpartition(text["content"][0]["text"].encode())[0]
+    assert before_last_answer.count(b"notifications/message") >= len(ANSWERS) * (LOGS + 1) + LOGS
     assert b"elicitation/create" in heard
     stored = b"".join(one.read_bytes() for one in (tmp_path / "home").rglob("*") if one.is_file())
     assert SECRET.encode() not in stored

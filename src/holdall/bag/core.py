@@ -346,9 +346,10 @@ class Core:
             return self.store.begin(self.session, origin, tokenizer=self.tokenizer)
         return redaction.writer(self.store.begin(self.session, redaction.origin(origin), tokenizer=self.tokenizer))
 
-    def redaction_of(self, tool: str) -> "Redaction | None":
-        """For what this tool gives, where its policy is to mask secrets."""
-        return self._redaction if self._redaction is not None and self.policy_of(tool).redact else None
+    def redaction_of(self, tool: str | None) -> "Redaction | None":
+        """For what this tool gives, where its policy is to mask secrets; None: for what may be of any tool."""
+        masks = self._redaction is not None and (tool is None or self.policy_of(tool).redact)
+        return self._redaction if masks else None
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """The strictest of what its name has and, where several servers are told apart by a prefix (`files__read`), of

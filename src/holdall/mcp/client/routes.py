@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -111,6 +112,19 @@ class Mailbox:
         if self._worker is not None:
             await asyncio.wait((self._worker,), timeout=_DRAIN_SECONDS)
         self.close()
+
+    async def caught_up(self) -> None:
+        """Until all that wait now were taken, within the same bound. More may come meanwhile, and is not waited for."""
+        if self._worker is not None:
+            taken = asyncio.Event()
+
+            async def take() -> None:
+                taken.set()
+
+            self.put(take, {})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_SECONDS):
+                    await taken.wait()
 
     def close(self) -> None:
         if self._worker is not None:

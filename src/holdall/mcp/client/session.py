@@ -163,6 +163,10 @@ class Inbox:
     def close(self) -> None:
         self._mailbox.close()
 
+    async def caught_up(self) -> None:
+        """Until all that came before an answer, and may be of its call, was handed on."""
+        await self._mailbox.caught_up()
+
     def noted(self, method: str, params: dict[str, Any], context: Context | None) -> None:
         """Every notification, in the order of the wire. Only over HTTP it has a context."""
         if method == PROGRESS:
@@ -299,6 +303,7 @@ class Session:
         finally:
             call.limit = None
         self.answered = True
+        await self._inbox.caught_up()
         await call.mailbox.drained()
         return result
 

@@ -426,8 +426,11 @@ class Front:
     def _open(self, caller: Caller) -> Relay:
         """The servers get to know the client once: one that goes on in the other era is the same client."""
         if self._relay is None:
-            bounds = Bounds(message_bytes=self._bag.core.settings.server_max_bytes)
-            self._relay = Relay(self._gateway_state.servers, self.client, caller, self._heard, self._known, bounds)
+            core = self._bag.core
+            bounds, redaction = Bounds(message_bytes=core.settings.server_max_bytes), core.redaction_of(None)
+            masks = None if redaction is None else redaction.masked
+            servers = self._gateway_state.servers
+            self._relay = Relay(servers, self.client, caller, self._heard, self._known, bounds, masks)
             self._catalogue = Catalogue(self._relay, self._names, self._prompts)
         self._relay.caller = replace(self._relay.caller, revision=caller.revision, capabilities=caller.capabilities)
         return self._relay

@@ -141,11 +141,13 @@ class Relay:
         heard: OnNotification,
         known: KnownServers | None = None,
         bounds: Bounds | None = None,
+        masks: Callable[[Any], Any] | None = None,
     ) -> None:
-        """`known` is for sessions that share what their servers say, or the servers."""
+        """`known` is for sessions that share what their servers say, or the servers; `masks` for all that is masked."""
         self.caller = caller
         self._client = client
         self._heard = heard
+        self._masks = masks
         self._asking: Counter[str] = Counter()
         self._masking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._under_way: dict[str, list[ClientRequest]] = {spec.name: [] for spec in specs}
@@ -233,17 +235,15 @@ class Relay:
         return result
 
     async def masked(self, server: str, value: Any, asked: ClientRequest | None) -> Any:
-        """Without the secrets of the call that it is for, or of any that runs where that is not said.
+        """Without the secrets of the call that it is for. Where that is not said, it may be of one that has ended.
 
         In a thread, so that no server holds up the others; what one server says stays in its order.
         """
-        calls = self._under_way[server] if asked is None else (asked,)
-        # All calls of a session mask the same.
-        masking = next((one.messages for one in calls if one.messages is not None and one.messages.masks), None)
-        if masking is None:
+        masks = self._masks  # the same for all calls of a session
+        if masks is None or (asked is not None and (asked.messages is None or not asked.messages.masks)):
             return value
         async with self._masking[server]:
-            return await asyncio.to_thread(masking.masked, value)
+            return await asyncio.to_thread(masks, value)
 
     def waits_for_client(self, server: str) -> bool:
         """Whether a question of this server's is open."""
