@@ -210,3 +210,19 @@ async def test_a_result_in_a_transcript_has_the_tool_of_its_call(call: dict[str,
         text = str((await bag.guard(messages))[1]["content"])
         assert "Tool: search" in text
         assert '"tool": "search"' in text
+
+
+@requirement("answer:seen-while-written")
+async def test_of_an_output_that_is_still_written_nobody_has_seen_all(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        writer = await bag.jobs.begin(tool="crawl")
+        for said in (
+            (await bag.call("context_read", {"handle": writer.handle})).text,
+            (await bag.call("context_read", {})).text,
+        ):
+            assert "seen" not in said, "there is nothing to see yet"
+        writer.write(b"one line\n")
+        shown = (await bag.call("context_read", {"handle": writer.handle})).text.split("\n")[0]
+        assert shown.endswith("still running; 9 bytes so far · all of it so far seen")
+        writer.finish()
+        assert (await bag.call("context_read", {})).text.endswith(" · all of it seen")

@@ -247,8 +247,8 @@ class ToolCalls:
         spans = shown_by(found)
         total = _total(found)
         again = bool(spans) and all(coverage.shown.covers(span) for span in spans)
-        seen = Seen(coverage.share(total, plus=spans), again=again)
-        told = None if isinstance(found, Passage | Found) and found.of_messages else seen
+        seen = Seen(coverage.share(total, plus=spans), again=again, is_written=facts.state == "running")
+        told = None if isinstance(found, Passage | Found) and (found.of_messages or not total) else seen
         shown = repr(found) + facts.error
         frame = Frame(self._core.handle_of(facts), tag_for(shown, new_tag), self._core.dialect.go_on)
         asked = {name: value for name, value in given.items() if name not in ("handle", "refId", "id", "start", "skip")}

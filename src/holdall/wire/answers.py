@@ -288,10 +288,11 @@ class Seen:
 
     share: float  # of all bytes, 0 to 1
     again: bool = False  # all of this was shown before
+    is_written: bool = False  # there may be more of it
 
     def __str__(self) -> str:
         if self.share >= 1:
-            told = "all of it seen"
+            told = "all of it so far seen" if self.is_written else "all of it seen"
         else:
             percent = self.share * 100
             told = f"seen so far: {'<0.1' if 0 < percent < 0.1 else f'{min(percent, 99.9):.1f}'} %"
@@ -454,7 +455,8 @@ def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Fact
         return "Nothing is kept in this session yet."
     lines = [f"{plural(len(outputs), 'output')} kept, newest first:"]
     for facts, share in list(reversed(outputs))[:most]:
-        lines.append(f"{line_of(facts, handle_of(facts))} · {Seen(share)}")
+        seen = f" · {Seen(share, is_written=facts.state == 'running')}" if facts.measure.bytes else ""
+        lines.append(f"{line_of(facts, handle_of(facts))}{seen}")
     if len(outputs) > most:
         lines.append(f"… and {len(outputs) - most:,} older ones.")
     return "\n".join(lines)
