@@ -188,7 +188,7 @@ def test_ls_has_a_column_for_what_a_model_has_seen(holdall: Program) -> None:
     at = header.index("SEEN") + len("SEEN")
     assert {row.split()[0]: " ".join(row[:at].split()[-2:]) for row in rows} == {
         small: "100 %",
-        log: "<0.1 %",
+        log: "0.1 %",
         huge: "<0.1 %",
         clamped: "30.2 %",
         unseen: "5,000 -",
