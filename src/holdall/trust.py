@@ -37,6 +37,7 @@ from io import BufferedReader
 from types import CodeType, ModuleType
 from urllib.parse import urlsplit
 
+from holdall.store.owners import is_private_group, trusted_owners
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import NotTrusted, UsageError
 from holdall.values.patterns import lazy_pattern
@@ -47,9 +48,7 @@ KEYS_SETTING = "key_urls"
 # Who can write to a file
 
 
-_NOBODY = 65534  # what root looks like in a user namespace that does not have it
 _MAX_LINKS = 40  # as the kernel has it
-_UID_MAP = "/proc/self/uid_map"
 
 
 def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
@@ -62,7 +61,7 @@ def check_folders(path: str, what: str) -> None:
     """Each folder on the way to it counts, that of every link too. In one with the sticky bit, like /tmp, others can
     add files but not replace ours.
     """
-    owners = (os.geteuid(), 0, *_owners_like_root())
+    owners = trusted_owners()
     for folder, link in _way_to(path):
         above = os.stat(folder)
         if not above.st_mode & stat.S_ISVTX:
@@ -96,15 +95,6 @@ def _way_to(path: str) -> Iterator[tuple[str, str]]:
         here = os.sep if os.path.isabs(target) else here
 
 
-def _owners_like_root() -> tuple[int, ...]:
-    """In a user namespace that has every user, `nobody` is a user like others."""
-    try:
-        with open(_UID_MAP, encoding="ascii") as file:
-            return () if file.read().split() == ["0", "0", "4294967295"] else (_NOBODY,)
-    except OSError:
-        return ()
-
-
 def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ...], file: str = "") -> None:
     named = f"{what} {one_line(path)}" + (f" ({one_line(file)})" if file else "")
     if about.st_uid not in owners:
@@ -113,7 +103,7 @@ def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ..
             f"it is to be trusted, make it yours: chown {os.geteuid()} {shlex.quote(one_line(path))}"
         )
     bits = about.st_mode & 0o002
-    if about.st_mode & 0o020 and not _is_private_group(about.st_gid):
+    if about.st_mode & 0o020 and not is_private_group(about.st_gid):
         bits |= 0o020
     if bits:
         who = {0o002: "anybody", 0o020: f"the group {about.st_gid}"}.get(bits, "anybody")
@@ -121,22 +111,6 @@ def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ..
             f"{who} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
             f"chmod go-w {shlex.quote(one_line(path))}"
         )
-
-
-def _is_private_group(group: int) -> bool:
-    """Where the umask is 002, each user has a group of the same name that nobody else is in. Its members are the user,
-    so that it may write; and root's group is root. A group like `users` or `staff` is everybody.
-    """
-    if group == 0:
-        return True
-    import grp  # noqa: PLC0415 - only where a group can write
-    import pwd  # noqa: PLC0415
-
-    try:
-        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
-    except KeyError:
-        return False
-    return found.gr_gid == user.pw_gid and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
 
 
 # What a file names

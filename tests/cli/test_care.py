@@ -424,9 +424,12 @@ def test_a_home_that_others_can_write_to_is_refused(holdall: Program, tmp_path: 
     assert list(shared.iterdir()) == []
     above = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")})
     assert above.code == 3
-    assert f"others can write to {shared}, and could replace the data folder {shared / 'below'}." in above.err
+    assert f"others own or can write to {shared}, and could replace the data folder {shared / 'below'}." in above.err
     os.chmod(shared, 0o1777)  # as /tmp is
     assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")}).code == 0
+    if os.geteuid() == 0:
+        os.chown(shared, 1234, -1)
+        assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")}).code == 3
 
 
 @requirement("store:symlink-confined")

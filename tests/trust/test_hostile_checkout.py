@@ -22,6 +22,7 @@ from holdall.agent.files import load_agent
 from holdall.config import load
 from holdall.mcp.client.spec import parse_servers
 from holdall.mcp.install.config_text import MODULE
+from holdall.store import owners
 from holdall.trust import Claims
 from holdall.values.errors import NotTrusted, UsageError
 from tests.cli.agents import SERVER, report
@@ -583,7 +584,7 @@ def test_links_of_others_and_folders_of_nobody_are_refused(tmp_path: Path, monke
     patch = monkeypatch
     give("stat", tmp_path, 65534)
     uid_map = tmp_path / "uid_map"
-    monkeypatch.setattr(trust, "_UID_MAP", str(uid_map))
+    monkeypatch.setattr(owners, "_UID_MAP", str(uid_map))
     uid_map.write_text("         0       1000          1\n")
     trust.check_writers(str(path), about)
     uid_map.write_text("         0          0 4294967295\n")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from holdall.store import files
 from holdall.store.files import write_all
 from holdall.store.memory_files import MEMORY, SMALL
+from holdall.store.owners import is_private_group, trusted_owners
 from holdall.text.numbers import size
 from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
 
@@ -52,7 +53,7 @@ def open_root(path: str) -> int:
 
         os.close(root)
         raise StoreUnsafe(
-            f"others can write to {open_to_others}, and could replace the data folder {path}. Close it with: "
+            f"others own or can write to {open_to_others}, and could replace the data folder {path}. Close it with: "
             f"chmod go-w {shlex.quote(open_to_others)}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
         )
     with explained("opening the data folder", path), os.scandir(root) as entries:
@@ -67,8 +68,9 @@ def _folder_that_others_write(path: str) -> str:
     while above != os.path.dirname(above):
         above = os.path.dirname(above)
         about = os.stat(above)
-        by_group = about.st_mode & stat.S_IWGRP and about.st_gid not in (0, os.getegid())
-        if (by_group or about.st_mode & stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX:
+        by_group = about.st_mode & stat.S_IWGRP and not is_private_group(about.st_gid)
+        by_others = (by_group or about.st_mode & stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
+        if by_others or about.st_uid not in trusted_owners():
             return above
     return ""
 
