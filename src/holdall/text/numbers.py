@@ -8,7 +8,7 @@ from holdall.values.patterns import lazy_pattern
 _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4} | {
     "k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3, "tib": 1024**4
 }  # fmt: skip
-_SIZE = lazy_pattern(r"\s*(?P<number>[0-9]{1,15}(?:\.[0-9]{1,6})?)\s*(?P<unit>[a-zA-Z]{0,3})\s*", re.ASCII)
+_SIZE = lazy_pattern(r"\s*+(?P<number>[0-9]{1,15}+(?:\.[0-9]{1,6}+)?+)\s*+(?P<unit>[a-zA-Z]{0,3}+)\s*+", re.ASCII)
 
 
 def number(value: object) -> float:

@@ -11,7 +11,9 @@ from holdall.values.errors import BadRange
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Ask, Span
 
-_RANGE = lazy_pattern(r"\s*(?P<start>-?[0-9]{1,40})?\s*(?P<colon>:)?\s*(?P<end>-?[0-9]{1,40})?\s*", re.ASCII)
+_NUMBER = r"-?[0-9]{1,40}+"
+# Every part takes all that it can: blanks that may belong to any of four parts would be tried in all ways.
+_RANGE = lazy_pattern(rf"\s*+(?P<start>{_NUMBER})?+\s*+(?P<colon>:)?+\s*+(?P<end>{_NUMBER})?+\s*+", re.ASCII)
 _HOW = "write A:B, A:, :B or -N: (the last N)"
 
 

@@ -1,0 +1,63 @@
+"""No pattern of ours takes a power of its input: what a model, a server or an output writes is matched against them."""
+
+import importlib
+import pkgutil
+import re
+import signal
+import time
+from collections.abc import Iterator
+
+import holdall
+from holdall.values.patterns import _Pattern  # pyright: ignore[reportPrivateUsage]
+from tests.requirements import requirement
+
+_LONG = 1000  # as often; three runs that can trade places with each other take seconds then, and four take minutes
+_MOST_SECONDS = 0.5  # of the processor
+_UNITS = (
+    " ", "\n", "\t", "a", "A", "0", "\\", '"', "'", "`", "*", "_", "-", "=", "/", ".", ",", ":", "(", "[", "{", "<", "|",
+    "#", ">", "%", "a ", "0 ", "a.", "a,", "a=", '\\"', "a/", "<a", "a\n", "\n ", "- ", "1.", "0:", "a-", "a_", "a:", "A_",
+)  # fmt: skip
+
+
+class _TooSlow(Exception):
+    pass
+
+
+def _patterns() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
+    for found in pkgutil.walk_packages(holdall.__path__, "holdall."):
+        if not found.name.endswith("__main__"):
+            module = importlib.import_module(found.name)
+            for name, value in vars(module).items():
+                if isinstance(value, re.Pattern | _Pattern):
+                    yield f"{found.name}.{name}", value  # type: ignore[misc]
+
+
+def _seconds(pattern: "re.Pattern[str] | re.Pattern[bytes]", text: str) -> float:
+    data: str | bytes = text.encode() if isinstance(pattern.pattern, bytes) else text
+    began = time.process_time()
+    signal.setitimer(signal.ITIMER_VIRTUAL, 2 * _MOST_SECONDS)  # `re` looks for signals on its way
+    try:
+        for way in (pattern.search, pattern.match, pattern.fullmatch):
+            way(data)  # type: ignore[arg-type]
+    except _TooSlow:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.process_time() - began
+
+
+@requirement("read:linear-patterns")
+def test_no_pattern_takes_a_power_of_its_input() -> None:
+    def stop(*_: object) -> None:
+        raise _TooSlow
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    slow: dict[str, str] = {}
+    try:
+        for name, pattern in _patterns():
+            for unit in _UNITS:
+                if name not in slow and _seconds(pattern, f"{unit * _LONG}!") > _MOST_SECONDS:
+                    slow[name] = f"{unit!r} x {_LONG:,}"
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    assert slow == {}
