@@ -95,6 +95,18 @@ SECRETS: dict[str, tuple[str, str]] = {
     "a password that begins with a bracket": ("DB_PASSWORD=(Tr0ub4dor&3x", "Tr0ub4dor&3x"),
     "a password with any signs": ("export DB_PASSWORD=abc&def(gh;i|j k", "gh;i|j k"),
     "a key that begins with a slash": ("AWS_SECRET_ACCESS_KEY=/JalrXUtnFEMIK7MDENG/PxRfiCYzEXAMPLEKEYa", "JalrXUtn"),
+    "a column of CSV": (f'user,password,n\nann,"x,y{TOKEN}",1\nbob,{PASSWORD},2\n', PASSWORD),
+    "a column with quotes": (f'user;"db password"\r\nann;"a;{PASSWORD}"\r\n', PASSWORD),
+    "a column of tabs": (f"user\tapi_key\nbob\t{PASSWORD}\n", PASSWORD),
+    "a column of Markdown": (f"text\n\n| user | password |\n|---|---|\n| bob | {PASSWORD} |\n", PASSWORD),
+    "a column of psql": (f" user | password\n------+----------\n bob  | {PASSWORD}\n(1 row)\n", PASSWORD),
+    "a value in YAML": (f"env:\n- name: DB_PASSWORD\n  value: {PASSWORD}\n", PASSWORD),
+    "a line below its name in YAML": (f"password: >-\n  {PASSWORD}\n", PASSWORD),
+    "a user of PostgreSQL": (f"ALTER USER bob WITH PASSWORD '{PASSWORD}';", PASSWORD),
+    "a user of MySQL": (f"CREATE USER 'a'@'%' IDENTIFIED BY '{PASSWORD}';", PASSWORD),
+    "a literal of kubectl": (f"kubectl create secret generic x --from-literal=db={PASSWORD}", PASSWORD),
+    "a Secret as JSON": ('{"kind": "Secret", "data": {"cfg": "aHVuVGVyMlpxODE="}}', "aHVuVGVyMlpxODE="),
+    "an escaped equals sign": (f"x=1&y=DB_PASSWORD%3D{PASSWORD}", PASSWORD),
     "a token of npm": ("//registry.example/:_authToken=npm_" + "Ab1" * 12, "Ab1" * 12),
 }
 PLAIN = [
@@ -121,6 +133,12 @@ PLAIN = [
     "mysql -p",
     "tool --password-file /etc/pw",
     "<token>",
+    "the user, the password, and the rest\nof it, in one, or two lines",
+    "user,password_hint\n",
+    "a | secret plan | b\nno table",
+    "import os, secrets\nimport re, sys",
+    '{"kind": "ConfigMap", "data": {"cfg": "aHVuVGVyMlpxODE="}}',
+    "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: x}",
 ]
 
 
@@ -176,7 +194,8 @@ def test_every_rule_of_the_set_is_used() -> None:
      "curl -u a:" * 100_000, "<password>" * 100_000, "kind: Secret\ndata:\n k: " + "a" * 1_000_000 + "!",
      "eyJ" * 400_000, "://" * 400_000, "sk-" + "a" * 1_000_000, "//x" * 400_000, "password=" * 120_000, '\\"' * 500_000,
      "".join("password=" + "\\" * k + "'" for k in range(250)) * 30,
-     "".join(Random(3).choices(["docker login -p", " x", " sshpass", " -p y23", " curl -u", " a:b23", " mysql"], k=160_000))],
+     "".join(Random(3).choices(["docker login -p", " x", " sshpass", " -p y23", " curl -u", " a:b23", " mysql"], k=160_000)),
+     "a,password\n" * 90_000, "password," * 110_000, "password|\n" * 100_000, 'password,"' * 100_000, "name: password\n" * 70_000],
     ids=lambda text: text[:8],
 )  # fmt: skip
 def test_no_text_makes_the_rules_slow(text: str) -> None:

@@ -42,6 +42,16 @@ _WORKING_FOLDER = lazy_pattern(rb"(?<![A-Z_])(?:OLD)?PWD=\Z")
 _DOCUMENT = lazy_pattern(rb"(?m)^---")
 _SECRET_OF_KUBERNETES = lazy_pattern(rb"(?m)^[ \t]*kind:[ \t]*[\"']?Secret\b")
 _ENTRY = lazy_pattern(rb"(?m)^[ \t]+[\w./-]{1,200}:[ \t]+[\"']?([A-Za-z0-9+/]{8,}={0,2})[\"']?[ \t\r]*$")
+_SECRET_IN_JSON = lazy_pattern(rb'"kind"\s*+:\s*+"Secret"')
+_DATA_IN_JSON = lazy_pattern(rb'"(?:data|stringData)"\s*+:\s*+\{([^{}]*+)\}')
+_ENTRY_IN_JSON = lazy_pattern(rb':\s*+"([^"\\]{3,}+)"')
+_DELIMITERS = (b"|", b"\t", b";", b",")
+_CELLS = {  # up to the next delimiter that is not in quotes
+    one: lazy_pattern(rb'(?:[^"%b]++|"(?:[^"]++|"")*+"?)*+' % re.escape(one)) for one in _DELIMITERS
+}
+_COLUMN_NAME = lazy_pattern(rb"|[\w.-]{1,60}(?: [\w.-]{1,60})?")
+_RULE_OF_TABLE = lazy_pattern(rb"[-+|: =]{3,}+")
+_LONGEST_HEADER, _LONGEST_ROW, _SHORTEST_CELL = 4096, 64 * 1024, 3
 _OWN: tuple[tuple[str, str], ...] = (
     ("Private Key", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([^-\"']*)"),
     ("Private Key", r"Private-Lines: ?[0-9]+((?:(?:\\[rn]|\s)+[A-Za-z0-9+/=]{20,})+)"),
@@ -79,6 +89,8 @@ _OWN: tuple[tuple[str, str], ...] = (
         "Password in XML",
         r"(?i)<[\w:.-]{0,40}(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|private[_-]?key)[\w.-]{0,20}(?:\s[^<>]{0,200})?>\s*([^<\s][^<]{2,500})</",
     ),
+    ("Password in SQL", r"(?i)\b(?:identified\s+by|password)\s+'([^'\n]{3,200})'"),
+    ("Password in a flag", r"--from-literal[= ][\"']?[\w.-]+=([^\s\"']{3,})"),
     ("Password in netrc", r"(?i)\bmachine\s+\S+\s+(?:(?:login|account)\s+\S+\s+)*password\s+(\S+)"),
     ("Credentials in a URL", r"(?i)jdbc:oracle:[a-z]+:[^\s/@:]+/([^\s@]+)@"),
 )
@@ -139,10 +151,23 @@ class Rules:
         words = "|".join((*keyword.DENYLIST, *_WORDS)).replace("_?", "[_-]?")
         # A name, perhaps in quotes; a sign between; then the quote that the value begins with, or the value itself.
         self._assigned = _compiled(
-            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:)[ \t]{{0,20}}@?"
+            rf"(?i)(?:{words})[\w-]{{0,40}}[\\]*[\"'`]?\]?[ \t]{{0,20}}(?:=>|:=|={{1,3}}|:|%3[adAD])[ \t]{{0,20}}@?"
             r"(?:([\\]*[\"'`])|([^\s\"'`,;&|<>(){}\[\]\\]{3,500}))"
         )
         # A variable of the environment: its value ends with the line, whatever signs it has.
+        # In YAML: as the value of such a name, and on the line behind it.
+        around, blank = r"[\w.-]{0,60}", r"[ \t]*"
+        in_yaml = (
+            (
+                rf"(?i)^[ \t-]*(?:name|key):{blank}[\"']?{around}(?:{words}){around}[\"']?[ \t\r]*\n"
+                rf"{blank}value:{blank}[\"']?([^\s\"'][^\n\"']{{2,500}})"
+            ),
+            rf"(?i)(?:{words})[\w-]{{0,40}}[\"']?{blank}:{blank}[|>][-+]?[ \t\r]*\n[ \t]+([^\s][^\n]{{2,500}})$",
+        )
+        self._rules += [_Rule(_VARIABLE, _compiled(one), is_ours=True) for one in in_yaml]
+        self._column = _compiled(
+            rf"(?i)(?:^|[,;\t|])[ \t\"]{{0,60}}[\w -]{{0,40}}(?:{words})[\w -]{{0,40}}[ \t\"]{{0,60}}(?:[,;\t|\r]|$)"
+        )
         named = "|".join(word.upper() for word in (*keyword.DENYLIST, *_WORDS)).replace("_?", "_?")
         self._rules.append(
             _Rule(
@@ -166,7 +191,9 @@ class Rules:
         found: list[Finding] = []
         for number in hits:
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
-        return [*found, *self._in_flags(data), *_key_lines(data), *_of_kubernetes(data)]
+        found += self._in_flags(data)
+        found += self._in_columns(data)
+        return [*found, *_key_lines(data), *_of_kubernetes(data)]
 
     def is_secret(self, name: str) -> bool:
         """Whether what is under that name in an object is a secret, whatever it looks like."""
@@ -203,6 +230,36 @@ class Rules:
                 start = max(start, *(data.rfind(sign, start, match.start()) + 1 for sign in _SEPARATORS))
                 if any(command.finditer(data[start : match.start()])):
                     yield from _trimmed(data, *match.span(1), "Password in a flag")
+
+    def _in_columns(self, data: bytes) -> Iterator[Finding]:
+        """What stands below such a name in a table: CSV, tabs, Markdown, psql."""
+        at = 0  # up to where it was looked at
+        for match in self._column.finditer(data):
+            if match.start() < at:
+                continue
+            start = max(at, match.start() - _LONGEST_HEADER)
+            newline = data.rfind(b"\n", start, match.start())
+            end = data.find(b"\n", match.start() + 1, match.start() + _LONGEST_HEADER)
+            if end < 0 or (newline < 0 and start > at):
+                continue
+            begin = newline + 1 if newline >= 0 else start
+            header = data[begin:end]
+            delimiter = next((one for one in _DELIMITERS if one in header), b"")
+            if delimiter == b"," and b", " in header:
+                delimiter = b""  # a sentence, or code
+            names = [data[slice(*span)] for span in _fields(data, begin, end, delimiter)] if delimiter else []
+            secret = [index for index, name in enumerate(names) if self._is_column(name)]
+            at = end + 1
+            if secret and all(_COLUMN_NAME.fullmatch(name) for name in names):
+                rows = _rows(data, end + 1, delimiter, len(names))
+                for spans in rows:
+                    at = spans[-1][1] + 1
+                    for first, last in (spans[index] for index in secret):
+                        if last - first >= _SHORTEST_CELL and not _NO_SECRET.fullmatch(data, first, last):
+                            yield from _trimmed(data, first, last, "Secret Keyword")
+
+    def _is_column(self, name: bytes) -> bool:
+        return any(self._column.finditer(name))
 
     def _theirs(self) -> Iterator[tuple[str, str]]:
         for found in pkgutil.iter_modules(plugins.__path__):
@@ -261,12 +318,51 @@ def _key_lines(data: bytes) -> Iterator[Finding]:
             at = end + 1 if end >= 0 else len(data)
 
 
+def _fields(data: bytes, start: int, end: int, delimiter: bytes) -> list[tuple[int, int]]:
+    """Where the cells of a line are, without blanks and quotes around them; a delimiter in quotes is none."""
+    if data[end - 1 : end] == b"\r":
+        end -= 1
+    spans: list[tuple[int, int]] = []
+    while start <= end and (cell := _CELLS[delimiter].match(data, start, end)):
+        spans.append(_bare(data, *cell.span()))
+        start = cell.end() + 1
+    return spans
+
+
+def _bare(data: bytes, start: int, end: int) -> tuple[int, int]:
+    while start < end and data[start] in b' "':
+        start += 1
+    while start < end and data[end - 1] in b' "':
+        end -= 1
+    return start, end
+
+
+def _rows(data: bytes, start: int, delimiter: bytes, width: int) -> Iterator[list[tuple[int, int]]]:
+    """The cells of each line that follows, for as long as there are as many as in the first."""
+    while start < len(data):
+        end = data.find(b"\n", start, start + _LONGEST_ROW)
+        if end < 0:
+            if len(data) - start > _LONGEST_ROW:
+                return
+            end = len(data)
+        if not _RULE_OF_TABLE.fullmatch(data, start, end):
+            spans = _fields(data, start, end, delimiter)
+            if len(spans) != width:
+                return
+            yield spans
+        start = end + 1
+
+
 def _of_kubernetes(data: bytes) -> Iterator[Finding]:
     """All that a Secret holds, under whatever name."""
     borders = [0, *(one.start() for one in _DOCUMENT.finditer(data)), len(data)]
     for start, end in pairwise(borders):
         if _SECRET_OF_KUBERNETES.search(data, start, end) and (held := data.find(b"ata:", start, end)) >= 0:
             for entry in _ENTRY.finditer(data, held, end):
+                yield entry.start(1), entry.end(1), "Secret of Kubernetes"
+    if _SECRET_IN_JSON.search(data):
+        for held in _DATA_IN_JSON.finditer(data):
+            for entry in _ENTRY_IN_JSON.finditer(data, *held.span(1)):
                 yield entry.start(1), entry.end(1), "Secret of Kubernetes"
 
 
