@@ -184,6 +184,14 @@ def test_planted_secrets_are_masked_and_what_looks_like_one_is_not(tmp_path: Pat
     assert [name for name, line in planted["N"] if _masked(line) != line] == []
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_text_as_windows_writes_it_is_looked_at_too(encoding: str) -> None:
+    data = f"first\r\nDB_PASSWORD={PASSWORD}\r\nlast: ü\r\n".encode(encoding)
+    hidden = masked(data, merged(RULES.find(data)))
+    secret = PASSWORD.encode(encoding.replace("utf-16", "utf-16-le") if encoding == "utf-16" else encoding)
+    assert hidden == data.replace(secret, b"*" * len(secret))
+
+
 def test_every_rule_of_the_set_is_used() -> None:
     assert RULES.left_out == []
 

@@ -187,6 +187,11 @@ class Rules:
 
     def find(self, data: bytes) -> list[Finding]:
         """In any order; they may overlap."""
+        narrow = _narrow(data)
+        wide = [(2 * start, 2 * end, kind) for start, end, kind in self._in_text(narrow)] if narrow else []
+        return [*self._in_text(data), *wide]
+
+    def _in_text(self, data: bytes) -> list[Finding]:
         hits = self._any.Match(data) or ()
         found: list[Finding] = []
         for number in hits:
@@ -316,6 +321,14 @@ def _key_lines(data: bytes) -> Iterator[Finding]:
                 break
             yield at + len(line) - len(word), at + len(line), "Private Key"
             at = end + 1 if end >= 0 else len(data)
+
+
+def _narrow(data: bytes) -> bytes:
+    """UTF-16 of which most is ASCII, with one byte for two; empty for anything else."""
+    if data.count(0) * 3 < len(data):
+        return b""
+    first, second = data[0::2], data[1::2]
+    return first if first.count(0) < second.count(0) else second
 
 
 def _fields(data: bytes, start: int, end: int, delimiter: bytes) -> list[tuple[int, int]]:
