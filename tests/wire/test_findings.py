@@ -1,11 +1,13 @@
 """What a model says that it found, from text and from JSON; broken replies are none."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.extract.quotes import Stretch
 from holdall.wire.arguments import schema_problem
 from holdall.wire.findings import (
     CUT_OFF,
@@ -90,6 +92,36 @@ def test_a_model_that_never_ends_quoting_is_bounded_and_the_rest_is_counted() ->
     found = finding_of("yes\n" + "\n".join(f"> line {number}" for number in range(10_000)))
     assert len(found.quotes) + found.more_quotes == 10_000
     assert len(found.quotes) == 200
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "A\n\n> q\n\nB",
+        "A\n> q\nB",
+        "> q\nA\n> q\n\n> q\nB\n\n> q",
+        "A\r\n  > q  \r\n>\nB",
+        "A\n\nConfidence: 1\n> q\n\nB",
+    ],
+)
+def test_what_stood_around_quotes_stays_apart_by_one_blank_line(reply: str) -> None:
+    found = finding_of(reply)
+    assert (found.answer.replace("\r", ""), found.quotes) == ("A\n\nB", ("q",))
+
+
+BLANKS = {
+    "newlines": "x" + "\n" * 20_000 + "x", "in a quote": "> a" + " " * 20_000 + "b", "no quote": " " * 20_000 + "b",
+    "confidence": "confidence:" + " " * 20_000 + "x", "stars": "confidence:" + "*" * 20_000 + "x",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", BLANKS.values(), ids=BLANKS.keys())
+def test_a_reply_of_blanks_holds_up_nothing(reply: str) -> None:
+    """Nothing interrupts a pattern: with the square of the blanks everybody would wait 20 seconds for these."""
+    started = time.process_time()
+    finding_of(reply)
+    Stretch(b"some bytes of the source", 0).loosely(reply)
+    assert time.process_time() - started < 2
 
 
 @given(st.text())

@@ -400,7 +400,7 @@ _PART = 8  # characters of each part of a quote with something left out
 _PARTS = 8
 _WRAPS = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 
-_ellipsis = lazy_pattern(r"\s*(?:\[\s?(?:\.{3}|…)\s?\]|\(\s?(?:\.{3}|…)\s?\)|\.{3,}|…)\s*")
+_ellipsis = lazy_pattern(r"\[\s?(?:\.{3}|…)\s?\]|\(\s?(?:\.{3}|…)\s?\)|\.{3,}|…")
 
 
 class Stretch:
@@ -449,7 +449,7 @@ class Stretch:
 
     def _in_parts(self, quote: str) -> list[Span]:
         """Where all parts stand, one after the other. One that does not makes the quote another one."""
-        forms = [Loose(part).form for part in _ellipsis.split(quote)]
+        forms = [Loose(part.strip()).form for part in _ellipsis.split(quote)]
         if not 2 <= len(forms) <= _PARTS or min(map(len, forms)) < _PART:
             return []
         spans: list[Span] = []

@@ -61,8 +61,8 @@ def _without_cut_tag(body: str, tag: str) -> str:
 
 NOTHING = "NO RELEVANT DATA FOUND"
 _MAX_QUOTES = 200  # of one reply; a model that repeats itself has no end
-_QUOTE_LINE = lazy_pattern(r"^\s*>\s?(.+?)\s*$", re.MULTILINE)
-_SURE = lazy_pattern(r"^\s*\**confidence\**\s*[:=]\s*\**\s*(\d+(?:\.\d+)?)\s*(%?)\**\s*$", re.MULTILINE | re.IGNORECASE)
+# Of one line. Nothing is tried twice: a reply of blanks would hold up everything.
+_SURE = lazy_pattern(r"\**+confidence\**+\s*+[:=]\s*+\**+\s*+(\d++(?:\.\d++)?)\s*+(%?)\**+", re.IGNORECASE)
 # A reply to SCHEMA that was cut off: where its quotes begin, a whole one, and what it has of the answer.
 _QUOTES_BEGIN = lazy_pattern(r'\s*\{\s*"quotes"\s*:\s*\[')
 _WHOLE_QUOTE = lazy_pattern(r'\s*(?:,\s*)?"((?:[^"\\]|\\.)*+)"', re.DOTALL)
@@ -109,14 +109,29 @@ def finding_in_text(text: str, nonce: str) -> Finding | None:
 
 def finding_of(report: str) -> Finding:
     """From the text inside a wrapper."""
-    said = list(_SURE.finditer(report))
-    quotes = [*_QUOTE_LINE.findall(report), *_marked(_QUOTE_LINE.sub("", report))]
-    answer = _SURE.sub("", _QUOTE_LINE.sub("", report)).strip()
+    quotes: list[str] = []
+    others: list[str] = []
+    confidence: float | None = None
+    is_after = False  # a quote, or the confidence, and blank lines
+    for line in report.split("\n"):
+        words = line.strip()
+        if words.startswith(">"):
+            quotes.append(words[1:])
+        elif said := _SURE.fullmatch(words):
+            confidence = _share(said[1], percent=bool(said[2]))
+        elif words or not is_after:
+            others.append(line)
+            is_after = False
+            continue
+        if not is_after and others and others[-1].strip():
+            others.append("")  # what stood before and after it stays apart, by one blank line
+        is_after = True
+    answer = "\n".join(others).strip()
+    quotes += _marked(answer)
     found = not answer.upper().startswith(NOTHING)
     if not found:
         answer = answer[len(NOTHING) :].lstrip(" .:\n")
     unique = list(dict.fromkeys(_unwrapped(quote) for quote in quotes if quote.strip()))
-    confidence = _share(said[-1].group(1), percent=bool(said[-1].group(2))) if said else None
     kept = tuple(unique[:_MAX_QUOTES]) if found else ()
     return Finding(found, answer, kept, confidence, len(unique) - len(kept) if found else 0)
 
