@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -305,3 +306,20 @@ def test_what_is_json_is_read_as_json(value: Any) -> None:
 def test_comments_and_commas_too_many_change_nothing(value: Any, words: str) -> None:
     text = json.dumps([value, value], ensure_ascii=False)
     assert jsonc.parse_jsonc(f"// {words}\n/* {words}\n */ {text[:-1]} , ] // {words}") == [value, value]
+
+
+@pytest.mark.parametrize("unit", ['\\"', "/* ", '"\\', ", "], ids=["escapes", "comments", "open", "commas"])
+def test_a_text_that_never_ends_is_read_in_time_that_grows_with_its_length(unit: str) -> None:
+    """Nothing interrupts a pattern, and the user is asked about a file of a checkout only after it was read."""
+    started = time.process_time()
+    with pytest.raises(json.JSONDecodeError):
+        jsonc.parse_jsonc('{"mcpServers": {"a": "' + unit * 20_000)
+    with pytest.raises(json.JSONDecodeError):
+        jsonc.parse_jsonc('{"mcpServers": {"a": ' + unit * 20_000)
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("end", ["/*", "/* {", "/*/", '"', '"\\'])
+def test_an_open_comment_or_string_is_no_end(end: str) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        jsonc.parse_jsonc(f"[1,] {end}")

@@ -13,10 +13,11 @@ from typing import Any, cast
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
-# A string is matched first: what looks like a comment inside it is none.
-_QUOTED = r'"(?:[^"\\\n]|\\.)*"'
+# A string is matched first: what looks like a comment inside it is none. One that never ends is matched too, as is such
+# a comment: otherwise everything after it would be read again from each quote in it.
+_QUOTED = r'"(?:[^"\\\n]|\\.)*+"?'
 _STRING = lazy_pattern(_QUOTED)
-_PIECES = lazy_pattern(_QUOTED + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_PIECES = lazy_pattern(_QUOTED + r"|//[^\n]*|/\*.*?(?:\*/|(?P<open>\Z))", re.DOTALL)
 _COMMAS = lazy_pattern(_QUOTED + r"|,(?=\s*[}\]])")
 _VISIBLE = lazy_pattern(r"[^\n]")
 _MARK = "\ufeff"  # some editors put it before everything else
@@ -50,7 +51,7 @@ def _unmarked(text: str) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     piece = match[0]
-    return piece if piece.startswith('"') else _VISIBLE.sub(" ", piece)
+    return piece if piece.startswith('"') or match.lastgroup == "open" else _VISIBLE.sub(" ", piece)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
