@@ -300,10 +300,27 @@ def test_the_notice_is_the_very_text_from_the_transcript_where_there_is_one(home
 
 
 @requirement("viewer:same-notice")
+@pytest.mark.parametrize("dialect", ["holdall", "refs", "clamp"])
+def test_without_a_transcript_the_notice_is_the_one_that_was_noted_down(home: Path, dialect: Any) -> None:
+    async def take() -> list[tuple[str, str]]:
+        async with Holdall.open(home=str(home), session="s", settings=Settings(dialect=dialect)) as bag:
+            taken = [await bag.take(output, tool="crawl", call_id="c1") for output in (LINES, "x" * 60_001)]
+            return [(f"/s/{bag.session.id}/o/{one.artifact.handle}/notice", one.content) for one in taken]  # pyright: ignore
+
+    notices = asyncio.run(take())
+    with client(home) as browser:
+        for address, notice in notices:
+            page = browser.get(address).text
+            assert "The exact text that the model was given for this call, as it was noted down then." in page
+            assert _unescaped(page).count(notice) == 1
+            assert "rebuilt" not in page
+
+
+@requirement("viewer:same-notice")
 def test_a_notice_that_was_not_kept_is_built_again_and_says_so(home: Path) -> None:
     async def agent(bag: Holdall) -> tuple[str, str]:
-        taken = await bag.take(LINES, tool="crawl", call_id="c1")
-        return taken.artifact.handle, taken.content  # pyright: ignore
+        facts = await bag.keep(LINES, tool="crawl")
+        return facts.handle, await bag.preview.notice(facts.handle)
 
     session, (handle, notice) = made(home, agent)
     with client(home) as browser:

@@ -30,8 +30,9 @@ from holdall.web.state import render, state_of
 
 # A tool call as the model saw it.
 #
-# An agent's transcript has the very text that went to the model. Where there is none, it is built again from the kept
-# output, in the viewer's dialect, and said to be built again: the tag of its fence is new each time.
+# An agent's transcript, or else the note beside the output, has the very text that went to the model. Where there is
+# neither, it is built again from the kept output, in the viewer's dialect, and said to be built again: the tag of its
+# fence is new each time.
 
 
 _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom longer
@@ -39,10 +40,12 @@ _LONGEST = 64 * 1024  # characters on the page: what went to a model is seldom l
 
 @record
 class Notice:
-    """`kept`: from the transcript. `rebuilt`: as it would be now. `whole`: the output fits, and is shown as it is."""
+    """`kept`: from the transcript. `noted`: from the note beside the output. `rebuilt`: as it would be now. `whole`:
+    the output fits, and is shown as it is.
+    """
 
     text: str
-    how: Literal["kept", "rebuilt", "whole", "running", "missing"]
+    how: Literal["kept", "noted", "rebuilt", "whole", "running", "missing"]
     later: str = ""  # what stands in its place since messages were replaced
     left: int = 0  # characters that are not on the page
 
@@ -57,11 +60,22 @@ async def notice_of(bag: Holdall, facts: Facts) -> Notice:
     if facts.state in ("running", "queued"):
         return Notice("", "running")
     try:
+        if noted := await _noted(bag, facts):
+            return Notice(noted[:_LONGEST], "noted", left=max(0, len(noted) - _LONGEST))
         if await bag.preview.fits(facts.handle):
             return Notice("", "whole")
         return Notice(await bag.preview.notice(facts.handle), "rebuilt")
     except HoldallError as problem:
         return Notice(str(problem), "missing")
+
+
+async def _noted(bag: Holdall, facts: Facts) -> str:
+    """What was noted down when the model got it; "" if nothing was. Its beginning may be that of the output."""
+    noted = await asyncio.to_thread(bag.records.noticed, facts.handle)
+    if noted is None:
+        return ""
+    beginning = await bag.core.on(facts.handle, lambda reader: reader.read(0, noted.after)) if noted.after else b""
+    return _text(beginning) + noted.text
 
 
 def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
