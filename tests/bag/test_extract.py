@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from holdall.llm.protocol import Request
+from holdall.llm.scripted import ScriptedModel
+from holdall.values.chat import Reply, ToolCall
 from holdall.values.errors import ModelFault
 from holdall.values.outputs import Kept
 from tests.bag.shapes import LOG, SMALL, opened
-from tests.extract.shapes import Answer, finding
+from tests.extract.shapes import Answer, document_of, finding, is_reduce, nonce_of, said
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -170,6 +173,90 @@ HANDLE · truncate · not searched: all of its 12 bytes are shown
 all is well
 </HANDLE>\
 """)
+
+
+CUT = "The model's answer was cut off at its output limit: its end is missing."
+
+
+def _cut(request: Request, answer: Answer | None, end: str) -> Reply:
+    """The reply up to `end`, as a model gives it that came to its limit there."""
+    text = said(request, answer)
+    return Reply(text[: text.index(end) + len(end)], stop="length")
+
+
+@requirement("extract:cut-off")
+@pytest.mark.parametrize("dialect", ["holdall", "extract", "async"])
+async def test_an_answer_that_the_output_limit_cut_off_says_so(tmp_path: Path, dialect: str) -> None:
+    """Also the next time: it is not remembered. One whose closing tag came is whole."""
+    ends = iter(["2 and", "2 and", "-FINAL>"])
+    model = ScriptedModel(lambda asked: _cut(asked, Answer("The disks 1, 2 and 3"), next(ends)), window=200_000)
+    name, key = ("get_tool_output", "id") if dialect == "async" else ("tool_output", "handle")
+    async with opened(tmp_path, dialect=dialect, model=model) as bag:
+        handle = bag.core.handle_of(await bag.keep(LOG, tool="logs"))
+        asked = {key: handle, **({"mode": "extract", "query": "x"} if dialect == "async" else {"extract": "x"})}
+        for is_cut in (True, True, False):
+            text = (await bag.call(name, asked)).text
+            if not is_cut:
+                assert CUT not in text
+            elif dialect == "async":
+                assert text.startswith(f'{{"warning": "{CUT}", "snippets"')
+            else:
+                assert text.split("\n")[0 if dialect == "holdall" else 2] == CUT
+            assert "The disks 1, 2 and" in text
+
+
+@requirement("extract:cut-off")
+async def test_which_chunks_a_cut_answer_is_about_is_said_and_whether_it_is_the_summary(tmp_path: Path) -> None:
+    def answer(request: Request) -> Reply:
+        if request.tools:  # read-grep: one look, then half of a report
+            look = (ToolCall("1", "Read", {"filename": handle, "lines": "1:5"}),)
+            half = f'<ai-agent-{nonce_of(request)}-FINAL format="text">job'
+            return Reply(half, stop="length") if len(request.messages) > 2 else Reply("", look, stop="calls")
+        if is_reduce(request):
+            return _cut(request, Answer("all the jobs"), "all the")
+        if "job 3\n" in document_of(request):
+            return _cut(request, Answer("job 3 and 503"), "job 3")
+        return Reply(said(request, Answer("a job")))
+
+    async with opened(tmp_path, model=ScriptedModel(answer, window=60_000)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        lines = (await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": "full-chunked"})).text
+        cut, *_ = re.findall(r"bytes (0:\d+)\.", lines)
+        chunk = f"What the model found in 1 chunk was cut off at its output limit: more may be in bytes {cut}."
+        assert lines.split("\n")[:2] == [chunk, CUT]
+        text = (await bag.call("tool_output", {"handle": handle, "extract": "y", "mode": "read-grep"})).text
+        assert text.startswith(CUT)
+
+
+@requirement("extract:reduce-once")
+async def test_a_summary_that_finds_nothing_does_not_hide_what_the_chunks_found(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        return said(request, None if is_reduce(request) else Answer("a job", ["ERROR job 3"]))
+
+    async with opened(tmp_path, dialect="extract", model=ScriptedModel(answer, window=60_000)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).long_handle
+        text = (await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": "full-chunked"})).text
+        assert text.split("\n\n")[1:3] == [
+            (
+                "The model that summed up found nothing relevant in the findings of the chunks and wrote "
+                '"nothing like that here"; they follow one by one.'
+            ),
+            "a job",
+        ]
+
+
+@requirement("extract:fallback-warns", "extract:async-result")
+async def test_in_the_dialect_of_s3_the_warning_comes_before_the_text_that_it_warns_of(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="async", model=finding(_down, window=16_000)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        result = json.loads((await bag.call("get_tool_output", {"id": handle, "mode": "extract", "query": "x"})).text)
+        total = result["chunks_total"]
+        assert next(iter(result)) == "warning"
+        assert result["warning"] == (
+            f"WARNING: full-chunked failed (of {total} chunks none could be read: 503: the provider is down). "
+            "What follows is only the beginning and the end of the output."
+        )
+        assert (result["chunks_searched"], total > 2) == (0, True)
 
 
 @requirement("ledger:shown")

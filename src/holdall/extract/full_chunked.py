@@ -87,7 +87,7 @@ def _request(messages: tuple[Message, ...], form: Form, reply: int) -> tuple[Req
     request = Request(messages, schema=SCHEMA if held else None, max_tokens=reply)
     if held:
         return request, lambda given: finding_in_json(given.text)
-    return request, lambda given: finding_in_text(given.text, form.nonce)
+    return request, lambda given: finding_in_text(given.text, form.nonce, limited=given.stop == "length")
 
 
 def outputs_of(findings: Sequence[ChunkFinding], total: int, most_tokens: int, count: Count) -> list[str]:
@@ -297,11 +297,13 @@ class ChunkCalls:
     async def sum_up(self, mapped: Mapped) -> Finding:
         """One finding from many: in one call, or in a tree of them where they do not fit one."""
         outputs = outputs_of(mapped.hits, mapped.total, self.rooms.outputs // 2, self._count)
+        cut = False
         while True:
             groups = batches(outputs, self.rooms.outputs, self._count)
             found = await asyncio.gather(*[self._reduce(group) for group in groups])
+            cut = cut or any(one.cut for one in found)
             if len(found) == 1:
-                return found[0]
+                return replace(found[0], cut=cut)
             outputs = [within(one.answer, self.rooms.outputs // 2, self._count) for one in found]
 
     # Inside
@@ -361,7 +363,8 @@ class ChunkCalls:
         except (HoldallError, OSError) as problem:
             return [FailedChunk(index, part.span, str(problem))]
         proved = await self.document.on(lambda reader: _proved(reader, finding, part.span, index))
-        await asyncio.to_thread(remember, self.notes, key, proved)
+        if not finding.cut:
+            await asyncio.to_thread(remember, self.notes, key, proved)
         return [proved]
 
     def _map_request(self, part: Part, index: int) -> tuple[Request, ReadReply]:

@@ -38,7 +38,14 @@ from holdall.values.chat import Usage
 from holdall.values.errors import ModelFault, TooCostly
 from holdall.values.extraction import CallRecord, Extraction, Spent
 from holdall.values.record import record
-from holdall.wire.extraction import fallback_warning, joined_ends, no_summary_warning, nothing_found
+from holdall.wire.extraction import (
+    cut_warning,
+    fallback_warning,
+    joined_ends,
+    no_summary_warning,
+    nothing_found,
+    overruled_warning,
+)
 
 _LOG = logging.getLogger("holdall")
 _MAX_DESCRIBED = 8  # chunks whose description is passed on where nothing was found
@@ -120,7 +127,8 @@ class Question:
         except (ModelFault, TooCostly) as problem:
             _LOG.warning("extraction: %s failed (%s); falling back to truncate", strategy, problem)
             short = await self._truncated(Route("truncate", "fallback"))
-            return replace(short, warning=fallback_warning(strategy, str(problem), whole=len(short.ends) < 2))
+            warning = fallback_warning(strategy, str(problem), whole=len(short.ends) < 2)
+            return replace(short, warning=warning, chunks_total=plan.chunks if strategy == "full-chunked" else 0)
 
     async def _chunked(self, plan: Plan, caller: ModelCaller) -> Extraction:
         calls = ChunkCalls(self.document, self.text, self.policy, plan.rooms, caller, self.notes, self.watch)
@@ -135,21 +143,25 @@ class Question:
             return replace(told, answer=answer, found=False)
         every = [snippet for one in hits for snippet in one.snippets]
         proved = claims(await self.document.on(lambda reader: merge(every, reader.read)), self.text)
+        cut = [one.span for one in hits if one.finding.cut]
         told = replace(
-            told, snippets=proved, confidence=best_confidence(hits), unchecked=sum(one.unchecked for one in hits)
-        )
+            told, answer="\n\n".join(one.finding.answer for one in hits), snippets=proved,
+            confidence=best_confidence(hits), unchecked=sum(one.unchecked for one in hits),
+            warning=cut_warning(cut if mapped.total > 1 else ()) if cut else "",
+        )  # fmt: skip
         if len(hits) == 1:
-            return replace(told, answer=hits[0].finding.answer)
+            return told
         try:
             summed = await calls.sum_up(mapped)
         except (ModelFault, TooCostly) as problem:
-            one_by_one = "\n\n".join(one.finding.answer for one in hits)
-            return replace(told, answer=one_by_one, warning=no_summary_warning(str(problem)))
+            return replace(told, warning=_lines(told.warning, no_summary_warning(str(problem))))
+        if not summed.found:
+            return replace(told, warning=_lines(told.warning, overruled_warning(summed.answer)))
         # The one that sums up has read no bytes: its quotes count only where they are in what was proved.
         snippets = (*proved, *claims(beyond(summed.quotes, proved), self.text))
         sure = summed.confidence if summed.confidence is not None else told.confidence
-        answer = summed.answer if summed.found or not summed.answer else "\n\n".join(one.finding.answer for one in hits)
-        return replace(told, answer=answer, snippets=snippets, confidence=sure)
+        warning = _lines(told.warning, cut_warning()) if summed.cut else told.warning
+        return replace(told, answer=summed.answer, snippets=snippets, confidence=sure, warning=warning)
 
     def _summed_up(self, way: Route, mapped: Mapped) -> Extraction:
         measure = self.document.source.measure
@@ -190,3 +202,7 @@ class Question:
 
     def _count(self, text: str) -> int:
         return count_in_pieces(self.document.tokenizer, text)
+
+
+def _lines(*warnings: str) -> str:
+    return "\n".join(filter(None, warnings))

@@ -20,7 +20,7 @@ from holdall.values.errors import ModelFault
 from holdall.values.extraction import Extraction
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.wire.extraction import nothing_found_by_search
+from holdall.wire.extraction import cut_warning, nothing_found_by_search
 from holdall.wire.findings import Finding, finding_in_text, finding_of
 from holdall.wire.prompts import LAST_TURN, Form, form_for, no_report_yet, read_grep_prompt
 
@@ -84,8 +84,8 @@ class _Search:
 
     def finding(self, reply: Reply) -> Finding | None:
         if self.form.nonce:
-            return finding_in_text(reply.text, self.form.nonce)
-        return finding_of(reply.text) if reply.text.strip() else None
+            return finding_in_text(reply.text, self.form.nonce, limited=reply.stop == "length")
+        return finding_of(reply.text, cut=reply.stop == "length") if reply.text.strip() else None
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -118,6 +118,7 @@ async def read_and_grep(
         snippets=claims(proved.snippets, question), confidence=finding.confidence, searched=spans,
         scanned=_spans(search.scanned), patterns=patterns,
         unchecked=finding.more_quotes + proved.unchecked, model=caller.model.name,
+        warning=cut_warning() if finding.cut and finding.found else "",
     )  # fmt: skip
 
 

@@ -170,7 +170,8 @@ class Extraction:
         return (*quotes, *(span for data, span in zip(self.ends, self.end_spans, strict=True) if _is_text(data)))
 
     def to_json(self) -> dict[str, Any]:
-        flat: dict[str, Any] = {
+        flat: dict[str, Any] = {"warning": self.warning} if self.warning else {}  # first: it says what the rest is
+        flat |= {
             "snippets": [snippet.to_json() for snippet in self.snippets],
             "source_hash": self.source_hash,
             "source_size_bytes": self.source_bytes,
@@ -187,8 +188,6 @@ class Extraction:
             flat["snippets_left_out"] = len(self.left_out)
         if self.unchecked:
             flat["quotes_not_checked"] = self.unchecked
-        if self.warning:
-            flat["warning"] = self.warning
         return flat
 
 

@@ -146,6 +146,24 @@ def no_summary_warning(why: str) -> str:
     return f"The findings of the chunks could not be summed up ({one_line(why.rstrip('.'))}); they follow one by one."
 
 
+def overruled_warning(said: str) -> str:
+    """The model that summed up has read no bytes: what those found that did is shown all the same."""
+    words = f" and wrote {quoted(foreign(said, _MAX_THERE))}" if said.strip() else ""
+    return (
+        f"The model that summed up found nothing relevant in the findings of the chunks{words}; they follow one by one."
+    )
+
+
+def cut_warning(chunks: Sequence[Span] = ()) -> str:
+    """`chunks`: those that the model had more to say about; none where it is the whole answer that was cut off."""
+    if not chunks:
+        return "The model's answer was cut off at its output limit: its end is missing."
+    listed = ", ".join(f"{one.start}:{one.end}" for one in chunks[:_MAX_FAILED])
+    more = f" and {len(chunks) - _MAX_FAILED} more" if len(chunks) > _MAX_FAILED else ""
+    about = plural(len(chunks), "chunk")
+    return f"What the model found in {about} was cut off at its output limit: more may be in bytes {listed}{more}."
+
+
 def fallback_warning(strategy: str, why: str, *, whole: bool = False) -> str:
     """`whole`: the output is so short that nothing of it is left out."""
     why = one_line(why.rstrip("."))

@@ -99,15 +99,17 @@ class Finding:
     quotes: tuple[str, ...] = ()
     confidence: float | None = None
     more_quotes: int = 0  # that were not taken over
+    cut: bool = False  # the model came to its output limit before it had ended
 
 
-def finding_in_text(text: str, nonce: str) -> Finding | None:
-    """From a reply in the wrapper; None if there is no wrapper."""
+def finding_in_text(text: str, nonce: str, *, limited: bool = False) -> Finding | None:
+    """From a reply in the wrapper; None if there is no wrapper. `limited`: the model stopped at its output limit."""
     report = report_in(text, nonce)
-    return None if report is None else finding_of(report)
+    cut = limited and f"</ai-agent-{nonce}" not in text
+    return None if report is None else finding_of(report, cut=cut)
 
 
-def finding_of(report: str) -> Finding:
+def finding_of(report: str, *, cut: bool = False) -> Finding:
     """From the text inside a wrapper."""
     quotes: list[str] = []
     others: list[str] = []
@@ -133,7 +135,7 @@ def finding_of(report: str) -> Finding:
         answer = answer[len(NOTHING) :].lstrip(" .:\n")
     unique = list(dict.fromkeys(_unwrapped(quote) for quote in quotes if quote.strip()))
     kept = tuple(unique[:_MAX_QUOTES]) if found else ()
-    return Finding(found, answer, kept, confidence, len(unique) - len(kept) if found else 0)
+    return Finding(found, answer, kept, confidence, len(unique) - len(kept) if found else 0, cut)
 
 
 def finding_in_json(text: str) -> Finding | None:
@@ -174,7 +176,7 @@ def _before_the_cut(text: str) -> Finding | None:
     unique = [quote for quote in dict.fromkeys(quotes) if quote.strip()]
     said = _ANSWER_SO_FAR.match(text, at)
     answer = _meant(said[1]).strip() if said else ""
-    return Finding(True, answer or CUT_OFF, tuple(unique)) if unique else None
+    return Finding(True, answer or CUT_OFF, tuple(unique), cut=True) if unique else None
 
 
 def _meant(written: str) -> str:
