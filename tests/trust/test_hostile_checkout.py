@@ -350,7 +350,7 @@ def test_what_is_shown_hides_nothing() -> None:
     shown = trust.told(Claims("x", (("command", "sh -c '\x1b[2Jls\u202e\n  url  https://good'"),)))
     assert shown == ["  command  sh -c '\\x1b[2Jls\\u202e\\n  url  https://good'"]
     shown = trust.told(Claims("x", (("command", f"sh -c 'a{' ' * 1400};b\u2800\u3164\xa0\U000e0100'"),)))
-    assert shown == ["  command  sh -c 'a [1400 blanks] ;b\\u{2800}\\u{3164}\\u{a0}\\u{e0100}'"]
+    assert shown == ["  command  sh -c 'a [1400 blanks] ;b\\u{2800}\\u3164\\u{a0}\\U000e0100'"]
     for much in (Claims("x", (("command", "x" * 17_000),)), Claims("x", (("command", "x" * 99),) * 170)):
         with pytest.raises(NotTrusted, match="names more than can be shown"):
             trust.told(much)
