@@ -13,8 +13,8 @@ def trusted_owners() -> tuple[int, ...]:
 def _owners_like_root() -> tuple[int, ...]:
     """In a user namespace that has every user, `nobody` is a user like others."""
     try:
-        with open(_UID_MAP, encoding="ascii") as file:
-            return () if file.read().split() == ["0", "0", "4294967295"] else (_NOBODY,)
+        with open(_UID_MAP, "rb") as file:
+            return () if file.read().split() == [b"0", b"0", b"4294967295"] else (_NOBODY,)
     except OSError:
         return ()
 

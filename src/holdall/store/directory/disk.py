@@ -64,13 +64,13 @@ def open_root(path: str) -> int:
 
 def _folder_that_others_write(path: str) -> str:
     """The first one above it in which others could replace it; empty if there is none. In /tmp nobody can."""
-    above = os.path.realpath(path)
+    above, owners = os.path.realpath(path), trusted_owners()
     while above != os.path.dirname(above):
         above = os.path.dirname(above)
         about = os.stat(above)
         by_group = about.st_mode & stat.S_IWGRP and not is_private_group(about.st_gid)
         by_others = (by_group or about.st_mode & stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
-        if by_others or about.st_uid not in trusted_owners():
+        if by_others or about.st_uid not in owners:
             return above
     return ""
 
