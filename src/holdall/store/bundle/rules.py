@@ -196,8 +196,10 @@ class Rules:
         found: list[Finding] = []
         for number in hits:
             found += self._by_name(data) if number == len(self._rules) else _by_form(self._rules[number], data)
-        found += self._in_flags(data)
-        found += self._in_columns(data)
+        if b"-" in data:  # strings of JSON come one by one: most are short, and have nothing of either
+            found += self._in_flags(data)
+        if b"\n" in data:
+            found += self._in_columns(data)
         return [*found, *_key_lines(data), *_of_kubernetes(data)]
 
     def is_secret(self, name: str) -> bool:
