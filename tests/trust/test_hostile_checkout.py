@@ -203,15 +203,19 @@ def test_a_link_in_a_checkout_to_an_own_file_does_not_make_what_is_beside_it_one
 
 @requirement("trust:own-files")
 @pytest.mark.parametrize("words", [("--home", "{}"), ()])
+@pytest.mark.parametrize("variable", ["HOLDALL_HOME", "ANOTHER"])
 def test_no_folder_of_a_checkout_passes_for_the_users_own(
-    holdall: Program, checkout: Checkout, words: tuple[str, ...]
+    holdall: Program, checkout: Checkout, words: tuple[str, ...], variable: str
 ) -> None:
-    """A data folder, an agreement and a configuration that a checkout brings are not believed."""
+    """A data folder, an agreement and a configuration that a checkout brings are not believed: a project may have its
+    store in it, and the client's configuration, which says so, may be the checkout's as well.
+    """
     clients = checkout.folder / "clients"
     clients.mkdir()
     shutil.copy(checkout.config, clients / "0123456789abcdef.json")
     given = [one.format(checkout.folder) for one in words]
-    ran = served(holdall, *given, "--config", str(clients / "0123456789abcdef.json"))
+    home = {variable: str(checkout.folder)}
+    ran = served(holdall, *given, "--config", str(clients / "0123456789abcdef.json"), **home)
     assert (ran.code, checkout.has_run()) == (2, False)
 
 

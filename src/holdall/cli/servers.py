@@ -17,7 +17,7 @@ import typer
 
 from holdall.cli import show as screen
 from holdall.cli.options import FOUND_NOTHING, Options, command, lasting
-from holdall.cli.trust import CLIENTS_FOLDER, Trust, agreement, agreements
+from holdall.cli.trust import Trust, agreement, agreements
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import NotTrusted, UsageError, short
 
@@ -144,7 +144,7 @@ def _edit(
     if (client is None) == (file is None):
         raise UsageError(f"name a client ({', '.join(CLIENTS)}) or a --file, one of the two.")
     files = [os.path.abspath(os.path.expanduser(file))] if file is not None else files_of(client or "")
-    folder = os.path.join(options.configuration().home, CLIENTS_FOLDER)
+    folder = os.path.join(options.configuration().home, "clients")
     done = [work(one, folder) for one in files]
     if options.as_json:
         screen.as_json({"files": [_flat(one) for one in done], "dry_run": dry_run})

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +17,6 @@ from holdall.text.escape import one_line
 if TYPE_CHECKING:
     from holdall.cli.options import Options
     from holdall.trust import Agreements, Claims
-
-CLIENTS_FOLDER = "clients"  # in the data folder: what `install` keeps
 
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run what the file names without asking, this time. Look at it first.")
@@ -46,9 +43,7 @@ def agreement(options: Options, *, trust: bool, command: str = "", asks: bool = 
 
     def check(claims: Claims) -> bool:
         known = agreements()
-        # A home from the command line may be part of the checkout.
-        usual = replace(options, home=None).configuration().home
-        folders = own_folder(), os.path.join(usual, CLIENTS_FOLDER)
+        folders = (own_folder(),)
         # A link to an own file names what is beside the link: the folder that it is given in has to be own, too.
         beside = os.path.join(os.path.dirname(os.path.abspath(claims.path)), "any")
         if (is_own(claims.path, folders) and is_own(beside, folders)) or known.holds(claims, keys=True):
