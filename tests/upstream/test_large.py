@@ -244,3 +244,13 @@ def test_what_is_no_json_is_not_passed_on_by_its_bytes(word: str) -> None:
     written = messages.encode({"jsonrpc": "2.0", **found})
     read = json.loads(written, parse_constant=pytest.fail)
     assert read["result"]["structuredContent"] == {"n": word}
+
+
+def test_half_of_a_surrogate_pair_is_not_passed_on_by_its_bytes() -> None:
+    """The official client would wait for this answer for ever. A whole pair is a character like any other."""
+    for escape, shown in ((r"\ud800 x", "\ufffd x"), (r"\uD83D\uDE00", "\N{GRINNING FACE}"), (r"\\ud800", r"\ud800")):
+        line = f'{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{escape}"}}]}}}}'
+        [found] = decode(bytearray(line.encode()), Kept())
+        written = messages.encode({"jsonrpc": "2.0", **found})
+        assert json.loads(written)["result"]["content"][0]["text"] == shown
+        assert (escape.encode() in written) is (shown != "\ufffd x")
