@@ -272,6 +272,20 @@ async def test_stop_lets_what_runs_end_and_makes_the_next_turn_the_last(tmp_path
     assert "This is your final turn: it was stopped." in notice_of(model.requests[1])
 
 
+@requirement("async:stop")
+async def test_stop_of_the_bag_brings_the_final_turn(tmp_path: Path) -> None:
+    async def stopping() -> str:
+        await bag.stop()
+        return "ended all the same"
+
+    model = acting([("stopping", {})], report("wrapped up"))
+    one = agent(tmp_path, model, tool("stopping", stopping))
+    async with one.open_bag("s1", "", model) as bag:
+        assert (await run_agent(one, bag, "go")).text == "wrapped up"
+    assert [one.name for one in model.requests[1].tools] == ["final_report"]
+    assert "This is your final turn: it was stopped." in notice_of(model.requests[1])
+
+
 async def test_stop_does_not_wait_for_what_runs_in_the_background(tmp_path: Path) -> None:
     started = asyncio.Event()
 

@@ -175,6 +175,22 @@ all is well
 """)
 
 
+@requirement("extract:fallback-truncate", "extract:fallback-warns")
+@pytest.mark.parametrize("mode", ["full-chunked", "read-grep"])
+@pytest.mark.parametrize("problem", [ConnectionResetError("reset by peer"), RuntimeError("the library's own")])
+async def test_a_model_that_raises_an_error_of_its_own_is_a_strategy_that_failed(
+    tmp_path: Path, mode: str, problem: Exception
+) -> None:
+    def broken(_: Request) -> str:
+        raise problem
+
+    async with opened(tmp_path, model=ScriptedModel(broken, window=200_000)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        answer = await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": mode})
+        assert answer.text.startswith(f"WARNING: {mode} failed (")
+        assert f"{type(problem).__name__}: {problem}). What follows is only" in answer.text.split("\n")[0]
+
+
 CUT = "The model's answer was cut off at its output limit: its end is missing."
 
 

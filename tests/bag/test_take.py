@@ -457,6 +457,13 @@ async def test_a_text_with_lone_surrogates_is_had_back_as_it_was(tmp_path: Path,
             await bag.original_text(binary.handle)
 
 
+@requirement("clamp:says-gone")
+async def test_a_text_that_is_cut_over_characters_names_that_limit(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="refs", tools={"vault": ToolPolicy(store="never")}) as bag:
+        taken = await bag.take("abc de\n" * 714, tool="vault")
+        assert "[tool output truncated: exceeded 16KB or 4000 characters; request" in taken.content
+
+
 @requirement("store:notice-recorded")
 @pytest.mark.parametrize("dialect", ["holdall", "extract", "refs", "async", "clamp"])
 async def test_what_a_model_got_is_recorded(tmp_path: Path, dialect: Any) -> None:

@@ -195,7 +195,7 @@ async def test_a_reference_names_the_call_as_its_client_does_and_the_server_once
             told = text_of(await client.result("tools/call", {**call, "_meta": meta}))
             assert f"Tool: files/items (toolCallId: {expected})\n" in told
             hint = json.loads(told.partition("ContextRef: ")[2].partition("\n")[0])["hint"]
-            assert (hint["tool"], hint["server"], hint["toolCallId"]) == ("files__items", "files", expected)
+            assert (hint["tool"], hint["server"], hint["toolCallId"]) == ("items", "files", expected)
 
 
 async def test_what_no_client_could_read_of_one_server_costs_nobody_else(tmp_path: Path) -> None:

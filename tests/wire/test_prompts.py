@@ -1,5 +1,7 @@
 """What a model that extracts is told, to the letter."""
 
+from dataclasses import replace
+
 from inline_snapshot import snapshot
 
 from holdall.values.outputs import Measure
@@ -278,6 +280,20 @@ def test_secrets_among_the_arguments_are_masked() -> None:
     assert "sk-live-123" not in prompt
     assert "hunter2" not in prompt
     assert '"n": 1' in prompt
+
+
+@requirement("extract:prompt-contents")
+def test_arguments_that_came_as_a_json_string_are_shown_verbatim() -> None:
+    """As a model's call has them; with a secret in them they are written again, and a text that is none is a string."""
+    for given, shown in (
+        ('{"day":"Sunday",  "n":[1,2]}', '{"day":"Sunday",  "n":[1,2]}'),
+        ('{"day":"Sunday",  "token":"sk-live-123"}', '{"day": "Sunday", "token": "***"}'),
+        ("not json", '"not json"'),
+        ("[1]", '"[1]"'),
+        ('{"a":' * 100_000, None),
+    ):
+        section = replace(SOURCE, arguments=given).section()
+        assert shown is None or f"- Arguments (verbatim JSON): {shown}\n" in f"{section}\n"
 
 
 def test_whoever_changes_a_word_raises_the_version() -> None:

@@ -288,6 +288,7 @@ def _batch(
 
 
 _ONLY_REPORT = (FINAL_REPORT,)
+_STOPPED = "it was stopped"
 _INTERNAL = ("batch", FINAL_REPORT.name, TASK_STATUS.name)
 Drive = Callable[["AgentSession", str], Awaitable[Report]]
 
@@ -363,6 +364,8 @@ class AgentSession:
     async def request(self, turn: Turn) -> Request:
         await self.guard()
         self.turn += 1
+        if self.bag.jobs.is_stopping:
+            self.final = self.final or _STOPPED
         if turn.last and not self.final:
             self.final = f"{self.agent.max_turns} turns are over"
         tools = self.listed()
@@ -532,7 +535,7 @@ class AgentSession:
 
     async def stop(self) -> None:
         """Running calls may finish; the next turn is the last one, here and in sub-agents."""
-        self.final = self.final or "it was stopped"
+        self.final = self.final or _STOPPED
         self._stopped.set()
         await self.bag.jobs.stop()
         await asyncio.gather(*(child.stop() for child in list(self.children.values())))

@@ -978,7 +978,7 @@ def update_within_limits(core: Core, partial: object, tool: str) -> object:
     limits = core.limits_for(tool)
     most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
     lines, tag = limits.lines or MAX_LINES, new_tag()
-    suffix = suffix_for(limits.bytes or MAX_BYTES, lines, max_tokens=limits.tokens)
+    suffix = suffix_for(limits.bytes or MAX_BYTES, lines, max_chars=limits.chars, max_tokens=limits.tokens)
 
     def clamped(most: int) -> tuple[object, str]:
         shown = clamp_result(partial, Limits(bytes=most, lines=lines), suffix=suffix, tag=tag)

@@ -16,7 +16,7 @@ from holdall.policy.route import Ceiling, Forecast
 from holdall.store.protocol import OutputReader
 from holdall.text.tokens import Tokenizer
 from holdall.values.chat import Reply, ToolCall, Usage, size_of
-from holdall.values.errors import ModelBusy, ModelDenied, ModelFault, ModelOverflow, TooCostly
+from holdall.values.errors import HoldallError, ModelBusy, ModelDenied, ModelFault, ModelOverflow, TooCostly
 from holdall.values.extraction import CallRecord, Mode, Progress, Spent
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -148,7 +148,7 @@ class ModelCaller:
         found: Read | None = None
         try:
             async with asyncio.timeout(self.seconds):
-                reply = await self.model.ask(request)
+                reply = await self._reply(request)
             found = read(reply)
             why = "" if found is not None else f"no usable answer ({reply.stop})"
         except TimeoutError:
@@ -161,6 +161,14 @@ class ModelCaller:
         finally:
             self.note(request, reply, asked, time.perf_counter() - started, attempt, why)
         return found
+
+    async def _reply(self, request: Request) -> Reply:
+        try:
+            return await self.model.ask(request)
+        except (HoldallError, TimeoutError):
+            raise
+        except Exception as problem:  # of a model that is the user's own: one question must not end a run
+            raise ModelFault(f"{type(problem).__name__}: {problem}".rstrip(": ")) from problem
 
     def note(
         self, request: Request, reply: Reply, asked: ModelQuestion[Read], seconds: float, attempt: int, why: str

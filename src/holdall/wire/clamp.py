@@ -99,6 +99,7 @@ def suffix_for(
     max_bytes: int | None,
     max_lines: int | None,
     *,
+    max_chars: int | None = None,
     max_tokens: int | None = None,
     room: bool = False,
     handle: str = "",
@@ -113,6 +114,7 @@ def suffix_for(
         [
             *([_size(max_bytes)] if max_bytes is not None else []),
             *([f"{max_lines} line{'' if max_lines == 1 else 's'}"] if max_lines is not None else []),
+            *([f"{max_chars} characters"] if max_chars is not None else []),
             *([f"{max_tokens} tokens"] if max_tokens is not None else []),
             *(["the room left in this turn"] if room else []),
         ]

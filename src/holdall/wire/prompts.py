@@ -2,11 +2,12 @@
 Grep.
 """
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from holdall.text.escape import foreign
 from holdall.text.secrets import masked_arguments
@@ -87,6 +88,17 @@ _NO_ANSWER_ABOUT = "<short description of what kind of information is available 
 _LONGEST_ARGUMENTS = 4000  # characters
 
 
+def _verbatim(arguments: object) -> str:
+    """As JSON; a text that is an object in JSON already, as a model's call has it, as it is. Secrets are masked."""
+    written, meant = "", arguments
+    if isinstance(arguments, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            parsed: object = json.loads(arguments)
+            written, meant = (arguments, cast("object", parsed)) if isinstance(parsed, Mapping) else ("", arguments)
+    masked = masked_arguments(meant)
+    return written if written and masked == meant else json.dumps(masked, ensure_ascii=False, default=str)
+
+
 @record
 class Source:
     """The output that is read, as a prompt names it."""
@@ -97,7 +109,7 @@ class Source:
     measure: Measure
 
     def section(self, *, file: bool = False) -> str:
-        given = json.dumps(masked_arguments(self.arguments), ensure_ascii=False, default=str)
+        given = _verbatim(self.arguments)
         if len(given) > _LONGEST_ARGUMENTS:
             given = f"{given[:_LONGEST_ARGUMENTS]}… ({len(given):,} characters)"
         lines = ["SOURCE TOOL", f"- Name: {foreign(self.tool) or 'unknown'}", f"- Arguments (verbatim JSON): {given}"]

@@ -22,12 +22,18 @@ _NOT_IN_NAMES = lazy_pattern(r"[^\w-]", re.ASCII)
 
 def context_ref(facts: Facts) -> dict[str, Any]:
     """`hint` has what a reader needs to know before it fetches anything."""
-    hint: dict[str, Any] = {"tool": foreign(facts.origin.tool)}
+    hint: dict[str, Any] = {"tool": foreign(_own_name(facts))}
     if facts.origin.server:
         hint["server"] = foreign(facts.origin.server)
     hint["toolCallId"] = _call_id(facts)
     hint["size"] = {"bytes": facts.measure.bytes, "lines": facts.measure.lines, "tokens": facts.measure.tokens}
     return {"id": facts.handle, "kind": "artifact", "hint": hint}
+
+
+def _own_name(facts: Facts) -> str:
+    """The tool as its server calls it: where several servers are told apart, the server's name is before it."""
+    server = facts.origin.server
+    return facts.origin.tool.removeprefix(f"{_NOT_IN_NAMES.sub('_', server)}__") if server else facts.origin.tool
 
 
 def _call_id(facts: Facts) -> str:
@@ -54,9 +60,8 @@ def summary(facts: Facts) -> str:
     """S1's summary: which tool, which call, how large, whether it is JSON."""
     origin, measure = facts.origin, facts.measure
     tool = foreign(origin.tool)
-    if origin.server:  # where several servers are told apart, its name is before the tool's already
-        own = origin.tool.removeprefix(f"{_NOT_IN_NAMES.sub('_', origin.server)}__")
-        tool = f"{foreign(origin.server)}/{foreign(own)}"
+    if origin.server:
+        tool = f"{foreign(origin.server)}/{foreign(_own_name(facts))}"
     size = f"{plural(measure.bytes, 'byte')}, {plural(measure.chars, 'char')}, {plural(measure.lines, 'line')}"
     call = f"Tool: {tool or 'unknown'} (toolCallId: {_call_id(facts)})"
     return f"{call}\nSize: {size}; JSON: {'yes' if measure.kind == 'json' else 'no'}"

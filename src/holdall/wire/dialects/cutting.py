@@ -22,7 +22,10 @@ def clamped(cut: Cut) -> object:
     if cut.total_bytes is not None:
         gone = f"{gone}; there were {cut.total_bytes:,} bytes in all"
     over = cut.over
-    suffix = suffix_for(over.bytes, over.lines, max_tokens=over.tokens, room=cut.room, handle=cut.handle, gone=gone)
+    suffix = suffix_for(
+        over.bytes, over.lines, max_chars=over.chars, max_tokens=over.tokens, room=cut.room, handle=cut.handle,
+        gone=gone,
+    )  # fmt: skip
     shown = clamp_result(cut.result, cut.limits, suffix=suffix, tag=cut.tag)
     parts = take_apart(shown)
     if parts is None:
