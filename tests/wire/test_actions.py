@@ -253,3 +253,11 @@ def test_an_answer_that_is_cut_off_is_a_beginning_of_it(answer: str, missing: in
 )
 def test_a_schema_of_a_server_may_be_anything(schema: dict[str, Any]) -> None:
     assert coerced(schema, {"a": {"b": "5"}, "c": 1}) == {"a": {"b": "5"}, "c": 1}
+
+
+def test_null_for_what_may_be_left_out_is_left_out() -> None:
+    """As a strict form of a schema wants it."""
+    inner = {"type": "object", "properties": {"n": {"type": "integer"}, "m": {"type": ["integer", "null"]}}}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": inner, "c": inner}, "required": ["a"]}
+    given = {"a": None, "b": {"n": None, "m": None}, "c": None, "later": None}
+    assert coerced(schema, given) == {"a": None, "b": {"m": None}, "later": None}

@@ -1,5 +1,7 @@
 """The clamp of one text: every case of S4, and what holds for any text."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,10 +106,10 @@ def test_an_astral_character_at_the_cut_is_whole_or_gone(shift: int) -> None:
     assert clamped.text.encode().decode() == clamped.text
 
 
-def test_two_halves_of_a_surrogate_pair_are_not_parted() -> None:
+def test_halves_of_a_surrogate_pair_are_replaced_where_the_text_is_cut() -> None:
     for shift in range(7):
         text = "x" * (ROOM - shift) + "\ud83d\ude00" * 20_000
-        assert clamp_text(text).text == "x" * (ROOM - shift) + "\ud83d\ude00" * (shift // 6) + SUFFIX
+        assert clamp_text(text).text == "x" * (ROOM - shift) + "\ufffd" * (shift // 3) + SUFFIX
 
 
 # ── Borders ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -238,7 +240,7 @@ def test_a_clamped_text_is_a_beginning_and_a_suffix_within_both_budgets(
         return
     assert size(text) > max_bytes or lines(text) > max_lines
     head = clamped.text.encode("utf-8", "surrogatepass")[: clamped.kept_bytes].decode("utf-8", "surrogatepass")
-    assert text.startswith(head)
+    assert re.sub("[\ud800-\udfff]", "\ufffd", text).startswith(head)
     assert lines(head) == clamped.kept_lines <= max_lines
     ending = clamped.text[len(head) :]
     assert ending in (suffix_for(max_bytes, max_lines), "\n[truncated]", "[cut]", "…", "") or "[holdall:t" in ending
@@ -266,3 +268,11 @@ def test_clamping_twice_is_clamping_once(text: str, max_bytes: int, max_lines: i
 def test_a_text_within_its_limits_is_the_same_object(text: str) -> None:
     assert clamp_text(text, max_bytes=size(text), max_lines=lines(text)).text is text
     assert clamp_text(text, max_bytes=None, max_lines=None).text is text
+
+
+def test_half_a_character_is_replaced_in_what_is_cut() -> None:
+    text = ("x" * 25 + "\ud83d\ude00\n") * 3000
+    shown = clamp_text(text, max_bytes=1000).text
+    shown.encode()
+    assert len(shown.encode()) <= 1000
+    assert "\ufffd" in shown

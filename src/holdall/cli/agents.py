@@ -33,7 +33,7 @@ from holdall.cli.options import (
 )
 from holdall.cli.streams import StdoutError, stdout_error
 from holdall.cli.trust import Trust, agreement
-from holdall.text.escape import for_people, named, one_line
+from holdall.text.escape import for_people, foreign, named, one_line
 from holdall.text.numbers import grouped, money, number, plural, size, whole
 from holdall.values.errors import NothingFound, StoreFault, UsageError
 
@@ -191,7 +191,8 @@ def _told(node: Node) -> str:
             proved = f"{_number(node, 'verified')} verified" if "verified" in node else ""
             about, how = named(node.get("handle", "")), named(node.get("strategy", ""))
             if node.get("reason") == "fallback":
-                how += f", {_why(node)}" if node.get("why") else ", in place of what failed"
+                why = str(node.get("why", "")).removeprefix("WARNING: ").partition(". What follows")[0]
+                how += f", since {foreign(why, 200) or 'another way failed'}"
             parts = [f"question about {about}", _seconds(node), how, proved]
         case other:
             parts = [named(other), named(node.get("name", ""))]

@@ -164,7 +164,17 @@ def coerced(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str
     if not isinstance(properties, Mapping):  # a schema of a server's may be anything
         return dict(arguments)
     known = cast("Mapping[str, Any]", properties)
-    return {name: _coerced(known.get(name), value) for name, value in arguments.items()}
+    return {
+        name: _coerced(known.get(name), value)
+        for name, value in arguments.items()
+        if value is not None or not _is_left_out(schema, known.get(name), name)
+    }
+
+
+def _is_left_out(schema: Mapping[str, Any], given: object, name: str) -> bool:
+    """Whether null can only mean that nothing is given: a strict form wants every property to be written."""
+    kind = cast("Mapping[str, Any]", given).get("type") if isinstance(given, Mapping) else None
+    return isinstance(kind, str) and kind != "null" and name not in (schema.get("required") or ())
 
 
 def _coerced(given: object, value: Any) -> Any:

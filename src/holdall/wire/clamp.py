@@ -11,6 +11,7 @@ from holdall.policy.decide import Limits
 from holdall.text.escape import one_line
 from holdall.text.excerpt import byte_count, first_bytes, first_lines, line_count
 from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.wire.results import field, is_block, results_in, text_of, with_field, with_text
 
@@ -133,6 +134,9 @@ def _size(number: int) -> str:
 SUFFIX = suffix_for(MAX_BYTES, MAX_LINES)
 
 
+_LONE = lazy_pattern("[\ud800-\udfff]")
+
+
 def clamp_text(
     text: str,
     *,
@@ -164,6 +168,7 @@ def cut(text: str, *, max_bytes: int | None, max_lines: int | None, suffix: str,
     head = text if max_lines is None else first_lines(text, max(0, max_lines)).text
     if tag:
         suffix = _tagged(suffix, tag, head if max_bytes is None else head[: max(0, max_bytes)])
+    head = _LONE.sub("\ufffd", head)  # as many bytes: what a model reads is valid UTF-8
     if max_bytes is None:
         return head, suffix
     ending = fitting(suffix, max_bytes)
