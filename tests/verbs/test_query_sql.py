@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from holdall.sql.results import in_few_words
 from holdall.sql.source import json_mended
 from holdall.values.answers import Table
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
@@ -596,3 +598,16 @@ def test_statements_that_only_read_are_run(ask: Ask, sql: str) -> None:
 )
 def test_real_outputs_are_tables(ask: Ask, name: str, sql: str, at: str | None, expected: object) -> None:
     assert ask((ARTIFACTS / name).read_bytes(), sql, at=at).rows[0][0] == expected
+
+
+@pytest.mark.parametrize("sign", ["\n", " ", "\t", " \n"])
+def test_an_error_that_quotes_a_cell_of_blanks_is_shortened_at_once(sign: str) -> None:
+    message = f"Conversion Error: Could not convert string '{sign * 40_000}x' to INT32\n\nLINE 1: select"
+    began = time.process_time()
+    said = in_few_words("ConversionException", message, "/proc/self/fd/3")
+    assert time.process_time() - began < 5
+    assert len(said) < 700
+    short = message.replace(sign * 40_000, "")
+    assert in_few_words("ConversionException", short, "/proc/self/fd/3") == (
+        "Conversion Error: Could not convert string 'x' to INT32"
+    )

@@ -30,7 +30,7 @@ _SOURCE = lazy_pattern(
 )
 # Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
 _ADVICE = lazy_pattern(
-    r"\n+LINE \d+:.*|\n+\* .*|\n+(?:Possible |Try |See also|Database is launched|Unused blocks|The search space"
+    r"(?<!\n)\n++(?:LINE \d+:|\* |Possible |Try |See also|Database is launched|Unused blocks|The search space"
     r"|Column .* is being|  file = |Original Line).*",
     re.DOTALL,
 )
@@ -50,7 +50,6 @@ _TEMPLATES = (
 )
 _NESTED = lazy_pattern(r"\b(?:STRUCT|MAP|UNION|ENUM)\(")
 _OF_THE_SQL = frozenset({"ParserException", "BinderException", "CatalogException"})
-_BREAK = lazy_pattern(r"\s*\n\s*")
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
 _MENDABLE = lazy_pattern(r"Malformed JSON.*(?:surrogate|control character)", re.DOTALL)
@@ -92,8 +91,7 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     """
     if name == "PermissionException":
         return "the SQL may read t and nothing else: no other file, no network, no extension, no setting"
-    message = _MACHINE.sub("the output", _ADVICE.sub("", message).replace(path, "the output"))
-    message = message[:_LONGEST_READ].strip()
+    message = _MACHINE.sub("the output", _ADVICE.sub("", message[:_LONGEST_READ]).replace(path, "the output")).strip()
     odd = _NESTED.search(message) or any(sign in one for one in names for sign in "\"'\n")
     if name not in _OF_THE_SQL or (odd and name != "ParserException"):
         return _around_data(message)
@@ -101,7 +99,7 @@ def in_few_words(name: str, message: str, path: str, *, names: Sequence[str] = (
     message = _QUOTED.sub(
         lambda found: found[1] + (foreign(found[2]) if found[2] in shown else "…") + found[1], message
     )
-    return one_line(_BREAK.sub("; ", message), _LONGEST)
+    return one_line(_joined(message), _LONGEST)
 
 
 def _around_data(message: str) -> str:
@@ -113,7 +111,12 @@ def _around_data(message: str) -> str:
                 start, end = match.span(number)
                 rest = rest[:start] + foreign(match[number]) + rest[end:] if start >= 0 else rest
             return one_line(prefix + rest.split("\n")[0], _LONGEST)
-    return prefix + foreign(_BREAK.sub("; ", rest))
+    return prefix + foreign(_joined(rest))
+
+
+def _joined(message: str) -> str:
+    """Its lines in one."""
+    return "; ".join(line.strip() for line in message.split("\n") if line.strip())
 
 
 # From a result of DuckDB to rows that JSON can hold, no more of them than asked for.
