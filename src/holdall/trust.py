@@ -201,12 +201,25 @@ _MENTIONS = lazy_pattern(  # in a text: what may be the path of code
 )
 _PUNCTUATION = "\"'`;&|()<>,"
 _INTERPRETERS = _words("python pypy node deno bun sh bash zsh dash ksh ruby perl php lua java tsx ts-node")
-_RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch cargo docker docker-compose podman")
+_RUN = lazy_pattern(  # in a text: an interpreter, and the first word after it that is no option
+    rf"(?<![\w.-])({'|'.join(sorted(_INTERPRETERS))})[0-9.]{{0,5}}(?=(?:[ \t]{{1,9}}-\S{{1,99}}){{0,9}}"
+    r"[ \t]{1,9}[\"']?([\w./@+-]{1,300}))".encode()
+)
+_ENTERED = lazy_pattern(rb"\bcd[ \t]{1,9}([\w./@+-]{1,300})")
+_SCRIPT_MODULE = lazy_pattern(rb"[\"']([\w.]{1,300}):[\w.]{1,300}[\"']")  # in a pyproject.toml
+_RUNNERS = _words("npm pnpm yarn bun deno make gmake just task uv poetry hatch pdm cargo docker docker-compose podman")
 _LOCAL_FIRST = _words("npx npm pnpm pnpx yarn bun bunx uv poetry hatch pdm")  # run what the folder has installed
 _PROJECT_FILES = _words(
     "package.json .npmrc Makefile makefile GNUmakefile justfile Taskfile.yml deno.json pyproject.toml uv.toml build.rs "
     "Dockerfile compose.yaml compose.yml docker-compose.yaml docker-compose.yml"
 )
+_OWN_FILES = {  # that only one runner reads
+    "yarn": ".yarnrc.yml", "bun": "bunfig.toml", "deno": "deno.jsonc", "turbo": "turbo.json", "rake": "Rakefile",
+    "just": ".justfile Justfile", "task": "Taskfile.yaml", "mise": "mise.toml .mise.toml", "pixi": "pixi.toml",
+    "cargo": "Cargo.toml .cargo/config.toml", "mvn": "pom.xml", "bundle": "Gemfile Rakefile config.ru",
+    "gradle": "build.gradle build.gradle.kts settings.gradle", "nix": "flake.nix default.nix", "nix-shell": "shell.nix",
+    "docker": "compose.override.yaml compose.override.yml docker-compose.override.yaml docker-compose.override.yml",
+}  # fmt: skip
 _ENTRIES = _words("__main__.py __init__.py index.js index.mjs index.cjs index.ts package.json pyproject.toml")
 _MAX_WATCHED = 400
 _MAX_WATCHED_BYTES = 256 * 1024 * 1024
@@ -238,10 +251,10 @@ class Watched:
 def watched_files(words: Sequence[str], environment: Mapping[str, str], cwd: str | None, folder: str) -> Watched:
     """`environment` is what the file sets, `folder` the one that it is in. Raises UsageError if others can write one.
 
-    The program; what an interpreter is told to run; words that are files of code, also after `=` and inside of a
-    command for a shell; what starts a folder that is named; what a runner like npm reads; modules beside a Python
-    script; code that one of these names by its path. Data is not among them, which changes with each run. An absolute
-    path outside of both folders leads to what is installed.
+    The program; what an interpreter is told to run, also in a text; words that are files of code, also after `=` and
+    inside of a command for a shell; what starts a folder that is named; what a runner like npm reads; modules beside a
+    Python script; code that one of these names by its path. Data is not among them, which changes with each run. An
+    absolute path outside of both folders leads to what is installed.
     """
     return _Watch(words, environment, os.path.abspath(cwd or "."), folder).files()
 
@@ -288,7 +301,8 @@ class _Watch:
 
     def _of_words(self) -> list[str]:
         name = os.path.basename(self._words[0])
-        found = [os.path.join(self._start, one) for one in sorted(_PROJECT_FILES)] if name in _RUNNERS else []
+        read = [*(sorted(_PROJECT_FILES) if name in _RUNNERS else ()), *_OWN_FILES.get(name, "").split()]
+        found = [os.path.join(self._start, one) for one in read]
         is_python = name.startswith(("python", "pypy"))
         runs_file = name.rstrip("0123456789.") in _INTERPRETERS  # whatever its name, until there is one
         for before, word in itertools.pairwise(self._words):
@@ -308,9 +322,8 @@ class _Watch:
                     if path.endswith((".py", ".pyz")) or (is_python and runs_file):
                         self._import_folders[os.path.dirname(os.path.realpath(path))] = None
                     runs_file = runs_file and before.startswith("-") and not path.endswith(_SCRIPTS)
-            found += self._mentioned(os.fsencode(word), self._start)
             found += self._installed_here(word) if name in _LOCAL_FIRST else []
-        return found
+        return found + self._mentioned(os.fsencode(" ".join(self._words)), self._start)
 
     def _installed_here(self, word: str) -> list[str]:
         """A package or program by its name, in the folders where a checkout can have it."""
@@ -355,6 +368,10 @@ class _Watch:
             return []
         folder = os.path.dirname(path)
         found = self._mentioned(text, folder)
+        if os.path.basename(path) == "pyproject.toml":
+            modules = [os.fsdecode(one) for one in _SCRIPT_MODULE.findall(text)]
+            packages = [one.partition(".")[0] for one in modules]
+            found += self._modules([*modules, *packages], [folder, os.path.join(folder, "src")])
         if path.endswith(".py") or folder in self._import_folders:
             folders = [*self._import_folders, *([] if folder in self._import_folders else [folder])]
             found += self._modules(_imports(text, []), folders) + _unchecked(path)
@@ -379,15 +396,20 @@ class _Watch:
 
     def _mentioned(self, text: bytes, folder: str) -> list[str]:
         found: list[str] = []
-        for match in dict.fromkeys(_MENTIONS.findall(text)):
-            for place in dict.fromkeys((folder, self._start)):
+        run = {word: program for program, word in _RUN.findall(text)}
+        entered = [os.path.join(folder, os.fsdecode(one)) for one in _ENTERED.findall(text)[:9]]
+        for match in dict.fromkeys((*_MENTIONS.findall(text), *run)):
+            for place in dict.fromkeys((folder, self._start, *entered)):
                 self._tries -= 1
                 if self._tries <= 0:
                     return found
                 path = os.path.join(place, os.fsdecode(match))
                 more = [] if path.endswith(_SCRIPTS) else [path + end for end in _SCRIPTS]
                 more += [os.path.join(path, one) for one in sorted(_ENTRIES)] if os.path.isdir(path) else []
-                found += [one for one in (path, *more) if os.path.isfile(one) and _is_code(one) and self._is_here(one)]
+                there = [one for one in (path, *more) if os.path.isfile(one) and self._is_here(one)]
+                found += [one for one in there if match in run or _is_code(one)]
+                if there and run.get(match) in (b"python", b"pypy"):
+                    self._import_folders[os.path.dirname(os.path.realpath(there[0]))] = None
         return found
 
 
