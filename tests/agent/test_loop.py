@@ -1,12 +1,14 @@
 """The loop: a model and its tools until it reports, whatever the model does."""
 
 import ast
+import asyncio
 import json
 import re
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from inline_snapshot import snapshot
 
 from holdall.agent import loop
 from holdall.agent.loop import run_agent
@@ -192,6 +194,32 @@ async def test_members_of_batches_count_as_calls_of_the_message(tmp_path: Path) 
     assert returned(model.requests[1])[0].text.startswith(refusal)
     told = [json.loads(one.text) for one in returned(model.requests[2])[-2:]]
     assert [sum(refusal in one["result"] for one in part) for part in told] == [0, 8]
+
+
+@requirement("runtime:batch")
+async def test_a_batch_without_calls_is_told_what_is_missing(tmp_path: Path) -> None:
+    model = acting([("batch", {}), ("batch", {"calls": []}), ("batch", {"calls": "x"})], report())
+    await run(agent(tmp_path, model, tool("small", small)))
+    assert [one.text for one in returned(model.requests[1])] == snapshot(
+        [
+            "The argument 'calls' is missing.",
+            "The argument 'calls' must not be empty.",
+            "The argument 'calls' must be an array.",
+        ]
+    )
+
+
+@requirement("ledger:in-final-report")
+@pytest.mark.parametrize("dialect", ["holdall", "async"])
+async def test_of_a_call_that_still_runs_nothing_was_seen(tmp_path: Path, dialect: str) -> None:
+    async def forever() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    model = acting([("forever", {}), ("small", {})], report())
+    settings = {"slow_after_seconds": 0.0, "grace_seconds": 0.0, "dialect": dialect}
+    found = await run(agent(tmp_path, model, tool("forever", forever), tool("small", small), settings=settings))
+    assert next(iter(found.coverage.values())) == 0.0
 
 
 async def test_a_batch_in_a_batch_is_bounded(tmp_path: Path) -> None:

@@ -305,6 +305,31 @@ async def test_stop_does_not_wait_for_what_runs_in_the_background(tmp_path: Path
         assert (await running).text == "wrapped up"
 
 
+@requirement("async:every-call-answered", "async:never-run-twice")
+async def test_a_turn_is_in_the_transcript_before_the_wait_for_what_runs(tmp_path: Path) -> None:
+    """The process may be killed in that wait: who resumes does not start the same calls again."""
+    waiting = asyncio.Event()
+
+    class Session(AgentSession):
+        async def _wait_for_news(self) -> None:
+            waiting.set()
+            await asyncio.Event().wait()
+
+    async def forever() -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    model = acting([("forever", {})], report())
+    one = agent(tmp_path, model, tool("forever", forever), settings={"slow_after_seconds": 0.0, "grace_seconds": 0.0})
+    async with asyncio.timeout(30), one.open_bag("s1", "", model) as bag:
+        running = asyncio.ensure_future(run_session(Session(one, bag, drive=run_session), "go"))
+        await waiting.wait()
+        saved = [json.loads(line)["role"] for line in bag.records.transcript().splitlines()]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert saved[-2:] == ["assistant", "tool"]
+
+
 @requirement("async:stop-ends-waits")
 async def test_a_stop_ends_the_wait_of_a_model(tmp_path: Path) -> None:
     """The first Ctrl-C: nobody waits for a minute until it is heard."""

@@ -257,6 +257,22 @@ async def test_opening_sweeps_once_a_day(tmp_path: Path) -> None:
             await bag.read(handle)
 
 
+@requirement("notice:system-sections")
+async def test_what_has_expired_is_not_ready_in_the_system_notice(tmp_path: Path) -> None:
+    home, now = str(tmp_path / "h"), [1_000_000_000.0]
+    settings = Settings(dialect="async", retention="1 days")
+    async with Holdall.open(session="s", home=home, settings=settings, clock=lambda: now[0]) as bag:
+        taken = await bag.take("a line of words\n" * 20_000, tool="x")
+        assert isinstance(taken, Kept)
+        assert "### Ready (1)" in bag.system_notice(turn=1)
+        now[0] += 2 * 86_400
+        await bag.care.sweep()
+        told = bag.system_notice(turn=2)
+        assert "Ready" not in told
+        assert "Retrieve" not in told
+        assert taken.handle not in bag.system_notice(turn=2, kept=True)
+
+
 def test_the_public_names_are_all_there_and_importing_the_package_costs_nothing() -> None:
     assert all(hasattr(holdall, name) for name in holdall.__all__)
     assert set(holdall.__all__) <= set(dir(holdall))

@@ -94,7 +94,20 @@ async def test_nothing_found_in_the_dialect_of_s3(tmp_path: Path) -> None:
         result = json.loads(answer.text)
         assert not answer.is_error
         assert result["no_match_reason"] == "No content matching query found in tool output."
+        assert result["confidence"] is None, "it gave none"
         assert (result["snippets"], result["chunks_searched"], result["chunks_total"]) == ([], 1, 1)
+
+
+@requirement("extract:async-result", "extract:provenance-confidence")
+async def test_where_nothing_was_found_the_confidence_is_that_of_the_least_sure_chunk(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        sure = 0.6 if "job 3\n" in document_of(request) else 0.9
+        return json.dumps({"quotes": [], "answer": "jobs", "found": False, "confidence": sure})
+
+    async with opened(tmp_path, dialect="async", model=ScriptedModel(answer, window=32_000, keeps_schema=True)) as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        answered = await bag.call("get_tool_output", {"id": handle, "mode": "extract", "query": "a dragon"})
+        assert json.loads(answered.text)["confidence"] == 0.6
 
 
 @requirement("dialect:holdall-tool-output", "extract:holdall-answer")
@@ -234,12 +247,18 @@ async def test_which_chunks_a_cut_answer_is_about_is_said_and_whether_it_is_the_
             return _cut(request, Answer("job 3 and 503"), "job 3")
         return Reply(said(request, Answer("a job")))
 
-    async with opened(tmp_path, model=ScriptedModel(answer, window=60_000)) as bag:
+    model = ScriptedModel(answer, window=60_000)
+    async with opened(tmp_path, model=model) as bag:
         handle = (await bag.keep(LOG, tool="logs")).handle
         lines = (await bag.call("tool_output", {"handle": handle, "extract": "x", "mode": "full-chunked"})).text
         cut, *_ = re.findall(r"bytes (0:\d+)\.", lines)
         chunk = f"What the model found in 1 chunk was cut off at its output limit: more may be in bytes {cut}."
         assert lines.split("\n")[:2] == [chunk, CUT]
+        (summing_up,) = filter(is_reduce, model.requests)
+        assert re.findall(r"^\[chunk 1 .*\]\n.*|^\[chunk 2 of \d+\]", document_of(summing_up), re.MULTILINE) == [
+            f"[chunk 1 of {document_of(summing_up).count('[chunk')}, cut off at the output limit]\njob 3",
+            f"[chunk 2 of {document_of(summing_up).count('[chunk')}]",
+        ]
         text = (await bag.call("tool_output", {"handle": handle, "extract": "y", "mode": "read-grep"})).text
         assert text.startswith(CUT)
 

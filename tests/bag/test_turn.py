@@ -5,10 +5,11 @@ import re
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdall import Answer, Inline, Kept, Running, UsageError
+from holdall import Answer, Inline, Kept, Running, ToolPolicy, UsageError
 from holdall.bag import Pending, Turn
 from tests.bag.shapes import LOG, SMALL, opened
 from tests.extract.shapes import Answer as FoundAnswer
@@ -132,6 +133,42 @@ async def test_an_answer_that_has_to_share_the_room_is_made_shorter_and_nothing_
 
 def _start(found: Pending) -> int:
     return int(re.search(r"start=(\d+)", found.content)[1])  # type: ignore[index]
+
+
+@requirement("dialect:legacy-bytes", "dialect:legacy-room")
+@pytest.mark.parametrize("options", [{"dialect": "legacy"}, {"tools": {"big": ToolPolicy(store="never")}}])
+async def test_what_is_not_stored_is_shown_as_far_as_its_limits_and_its_share_of_the_room_allow(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    async with opened(tmp_path, **options) as bag:
+        alone = len((await bag.take(LOG, tool="big")).content)
+        for left in (100_000, 30_000, 3_000, 600):
+            async with bag.turn(tokens_left=left) as turn:
+                found = turn.take(LOG, tool="big")
+                turn.take("short", tool="small")
+            if left == 100_000:
+                assert len(found.content) == alone
+            tokens = bag.core.count(found.content)
+            assert min(left, 4_000) * 0.7 < tokens <= left + 60, left
+
+
+@requirement("slice:anchor", "answer:less-room")
+@pytest.mark.parametrize(("window", "left"), [(16_000, None), (50_000, None), (99_999_999, None), (3_000, 600)])
+async def test_a_window_that_does_not_fit_is_cut_on_both_sides_of_its_anchor(
+    tmp_path: Path, window: int, left: int | None
+) -> None:
+    async with opened(tmp_path, dialect="async") as bag:
+        handle = (await bag.keep(LOG, tool="logs")).handle
+        around = {"anchor": "job 4100\n", "window": window}
+        text = (
+            await bag.call("get_tool_output", {"id": handle, "mode": "slice", "slice": around}, tokens_left=left)
+        ).text
+        assert "job 4100\n" in text
+        begin, missing = map(int, re.findall(r"the window begins before this: start=(\d+) length=(\d+)", text)[0])
+        at, first = LOG.index("job 4100\n"), begin + missing
+        assert begin == max(0, at - window // 2)
+        after = text.partition("job 4100\n")[2].count("\n")
+        assert after - 6 <= LOG[first:at].count("\n") <= after  # after it are our own lines too
 
 
 async def test_a_notice_is_shorter_where_little_room_is_left(tmp_path: Path) -> None:

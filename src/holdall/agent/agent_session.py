@@ -250,7 +250,7 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int, numbers:
         return _Started(call, turn.call(call.name, cast("object", given)))
     arguments = coerced(tool.schema, cast("Mapping[str, Any]", given))
     if call.name == "batch":
-        return _batch(runtime, turn, call, arguments, depth, numbers)
+        return _batch(runtime, turn, tool, ToolCall(call.id, call.name, arguments), depth, numbers)
     external = runtime.external(call.name)
     if external is None and (problem := schema_problem(tool.schema, arguments)):
         return _Started(call, text=problem, is_error=True)
@@ -270,13 +270,14 @@ def _start(runtime: Runtime, turn: BagTurn, call: ToolCall, depth: int, numbers:
 
 
 def _batch(
-    runtime: Runtime, turn: BagTurn, call: ToolCall, arguments: Mapping[str, Any], depth: int, numbers: Iterator[int]
+    runtime: Runtime, turn: BagTurn, tool: ToolSpec, call: ToolCall, depth: int, numbers: Iterator[int]
 ) -> _Started:
+    arguments = cast("Mapping[str, Any]", call.arguments)
     if depth >= MAX_NESTED:
         return _Started(call, text=nested_too_deep(MAX_NESTED), is_error=True)
     members = arguments.get("calls")
     if not isinstance(members, list) or not members:
-        return _Started(call, text=broken_arguments(call.name, cut_off=False), is_error=True)
+        return _Started(call, text=schema_problem(tool.schema, arguments), is_error=True)
     if len(cast("list[object]", members)) > (most := runtime.bag.settings.max_calls_per_turn):
         return _Started(call, text=too_many_calls(most), is_error=True)
     started = _Started(call)
@@ -321,6 +322,7 @@ class AgentSession:
         self.calls = 0  # of models, likewise
         bag.journal.watchers[self._heard] = lambda: True
         self._offered_final = False
+        self._all_running = False  # every call of the last turn: then the next one waits for news
         self._repeats = RepeatDetector()
         self._next_tree = 1
         self._stopped = asyncio.Event()
@@ -362,6 +364,10 @@ class AgentSession:
     # A turn
 
     async def request(self, turn: Turn) -> Request:
+        if self._all_running:
+            self.transcript.save()  # before the wait, which may be long: a crash loses nothing of the turn
+            await self._wait_for_news()
+            self._all_running = False
         await self.guard()
         self.turn += 1
         if self.bag.jobs.is_stopping:
@@ -388,8 +394,7 @@ class AgentSession:
         window = self.budget.window - self.budget.reserve
         returned, responses = await run_calls(self, calls, window=window, used=used)
         # Running notices alone give the model nothing to work with: it is asked again when a call has ended.
-        if not self.report and not may_run(responses, responses, ()):
-            await self._wait_for_news()
+        self._all_running = not self.report and not may_run(responses, responses, ())
         came = sum(self.budget.price(one) for one in returned)
         if self.budget.left(self.transcript, self.listed()) - came < MIN_ROOM:
             self.final = self.final or "the context window is full"

@@ -93,7 +93,11 @@ class Records:
         """Of each output that can be fetched, the share that was shown to the model."""
         kept = dict(self._core.kept)
         found = self._core.journal.coverages(kept)
-        return {handle: found[handle].share(facts.measure.bytes) for handle, facts in kept.items()}
+        return {
+            # Nothing was seen of a call that has written nothing yet, or was interrupted before it did.
+            handle: found[handle].share(facts.measure.bytes) if facts.measure.bytes or facts.is_whole else 0.0
+            for handle, facts in kept.items()
+        }
 
     async def coverage(self, handle: str) -> Coverage:
         """The ledger of one output: what of it was shown to the model, scanned for it, passed on by reference."""

@@ -5,6 +5,7 @@ notice in its place, or shown in part where the store refuses.
 import asyncio
 import contextlib
 import json
+import sys
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Sequence
 from dataclasses import field, replace
@@ -182,7 +183,7 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
 
     `listed` lists what is kept, too.
     """
-    newest = list(core.kept.values())[-_MAX_LISTED:]
+    newest = [one for one in list(core.kept.values())[-_MAX_LISTED:] if not _has_expired(core, one)]
     ended = [one for one in newest if one.state not in ("running", "queued")]
     told = ended if core.dialect.all_kept_is_ready else [one for one in ended if one.handle in in_background]
     return Work(
@@ -194,6 +195,17 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
         failed=[_failed(core, facts) for facts in told if not facts.is_whole],
         kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [],
     )
+
+
+def _has_expired(core: Core, facts: Facts) -> bool:
+    """Whether retention, carried out by any process, has taken an output that was there before."""
+    try:
+        gone = core.store.resolve(core.session, facts.handle).state == "expired"
+    except (HoldallError, OSError):
+        return False  # whoever asks for it is told why it cannot be read
+    if gone:
+        core.drop(facts.handle)
+    return gone
 
 
 def _failed(core: Core, facts: Facts) -> FailedTool:
@@ -212,6 +224,7 @@ def _ready(core: Core, facts: Facts) -> ReadyTool:
 
 
 _NO_LIMITS = Limits()
+_MARKER_TOKENS = 40  # of what says how much is gone
 _MAX_HELD = 1024 * 1024  # of a stream whose limits do not bound its bytes
 _BYTES = (bytes, bytearray, memoryview)
 _SCALARS = (bool, int, float, type(None))
@@ -317,6 +330,18 @@ def tokens_of(core: Core, prepared: Prepared) -> int:
     if prepared.text is not None:
         return core.count(prepared.text)
     return len(cast("bytes", prepared.source))
+
+
+def tokens_if_cut(core: Core, prepared: Prepared) -> int | None:
+    """What the beginning, or both ends, of an output cost that is not stored, as long as its limits allow; None for
+    one that is.
+    """
+    if prepared.stored is not None or (core.dialect.stores and core.policy_of(prepared.origin.tool).store != "never"):
+        return None
+    text, limits = with_text(prepared).text or "", prepared.limits
+    most = min(limits.bytes or MAX_BYTES, limits.chars or MAX_BYTES)
+    tokens = max(core.count(text[:most]), core.count(text[: most // 2] + text[-most // 2 :]))
+    return min(tokens + _MARKER_TOKENS, limits.tokens or sys.maxsize)
 
 
 def _apart(output: object) -> Parts | None:

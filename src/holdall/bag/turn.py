@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from holdall.bag.core import Core
 from holdall.bag.run import Dispatch
-from holdall.bag.take import Prepared, prepare, settle, tokens_of
+from holdall.bag.take import Prepared, prepare, settle, tokens_if_cut, tokens_of
 from holdall.bag.tools import Draft, ToolCalls
 from holdall.policy.decide import Fits, Want, share
 from holdall.values.answers import Answer
@@ -156,6 +156,9 @@ class Turn:
         if isinstance(one, Draft):
             size = self._core.count(one.answer.text)
             return Want(size, min(size, _REFUSAL if one.whole else _MIN_ANSWER), divisible=not one.whole)
+        cut = tokens_if_cut(self._core, one)
+        if cut is not None:
+            return Want(cut, min(cut, _SHORT_NOTICE), divisible=True)
         least = self._core.settings.notice_max_tokens if self._core.dialect.outlined else _SHORT_NOTICE
         if isinstance(one.decision, Fits):
             return Want(tokens_of(self._core, one), least)

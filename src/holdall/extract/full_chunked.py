@@ -95,7 +95,8 @@ def outputs_of(findings: Sequence[ChunkFinding], total: int, most_tokens: int, c
     told: list[str] = []
     for one in findings:
         quotes = [snippet.text for snippet in one.snippets if snippet.verified]
-        told.append(within(chunk_output(one.index, total, one.finding.answer, quotes), most_tokens, count))
+        text = chunk_output(one.index, total, one.finding.answer, quotes, cut=one.finding.cut)
+        told.append(within(text, most_tokens, count))
     return told
 
 

@@ -140,7 +140,8 @@ class Question:
         if not hits:
             there = [one.finding.answer for one in mapped.findings[:_MAX_DESCRIBED]]
             answer = nothing_found(len(mapped.findings), mapped.total, mapped.failed, there)
-            return replace(told, answer=answer, found=False)
+            sure = [one.finding.confidence for one in mapped.findings if one.finding.confidence is not None]
+            return replace(told, answer=answer, found=False, confidence=min(sure, default=None))
         every = [snippet for one in hits for snippet in one.snippets]
         proved = claims(await self.document.on(lambda reader: merge(every, reader.read)), self.text)
         cut = [one.span for one in hits if one.finding.cut]

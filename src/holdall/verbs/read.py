@@ -241,30 +241,35 @@ def slice(
     if anchor is not None:
         if start is not None or length is not None:
             raise BadRange("give start and length, or anchor and window, not both.")
-        chars = _around(reader, anchor, window, match_index)
-    elif start is None and length is None:
+        return _around(reader, anchor, window, match_index, bounds)
+    if start is None and length is None:
         raise BadRange("say what to slice: start and length, or an anchor.")
-    else:
-        first = whole_number(0 if start is None else start, name="start")
-        count = None if length is None else whole_number(length, name="length")
-        total = reader.totals.chars
-        last = total if count is None else min(first + count, total)
-        chars = Span(min(first, total), max(last, min(first, total)))
-    return _cut(reader, chars, bounds, past_end=anchor is None and chars.start >= reader.totals.chars)
+    first = whole_number(0 if start is None else start, name="start")
+    count = None if length is None else whole_number(length, name="length")
+    total = reader.totals.chars
+    last = total if count is None else min(first + count, total)
+    chars = Span(min(first, total), max(last, min(first, total)))
+    return _cut(reader, chars, chars, bounds, past_end=chars.start >= total)
 
 
-def _cut(reader: OutputReader, chars: Span, bounds: Bounds, *, past_end: bool) -> Passage:
-    span = Span(byte_of_char(reader, chars.start), byte_of_char(reader, chars.end))
+def _cut(reader: OutputReader, wanted: Span, chars: Span, bounds: Bounds, *, past_end: bool = False) -> Passage:
+    """`chars` as far as they fit, and where the rest of what is `wanted` is."""
+    span = _bytes_of(reader, chars)
     data = beginning_of(reader, span, bounds)
     shown = Span(span.start, span.start + len(data))
-    going_on = ""
-    if shown.end < span.end:
-        at = char_of_byte(reader, shown.end)
-        going_on = f"start={at} length={chars.end - at}"
-    return passage(reader, shown, data, going_on=going_on, past_end=past_end)
+    at = char_of_byte(reader, shown.end)
+    going_on = f"start={at} length={wanted.end - at}" if at < wanted.end else ""
+    before = chars.start - wanted.start
+    notes = (f"the window begins before this: start={wanted.start} length={before}",) if before else ()
+    return passage(reader, shown, data, going_on=going_on, past_end=past_end, notes=notes)
 
 
-def _around(reader: OutputReader, anchor: str, window: int, match_index: int) -> Span:
+def _bytes_of(reader: OutputReader, chars: Span) -> Span:
+    return Span(byte_of_char(reader, chars.start), byte_of_char(reader, chars.end))
+
+
+def _around(reader: OutputReader, anchor: str, window: int, match_index: int, bounds: Bounds) -> Passage:
+    """What does not fit is left out on both sides, so that the anchor is in it."""
     around = whole_number(window, name="window")
     wanted = whole_number(match_index, name="match_index")
     if not anchor:
@@ -273,7 +278,19 @@ def _around(reader: OutputReader, anchor: str, window: int, match_index: int) ->
     byte = _find(reader, needle, wanted)
     first = char_of_byte(reader, byte)
     half = around // 2
-    return Span(max(0, first - half), min(reader.totals.chars, first + len(anchor) + half))
+
+    def spread() -> Span:
+        return Span(max(0, first - half), min(reader.totals.chars, first + len(anchor) + half))
+
+    wanted = chars = spread()
+    while half:
+        span = _bytes_of(reader, chars)
+        fits = len(beginning_of(reader, span, bounds))
+        if fits == span.end - span.start:
+            break
+        half = int(half * min(0.9, fits / (span.end - span.start)))
+        chars = spread()
+    return _cut(reader, wanted, chars, bounds)
 
 
 def _find(reader: OutputReader, needle: bytes, wanted: int) -> int:

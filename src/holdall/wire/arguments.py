@@ -136,7 +136,7 @@ def _problem(schema: Mapping[str, Any], value: object) -> str:
         return f"must be {' or '.join(_article(one) for one in kinds)}"
     if "enum" in schema and value not in schema["enum"]:
         return f"must be one of {', '.join(map(str, cast('Sequence[object]', schema['enum'])))}"
-    if isinstance(value, str) and len(value) < schema.get("minLength", 0):
+    if isinstance(value, str | list) and not value and (schema.get("minLength", 0) or schema.get("minItems", 0)):
         return "must not be empty"
     if isinstance(value, int | float) and value < schema.get("minimum", value):
         return f"must be at least {schema['minimum']}"

@@ -242,10 +242,11 @@ def no_report_yet(form: Form) -> str:
     return f"That was no final report. Give it now.\n\n{form.section('in the file')}"
 
 
-def chunk_output(index: int, total: int, answer: str, quotes: Sequence[str]) -> str:
+def chunk_output(index: int, total: int, answer: str, quotes: Sequence[str], *, cut: bool = False) -> str:
     """What one chunk gave, as the model that sums up reads it."""
     quoted = "".join(f"\n> {quote}" for quote in quotes)
-    return f"[chunk {index + 1} of {total}]\n{answer}{quoted}"
+    ended = ", cut off at the output limit" if cut else ""
+    return f"[chunk {index + 1} of {total}{ended}]\n{answer}{quoted}"
 
 
 def _data_rule(tag: str) -> str:
