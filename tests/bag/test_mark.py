@@ -85,6 +85,7 @@ OTHER_PLACES: dict[str, Callable[[str, str], list[dict[str, Any]]]] = {
         {"type": "resource", "resource": {"uri": "x:y", "blob": base64.b64encode((before + after).encode()).decode()}}
     ],
     "hidden sign": lambda before, after: [{"type": "text", "text": f"{before}\u200b{after}"}],
+    "many hidden signs": lambda before, after: [{"type": "text", "text": before + "\u200b\u3164\uffa0" * 9 + after}],
     "capitals": lambda before, after: [{"type": "text", "text": before.upper() + after.upper()}],
 }
 

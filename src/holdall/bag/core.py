@@ -414,7 +414,8 @@ class Core:
     @functools.cached_property
     def marks(self) -> re.Pattern[str]:
         """The mark, and all that a model would take for it; nothing where there is none."""
-        between = r"[^\w\[\]-]{0,8}"  # lines too: two blocks of a result stand one behind the other
+        # Lines too: two blocks of a result stand one behind the other. And letters of which nothing is seen.
+        between = r"(?:[^\w\[\]-]|[\u115f\u1160\u3164\uffa0]){0,64}"
         return re.compile(between.join(map(re.escape, self.signature)) or r"(?!)", re.IGNORECASE)
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
