@@ -10,7 +10,7 @@ from holdall.agent.loop import run_agent
 from holdall.llm.protocol import Request
 from holdall.llm.scripted import ScriptedModel
 from holdall.values.chat import Reply, ToolCall, ToolResult
-from holdall.values.errors import ModelFault
+from holdall.values.errors import ModelFault, TooLongForModel
 from tests.agent.shapes import acting, agent, report, returned, tool
 from tests.agent.test_loop import big, run, small
 from tests.requirements import requirement
@@ -41,6 +41,56 @@ async def test_a_refusal_in_the_words_of_s4_is_recovered_from(tmp_path: Path, wo
     scripted = ScriptedModel(model, window=100_000, max_output=1000)
     found = await run(agent(tmp_path, scripted, tool("wide", wide), settings=settings))
     assert found.text.startswith("wide returned 55,000 bytes"), "its result became a notice, and it was asked again"
+
+
+@requirement("budget:recovery-notices-first", "budget:recovery-smaller")
+@pytest.mark.parametrize(
+    ("words", "most", "left"),
+    [
+        ("Request too large: 413", 100_000, 1),  # at least half of it goes where no number is named
+        ("This model's maximum context length is 8192 tokens, however you requested 32000 tokens", 40_000, 0),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["holdall", "async"])
+async def test_results_under_the_limits_become_notices_where_the_provider_still_finds_it_too_long(
+    tmp_path: Path, dialect: str, words: str, most: int, left: int
+) -> None:
+    """In a short conversation there is nothing to compact. The largest go first."""
+    whole = "word " * 8_000
+
+    async def wide() -> str:
+        return whole
+
+    def model(request: Request) -> Reply:
+        if sum(len(message.text) for message in request.messages) > most:
+            raise ModelFault(f"some:model: {words}")
+        if not returned(request):
+            return Reply(calls=tuple(ToolCall(f"c{at}", "wide", {}) for at in range(4)))
+        return Reply(calls=(ToolCall("r", "final_report", {"report": "done"}),))
+
+    settings = {"max_inline_tokens": 20_000, "max_inline_bytes": 200_000, "dialect": dialect}
+    scripted = ScriptedModel(model, window=200_000, max_output=1000)
+    one = agent(tmp_path, scripted, tool("wide", wide), settings=settings)
+    async with one.open_bag("s1", "", scripted) as bag:
+        assert (await run_agent(one, bag, "go")).text == "done"
+        assert (await bag.counters()).recoveries == 1
+        texts = [one.text for one in returned(scripted.requests[-1])]
+        assert sum(text == whole for text in texts) == left
+        for facts in bag.kept.values():
+            assert (await bag.read(facts.handle, chars=":10")).total.bytes == len(whole)
+
+
+@requirement("budget:recovery-rounds", "budget:recovery-clear-error")
+async def test_a_conversation_in_which_nothing_can_be_shortened_says_so(tmp_path: Path) -> None:
+    def model(_: Request) -> Reply:
+        raise ModelFault("prompt too long")
+
+    scripted = ScriptedModel(model, window=100_000, max_output=1000)
+    one = agent(tmp_path, scripted)
+    async with one.open_bag("s1", "", scripted) as bag:
+        with pytest.raises(TooLongForModel, match="nothing in it can be made shorter: prompt too long"):
+            await run_agent(one, bag, "go")
+        assert (await bag.counters()).recoveries == 0
 
 
 @requirement("clamp:2001-lines")

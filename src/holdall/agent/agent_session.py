@@ -21,7 +21,14 @@ from holdall.bag import Turn as BagTurn
 from holdall.bag.holdall import use_plain_names
 from holdall.bag.take import value_as_text
 from holdall.guard.budget import MIN_ROOM, Budget, PrefixSum
-from holdall.guard.recovery import MAX_ROUNDS, compact, replace_large_results, summary_by_model
+from holdall.guard.recovery import (
+    MAX_ROUNDS,
+    Overflow,
+    compact,
+    replace_large_results,
+    replace_largest_results,
+    summary_by_model,
+)
 from holdall.llm.converse import Turn
 from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import ModelWrapper, Retrying, with_tools
@@ -365,6 +372,7 @@ class AgentSession:
 
     async def request(self, turn: Turn) -> Request:
         if self._all_running:
+            await self.guard()
             self.transcript.save()  # before the wait, which may be long: a crash loses nothing of the turn
             await self._wait_for_news()
             self._all_running = False
@@ -545,23 +553,34 @@ class AgentSession:
         await self.bag.jobs.stop()
         await asyncio.gather(*(child.stop() for child in list(self.children.values())))
 
-    async def recover(self) -> bool:
-        """Shorten a request that the provider found too long, without losing anything."""
+    async def recover(self, said: Overflow) -> bool:
+        """Shorten a request that the provider found too long, without losing anything. False if it cannot be."""
         self.turn -= 1
+        if said.tokens_allowed:
+            self.budget.window = min(self.budget.window, said.tokens_allowed)
         before = self.budget.used(self.transcript)
         while self.rounds < MAX_ROUNDS:
+            if not await self._shortened(before, said):
+                return False
             self.rounds += 1
-            done = await replace_large_results(self.bag, self.transcript, self.budget.window) > 0
-            if not done:
-                summarise = summary_by_model(self.bag) if self.bag.models.configured else None
-                done = await compact(self.bag, self.transcript, summarise)
             self.budget.forget()
             after = self.budget.used(self.transcript)
             self.bag.journal.record("recovered", round=self.rounds, tokens_before=before, tokens_after=after)
-            if done and after < before:
+            if after < before:
                 self.transcript.replaced()
                 return True
         return False
+
+    async def _shortened(self, used: int, said: Overflow) -> bool:
+        """Large results become notices, else the older half one output, else the largest of the other results."""
+        if await replace_large_results(self.bag, self.transcript, self.budget.window):
+            return True
+        summarise = summary_by_model(self.bag) if self.bag.models.configured else None
+        if await compact(self.bag, self.transcript, summarise):
+            return True
+        asked, allowed = said.tokens_asked or 0, said.tokens_allowed or 0
+        excess = asked - allowed if asked > allowed > 0 else used // 2
+        return await replace_largest_results(self.bag, self.transcript, excess) > 0
 
 
 def _plain(tool: ToolSpec) -> ToolSpec:

@@ -44,9 +44,10 @@ async def _until_reported(session: AgentSession) -> None:
                 max_turns=session.turns_left, calls_per_turn=session.agent.max_calls_per_turn, done=session.is_done,
             )  # fmt: skip
         except ModelFault as fault:
-            if is_overflow(fault) is None:
+            said = is_overflow(fault)
+            if said is None:
                 raise
-            if not await session.recover():
+            if not await session.recover(said):
                 raise TooLongForModel(session.rounds, str(fault)) from fault
             continue
         nudges = _judge(session, talk, nudges)

@@ -149,6 +149,7 @@ def _text_of(error: BaseException) -> str:
 MAX_ROUNDS = 3
 _SHARE = 0.3  # of the window; a result that is larger is too large for it
 _BYTES, _LINES = 50 * 1024, 2000
+_LEAST = 1024  # bytes of a result that a dialect without notices shows
 _NEWEST_KEPT = 4  # of the newest messages, at least
 _SUMMARY = (
     "Summarise this conversation so that its work can go on without it: what was asked, what was done, what was "
@@ -158,21 +159,49 @@ _SUMMARY = (
 
 async def replace_large_results(bag: Holdall, transcript: list[Message], window: int) -> int:
     """Keep the results that are too large and put in their place what the dialect has for that. How many that were."""
-    done, answered = 0, _last_answer(transcript)
-    for at, message in enumerate(transcript):
-        if not isinstance(message, ToolResult) or not _too_large(bag, message.text, window):
-            continue
-        facts, shorter, shown = await _replacement_for(bag, message, window)
-        if len(shorter) < len(message.text):
-            transcript[at] = replace(message, text=shorter)
-            done += 1
-            if facts is not None:
-                record_replaced(bag.core, facts, shorter, None if at < answered else shown, reason="recovery")
+    most = min(_BYTES, int(_SHARE * window))  # a token is hardly ever shorter than a byte
+    large = [
+        at
+        for at, message in enumerate(transcript)
+        if isinstance(message, ToolResult) and _too_large(bag, message.text, window)
+    ]
+    return sum([await _replaced(bag, transcript, at, most) > 0 for at in large])
+
+
+async def replace_largest_results(bag: Holdall, transcript: list[Message], excess: int) -> int:
+    """The same for results that are under these limits, where the provider says that it is too long all the same: the
+    largest first, until there are about `excess` tokens less. Notices and answers of our own stay.
+    """
+    done, least, mark = 0, 2 * bag.settings.notice_max_tokens, bag.core.signature
+    sizes = [
+        (bag.core.count(one.text), at)
+        for at, one in enumerate(transcript)
+        if isinstance(one, ToolResult) and not bag.owns(one.name) and not (mark and mark in one.text)
+    ]
+    for size, at in sorted(sizes, reverse=True):
+        if excess <= 0 or size <= least:
+            break
+        gained = await _replaced(bag, transcript, at, max(_LEAST, len(transcript[at].text) // 4))
+        excess -= gained
+        done += gained > 0
     return done
 
 
+async def _replaced(bag: Holdall, transcript: list[Message], at: int, most: int) -> int:
+    """Replace one result; how many tokens less there are. `most` bytes are shown by a dialect that has no notices."""
+    message = cast("ToolResult", transcript[at])
+    facts, shorter, shown = await _replacement_for(bag, message, most)
+    if len(shorter) >= len(message.text):
+        return 0
+    transcript[at] = replace(message, text=shorter)
+    if facts is not None:
+        seen = None if at < _last_answer(transcript) else shown
+        record_replaced(bag.core, facts, shorter, seen, reason="recovery")
+    return max(1, bag.core.count(message.text) - bag.core.count(shorter))
+
+
 async def _replacement_for(
-    bag: Holdall, message: ToolResult, window: int
+    bag: Holdall, message: ToolResult, most_bytes: int
 ) -> tuple[Facts | None, str, tuple[Span, ...]]:
     """The notice; in a dialect that has none, the beginning of the result, and the handle where the dialect stores.
     With the facts of what was stored, and the bytes that the text shows of it.
@@ -188,7 +217,7 @@ async def _replacement_for(
             if bag.dialect.shorten is None:
                 return facts, *await notice_of(bag.core, facts)
     shorten = shorten_by(bag.core)
-    most = Limits(bytes=min(_BYTES, int(_SHARE * window)), lines=_LINES)  # a token is hardly ever shorter than a byte
+    most = Limits(bytes=most_bytes, lines=_LINES)
     text = value_as_text(
         shorten(Cut(message.text, most, most, room=True, handle=handle, why=why, tag=secrets.token_hex(4)))
     )

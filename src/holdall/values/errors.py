@@ -433,12 +433,18 @@ class UpstreamRefused(UpstreamFault):
         super().__init__(server, what)
 
 
+def _recovery(rounds: int) -> str:
+    if not rounds:
+        return "nothing in it can be made shorter"
+    return f"{rounds} round{'' if rounds == 1 else 's'} of recovery did not make it fit"
+
+
 class TooLongForModel(ModelOverflow):
     """Recovery did not make the conversation fit."""
 
     def __init__(self, rounds: int, said: str) -> None:
         super().__init__(
-            f"the conversation is too long for the model, and {rounds} rounds of recovery did not make it fit: {said}. "
+            f"the conversation is too long for the model, and {_recovery(rounds)}: {said}. "
             "Nothing is lost: use a model with a larger window, and resume the session."
         )
 
