@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -462,6 +463,36 @@ async def test_a_text_that_is_cut_over_characters_names_that_limit(tmp_path: Pat
     async with opened(tmp_path, dialect="refs", tools={"vault": ToolPolicy(store="never")}) as bag:
         taken = await bag.take("abc de\n" * 714, tool="vault")
         assert "[tool output truncated: exceeded 16KB or 4000 characters; request" in taken.content
+
+
+@requirement("dialect:refs-errors")
+async def test_refs_shows_the_errors_in_their_order_and_says_how_many_more_there_are(tmp_path: Path) -> None:
+    said = [
+        "ValueError: bad a", "ERROR disk full on /dev/sda", "Traceback (most recent call last):\nKeyError: 'q'",
+        "FATAL: password authentication failed", "error: undefined reference to foo", "Exception in thread main",
+    ]  # fmt: skip
+    quiet = "ok fine\n" * 80
+    many = "".join(f"{quiet}\nERROR {n} {'something ' * 20}\n\n" for n in range(60)) + quiet
+    async with opened(tmp_path, dialect="refs") as bag:
+        few = await bag.take("".join(f"{quiet}\n{one}\n\n" for one in said) + quiet, tool="t")
+        assert re.findall(r"^Line \d+:\n((?:[^<\n].*\n)+)", few.content, re.MULTILINE) == [f"{one}\n" for one in said]
+        assert "more line" not in few.content
+        told = (await bag.take(many, tool="t")).content
+        shown = [int(number) for number in re.findall(r"^ERROR (\d+) ", told, re.MULTILINE)]
+        assert shown == [*range(len(shown))]
+        assert 5 < len(shown) < 20
+        assert f"({60 - len(shown)} more lines may be about errors.)" in told
+        long = await bag.take(f"{quiet}\nERROR 0 {'e' * 3000}\n\n{quiet * 10}", tool="t")
+        assert "eee…\n" in long.content
+
+
+@requirement("dialect:refs-snippets")
+@pytest.mark.parametrize("text", ["a\n" * 2000 + "x" * 3000 + "\nend\n", "first\n" + "x" * 3000 + "\n" + "a\n" * 2000])
+async def test_refs_fills_a_snippet_with_a_part_of_a_long_line(tmp_path: Path, text: str) -> None:
+    async with opened(tmp_path, dialect="refs") as bag:
+        content = (await bag.take(text, tool="t")).content
+        assert "\nend\n" in content or "\nfirst\n" in content
+        assert len(max(re.findall("x+", content), key=len)) == pytest.approx(2048, abs=10)
 
 
 @requirement("store:notice-recorded")

@@ -5,8 +5,10 @@ like errors with what is around them.
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate
 
 from holdall.formats import Outline, Room, outline
+from holdall.formats.lines import complaints
 from holdall.policy.decide import Fits, Limits, decide
 from holdall.store import deadline
 from holdall.store.deadline import within
@@ -24,20 +26,51 @@ from holdall.wire.notice import counter
 
 
 _MAX_INDENT = 64  # bytes before the first sign of a line
+_SEARCHED = 512 * 1024  # bytes of each end in which lines that look like errors are counted
+_FIRST = 3  # of the errors in an outline
+_JUDGED = 1000  # bytes of a line that tell whether it does
 _BEFORE, _AFTER = 400, 800  # bytes of a paragraph before and after the line that looks like an error
 
 
 def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]) -> View:
-    """The view with each error as its paragraph, each paragraph once, and a tag that occurs in none of them."""
-    found = view.outline.errors if view.outline is not None else ()
-    places = dict((_paragraph(reader, byte)) for byte, _ in found)
+    """The view with errors as their paragraphs, each once, in their order, as many as there is room for in a snippet;
+    how many lines more there are; and a tag that occurs in none of them.
+    """
+    outlined = view.outline.errors if view.outline is not None else ()
+    lines = _error_lines(reader) if outlined else {}
+    first = [byte for byte, _ in outlined[:_FIRST]]  # those that tell most: they are shown in any case
+    for byte, _ in outlined:
+        lines.setdefault(byte, 2)
+    places: dict[tuple[int, str], Span] = {}
+    room = view.snippet_bytes
+    for at, byte in enumerate([*first, *sorted(lines, key=lambda one: (-lines[one], one))]):
+        if at >= len(first) and room <= 0:
+            break
+        if not any(span.start <= byte < span.end for span in places.values()):
+            paragraph, span = _paragraph(reader, byte)
+            places |= {paragraph: span} if at < len(first) or len(paragraph[1]) <= room else {}
+            room -= len(paragraph[1])
+    places = dict(sorted(places.items()))
+    more = sum(not any(span.start <= byte < span.end for span in places.values()) for byte in lines)
     paragraphs = tuple(places)
     tag = view.tag
     shown = "\n".join(text for _, text in paragraphs) + view.head.decode("utf-8", "replace")
     shown += view.tail.decode("utf-8", "replace")
     while tag in shown:
         tag = new_tag()
-    return replace(view, errors=paragraphs, error_spans=tuple(places.values()), tag=tag)
+    return replace(view, errors=paragraphs, error_spans=tuple(places.values()), more_errors=more, tag=tag)
+
+
+def _error_lines(reader: OutputReader) -> dict[int, int]:
+    """Where lines that look like errors begin, in the beginning and the end of the output, and how much they do."""
+    total, found = reader.totals.bytes, dict[int, int]()
+    ends = [(0, total)] if total <= 2 * _SEARCHED else [(0, _SEARCHED), (total - _SEARCHED, total)]
+    for start, end in ends:
+        data = reader.read(start, end).split(b"\n")
+        starts = accumulate((len(line) + 1 for line in data), initial=start)
+        grades = complaints([line[:_JUDGED].decode("utf-8", "replace") for line in data])
+        found |= {at: grade for at, grade in zip(starts, grades, strict=False) if grade}
+    return found
 
 
 def _paragraph(reader: OutputReader, byte: int) -> tuple[tuple[int, str], Span]:
@@ -54,7 +87,8 @@ def _paragraph(reader: OutputReader, byte: int) -> tuple[tuple[int, str], Span]:
     if blank < 0:
         blank = after.rfind(b"\n") if len(after) == _AFTER and b"\n" in after else len(after)
     data = reader.read(start, byte + blank).rstrip(b"\n")
-    return (line_of_byte(reader, start), decode(data)[0]), Span(start, start + len(data))
+    ends = len(after) < _AFTER or b"\n" in after
+    return (line_of_byte(reader, start), decode(data)[0] + ("" if ends else "…")), Span(start, start + len(data))
 
 
 def _place_of(reader: OutputReader, byte: int, text: str) -> Span:

@@ -44,6 +44,7 @@ class View:
     prefix: str = ""  # the mark before a handle, where that is the place
     snippet_lines: int = SNIPPET_LINES  # of each end, in dialects that show both
     snippet_bytes: int = SNIPPET_BYTES
+    more_errors: int = 0  # lines that look like errors and are not among them
     error_spans: tuple[Span, ...] = ()  # where each of the errors is; an empty one where it is not shown as stored
     imitates: bool = False  # it is kept because it holds the mark, and not for its size
 

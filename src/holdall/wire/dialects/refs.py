@@ -10,6 +10,7 @@ from typing import Any
 
 from holdall.policy.decide import Limits
 from holdall.text.excerpt import beginning, ending
+from holdall.text.numbers import plural
 from holdall.values.spans import Span
 from holdall.wire.answers import hidden_note
 from holdall.wire.dialect import Dialect, View, as_a_call
@@ -18,7 +19,6 @@ from holdall.wire.reference import context_ref_json, summary
 from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool
 
-_PARAGRAPHS = 3
 ADVICE = (
     "If you need more detail: first use `context.tail(refId, 200)`, or `context.grep(refId, 'Error|Exception', ...)`."
 )
@@ -35,8 +35,10 @@ def _notice(view: View, advice: str = ADVICE) -> str:
     if tail:
         parts.append(f"Tail:\n{_fenced(view, _text(tail))}")
     if view.errors:
-        found = "\n\n".join(f"Line {number}:\n{text}" for number, text in _few(view))
+        found = "\n\n".join(f"Line {number}:\n{text}" for number, text in view.errors)
         parts.append(f"Errors:\n{_fenced(view, found)}")
+    if view.more_errors:
+        parts.append(f"({plural(view.more_errors, 'more line')} may be about errors.)")
     parts += [f"ContextRef: {context_ref_json(view.facts)}", advice]
     return "\n".join(parts)
 
@@ -54,11 +56,7 @@ def _running(view: View, advice: str = ADVICE) -> str:
 
 def _shows(view: View) -> tuple[Span, ...]:
     total, (head, tail) = view.facts.measure.bytes, _ends(view)
-    return (Span(0, len(head)), *([Span(total - len(tail), total)] if tail else []), *view.error_spans[:_PARAGRAPHS])
-
-
-def _few(view: View) -> tuple[tuple[int, str], ...]:
-    return view.errors[:_PARAGRAPHS]
+    return (Span(0, len(head)), *([Span(total - len(tail), total)] if tail else []), *view.error_spans)
 
 
 def _ends(view: View) -> tuple[bytes, bytes]:
@@ -74,7 +72,8 @@ def _first(data: bytes, most_lines: int, most_bytes: int) -> bytes:
     lines = kept.split(b"\n")
     if len(lines) > most_lines > 0:
         return b"\n".join(lines[:most_lines]) + b"\n"
-    return kept[: kept.rfind(b"\n") + 1] or kept
+    whole = kept[: kept.rfind(b"\n") + 1]
+    return whole if 2 * len(whole) > len(kept) else kept  # a long line is shown as far as there is room
 
 
 def _last(data: bytes, most_lines: int, most_bytes: int, *, after: int, total: int) -> bytes:
@@ -85,7 +84,7 @@ def _last(data: bytes, most_lines: int, most_bytes: int, *, after: int, total: i
     if len(lines) > most_lines > 0:
         return kept[len(body) - len(b"\n".join(lines[-most_lines:])) :]
     whole = kept.find(b"\n") + 1
-    return kept[whole:] if len(kept) < total - after and whole < len(kept) else kept
+    return kept[whole:] if len(kept) < total - after and whole < len(kept) / 2 else kept
 
 
 def _text(data: bytes) -> str:
