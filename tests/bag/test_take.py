@@ -486,6 +486,21 @@ async def test_refs_shows_the_errors_in_their_order_and_says_how_many_more_there
         assert "eee…\n" in long.content
 
 
+@requirement("dialect:refs-head-tail", "extract:truncate", "ledger:truncate")
+async def test_bytes_that_are_no_text_are_not_shown_as_if_they_were(tmp_path: Path) -> None:
+    async with opened(tmp_path, dialect="refs") as bag:
+        taken = await bag.take(bytes(range(256)) * 100, tool="t")
+        assert isinstance(taken, Kept)
+        assert "It is binary data, no text: nothing of it is shown here.\nContextRef: " in taken.content
+        assert not (await bag.coverage(taken.handle)).shown.as_lists()
+    async with opened(tmp_path, dialect="extract") as bag:
+        asked = {"handle": taken.handle, "extract": "x", "mode": "truncate"}
+        told = (await bag.call("tool_output", asked)).text
+        assert "[not text; as hexadecimal bytes:]\n00 01 02 03" in told
+        assert "fd fe ff\n<" in told
+        assert "\ufffd" not in told
+
+
 @requirement("dialect:refs-snippets")
 @pytest.mark.parametrize("text", ["a\n" * 2000 + "x" * 3000 + "\nend\n", "first\n" + "x" * 3000 + "\n" + "a\n" * 2000])
 async def test_refs_fills_a_snippet_with_a_part_of_a_long_line(tmp_path: Path, text: str) -> None:

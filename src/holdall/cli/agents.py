@@ -624,7 +624,10 @@ class _Run:
 
     def _print_resume_command(self, again: str) -> None:
         if not self._as_json:
-            screen.about(f"Nothing is lost. Go on with: {again}")
+            removed = len(self._bag.kept) if self._bag.session.retention.session else 0
+            gone = f"{plural(removed, 'output')} of it, kept for the session only, will be gone"
+            kept = f"Its conversation is kept; {gone}." if removed else "Nothing is lost."
+            screen.about(f"{kept} Go on with: {again}")
         else:
             Lines(sys.stderr.buffer).write({"session_name": self._bag.session.name, "resume": again})
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from holdall.text.escape import foreign, one_line, quoted
 from holdall.text.excerpt import beginning, ending, first_bytes
 from holdall.text.numbers import plural
+from holdall.text.utf8 import decode
 from holdall.values.extraction import Extraction, FailedChunk, Snippet
 from holdall.values.patterns import lazy_pattern
 from holdall.values.spans import Span
@@ -254,7 +255,9 @@ def fitting(extraction: Extraction, tell: Callable[[Extraction], str], fits: Fit
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+    """Bytes that are no text are told in hexadecimal numbers, as `read` tells them."""
+    text, exact = decode(data)
+    return text if exact or b"\0" not in data else f"[not text; as hexadecimal bytes:]\n{data.hex(' ')}"
 
 
 def _named(model: str) -> str:

@@ -30,6 +30,8 @@ def _notice(view: View, advice: str = ADVICE) -> str:
         f"The output is too large to be shown here; {all_is_kept(view.facts)}.",
         f"{summary(view.facts)} {view.mark}".rstrip(),
     ]
+    if view.facts.measure.kind == "binary":
+        parts.append("It is binary data, no text: nothing of it is shown here.")
     if head:
         parts.append(f"Head:\n{_fenced(view, _text(head))}")
     if tail:
@@ -56,11 +58,17 @@ def _running(view: View, advice: str = ADVICE) -> str:
 
 def _shows(view: View) -> tuple[Span, ...]:
     total, (head, tail) = view.facts.measure.bytes, _ends(view)
-    return (Span(0, len(head)), *([Span(total - len(tail), total)] if tail else []), *view.error_spans)
+    return (
+        *([Span(0, len(head))] if head else []),
+        *([Span(total - len(tail), total)] if tail else []),
+        *view.error_spans,
+    )
 
 
 def _ends(view: View) -> tuple[bytes, bytes]:
-    """40 lines or 2 KB of each, unless something else is set."""
+    """40 lines or 2 KB of each, unless something else is set; nothing of what is no text."""
+    if view.facts.measure.kind == "binary":
+        return b"", b""
     head = _first(view.head, view.snippet_lines, view.snippet_bytes)
     total = view.facts.measure.bytes
     return head, _last(view.tail, view.snippet_lines, view.snippet_bytes, after=len(head), total=total)
