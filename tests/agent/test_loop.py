@@ -186,8 +186,8 @@ async def test_a_batch_holds_any_tool_and_each_member_is_judged_by_itself(tmp_pa
 
 
 async def test_members_of_batches_count_as_calls_of_the_message(tmp_path: Path) -> None:
-    member = {"tool": "small", "arguments": {}}
-    many = ("batch", {"calls": [member] * 33})
+    member: dict[str, Any] = {"tool": "small", "arguments": {}}
+    many: tuple[str, dict[str, Any]] = ("batch", {"calls": [member] * 33})
     model = acting([many], [("batch", {"calls": [member] * 20}), ("batch", {"calls": [member] * 20})], report())
     await run(agent(tmp_path, model, tool("small", small)))
     refusal = "Not called: one message may hold at most 32 calls."

@@ -36,7 +36,7 @@ async def test_it_runs_calls_until_the_model_answers() -> None:
         model, transcript, build=from_transcript(transcript, [GREP]), run=side_by_side(search), max_turns=9
     )
     assert (ended.outcome, ended.reply.text, ended.turns) == ("answered", "done", 3)
-    assert ended.usage == Usage(25, 7)
+    assert ended.usage == Usage(25, 7, unpriced=3)
     assert transcript == [
         User("go"),
         Assistant("", calling("a").calls),
