@@ -839,8 +839,8 @@ class Dispatch:
 
     async def _ended(self, one: Dispatched, step: Step) -> None:
         """A call in the background has ended: its output is made whole under its handle, and everybody is told."""
-        while not one.handle and one.sink.fault is None:
-            one.handle = await asyncio.to_thread(one.sink.begin)
+        # The store may have refused a part of it in the moment in which it went to the background: its handle is there.
+        one.handle = one.handle or await asyncio.to_thread(one.sink.begin)
         if not one.handle:
             return
         with contextlib.suppress(Exception):  # it returned a stream in the moment in which it went to the background
