@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdall.cli.agents import drawn_tree
 from holdall.policy.folds import Tree
 from holdall.values.events import EVENT_KINDS, Event
 from tests.requirements import requirement
@@ -59,6 +60,19 @@ def test_calls_of_a_question_that_never_came_to_an_answer_are_counted_too() -> N
 
 def test_of_nothing_there_is_an_empty_tree() -> None:
     assert Tree.of("s1", []).to_json()["totals"]["model_calls"] == 0
+
+
+@requirement("runtime:operation-tree")
+def test_a_call_that_went_to_the_background_is_told_with_its_end() -> None:
+    """Whichever of the two events comes first."""
+    called = Event(2.0, "called", handle="k3f9", tool="slow", seconds=0.3, data={"outcome": "running", "chars": 151})
+    ended = Event(4.0, "ended", handle="k3f9", tool="slow", seconds=2.7, data={"state": "timed out"})
+    turn = Event(1.0, "turn", data={"number": 1})
+    for events in ([turn, called, ended], [turn, ended, called]):
+        assert "slow · 2.7 s · in the background, timed out k3f9 · 151 chars" in "\n".join(
+            drawn_tree(Tree.of("s", events).to_json())
+        )
+    assert "slow · 0.3 s · running k3f9" in "\n".join(drawn_tree(Tree.of("s", [turn, called]).to_json()))
 
 
 _EVENTS = st.builds(

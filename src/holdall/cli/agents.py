@@ -176,7 +176,9 @@ def _told(node: Node) -> str:
             ]
         case "tool":
             failed = "failed" if node.get("is_error") else ""
-            what = " ".join(str(part) for part in map(named, (node.get("outcome", ""), node.get("handle", ""))) if part)
+            background = f"in the background, {foreign(str(node['state']))}" if node.get("state") else ""
+            outcome, handle = named(node.get("outcome", "")), named(node.get("handle", ""))
+            what = f"{background or outcome} {handle}".strip()
             parts = [
                 f"tool {_name(node)}",
                 _seconds(node),

@@ -277,6 +277,8 @@ class Tree:
     _turn: Operation | None = None
     _questions: dict[str, list[Operation]] = field(default_factory=dict[str, list[Operation]])
     _agents: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    _calls: dict[str, Operation] = field(default_factory=dict[str, Operation])  # by handle, those in the background
+    _ended: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
 
     @staticmethod
     def of(name: str, events: Iterable[Event]) -> "Tree":
@@ -308,7 +310,14 @@ class Tree:
                 self._place(Operation("extraction", event.tool, began, event.seconds, data, asked))
             case "called":
                 data |= {"handle": event.handle, "call_id": event.call_id}
-                self._place_in(Operation("tool", event.tool, began, event.seconds, data))
+                call = Operation("tool", event.tool, began, event.seconds, data)
+                self._place_in(call)
+                if data.get("outcome") == "running" and event.handle:
+                    self._calls[event.handle] = call
+                    self._end_call(event.handle)
+            case "ended":
+                self._ended[event.handle] = str(data.get("state", "")), event.seconds
+                self._end_call(event.handle)
             case "spawned":
                 agent = Operation("agent", event.tool, event.at, 0.0, data)
                 self._agents[str(data.get("session", ""))] = agent
@@ -342,6 +351,12 @@ class Tree:
     def _end_turn(self, at: float) -> None:
         if self._turn is not None:
             self._turn.seconds = max(self._turn.seconds, at - self._turn.at)
+
+    def _end_call(self, handle: str) -> None:
+        """What became of a call in the background, and after how long: it may end before its turn does."""
+        if handle in self._calls and handle in self._ended:
+            call = self._calls.pop(handle)
+            call.data["state"], call.seconds = self._ended.pop(handle)
 
     def _join(self, event: Event, data: Mapping[str, Any]) -> None:
         agent = self._agents.pop(str(data.get("session", "")), None)
