@@ -445,7 +445,9 @@ def test_after_a_fault_of_the_model_it_says_how_to_go_on_and_goes_on(holdall: Pr
     assert "holdall: 401: the key \\x1b[2J is wrong\n" in ran.err
     assert f"Nothing is lost. Go on with: holdall run {file} --resume 'my job'\n" in ran.err
     brief = holdall("--set", "retention=session", "run", file, "Which line failed?", "--session", "brief")
-    assert "Its conversation is kept; 1 output of it, kept for the session only, will be gone. Go on with: " in brief.err
+    assert (
+        "Its conversation is kept; 1 output of it, kept for the session only, will be gone. Go on with: " in brief.err
+    )
     told = holdall("run", file, "x", "--session", "other", "--json")
     error, how = (json.loads(line) for line in told.err.splitlines() if line.startswith("{"))
     assert (error["error"], how["session_name"]) == ("ModelFault", "other")
