@@ -128,6 +128,7 @@ async def test_an_oversized_result_of_an_earlier_conversation_is_kept_before_it_
         lines = [json.loads(line) for line in bag.records.transcript().split(b"\n") if line]
         since = lines[max(at for at, line in enumerate(lines) if line == {"again": True}) :]
         assert next(line["text"] for line in since if line.get("role") == "tool") == notice
+        assert list(bag.records.seen().values()) == [1.0], "the model had all of it, and answered"
 
 
 @requirement("clamp:runtime-guards")

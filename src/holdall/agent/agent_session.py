@@ -34,7 +34,7 @@ from holdall.llm.protocol import Model, Request
 from holdall.llm.wrappers import ModelWrapper, Retrying, with_tools
 from holdall.policy.lifecycle import Response, may_run
 from holdall.values.answers import Answer
-from holdall.values.chat import Reply, System, ToolCall, ToolResult, Usage, User, size_of
+from holdall.values.chat import Assistant, Reply, System, ToolCall, ToolResult, Usage, User, size_of
 from holdall.values.errors import ModelFault
 from holdall.values.events import Event
 from holdall.values.outputs import Inline, Kept, Running, Unkept
@@ -356,10 +356,14 @@ class AgentSession:
         """Before they are saved, results of tools that do not fit become notices: those of an earlier conversation, or
         of a call that went past the bag. Answers of our own tools are bounded, and members of a batch were decided.
         """
-        new = range(self.transcript.saved, len(self.transcript))
-        places = [at for at in new if isinstance(one := self.transcript[at], ToolResult) and self._is_output(one.name)]
-        for at, message in zip(places, await self.bag.guard([self.transcript[at] for at in places]), strict=True):
-            self.transcript[at] = message
+        new = self.transcript[self.transcript.saved :]
+        outputs = [isinstance(one, ToolResult) and self._is_output(one.name) for one in new]
+        if not any(outputs):
+            return
+        # With what the model said in between: it has read what is before its own words.
+        given = [(at, one) for at, one in enumerate(new) if outputs[at] or isinstance(one, Assistant)]
+        for (at, _), message in zip(given, await self.bag.guard([one for _, one in given]), strict=True):
+            self.transcript[self.transcript.saved + at] = message
 
     def _is_output(self, tool: str) -> bool:
         return not self.bag.owns(tool) and tool not in _INTERNAL

@@ -37,7 +37,7 @@ from holdall.values.outputs import Ended, Facts, Inline, Origin, Running, Taken
 from holdall.values.settings import Settings
 from holdall.verbs.preview import whole_text
 from holdall.wire.dialect import Dialect
-from holdall.wire.results import call_names, results_in, take_apart
+from holdall.wire.results import call_names, is_of_model, results_in, take_apart
 from holdall.wire.system_notice import system_notice
 from holdall.wire.tool import ToolSpec
 
@@ -287,6 +287,7 @@ class Holdall(KeptNames):
         """
         guarded = list(messages)
         names: dict[str, str] | None = None
+        answered = max((at for at, one in enumerate(messages) if is_of_model(one)), default=-1)
         for at, message in enumerate(messages):
             for result in results_in(message):
                 if names is None and not result.tool:
@@ -300,7 +301,8 @@ class Holdall(KeptNames):
                 output = whole if of_blocks else result.content
                 origin = self._origin(tool, "", None, result.call_id)
                 # It was taken before, perhaps by an earlier run: what bears the mark there are notices.
-                taken = await settle(self.core, replace(await prepare(self.core, output, origin), seen=True))
+                prepared = replace(await prepare(self.core, output, origin), seen=True, read=at < answered)
+                taken = await settle(self.core, prepared)
                 if not isinstance(taken, Inline):
                     content = taken.content["content"] if of_blocks else taken.content
                     guarded[at] = cast("Message", result.replaced(guarded[at], content))

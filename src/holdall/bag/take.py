@@ -251,6 +251,7 @@ class Prepared:
     came: object = None  # the result that `parts` are of, as it came
     masked: str = ""  # the note of what is masked in it by the policy of its tool
     seen: bool = False  # the model has it already: it comes from a transcript
+    read: bool = False  # and has answered since: it has seen all of it
     is_structure: bool = False  # `text` is its structured content: it has no other
     started: float = field(default_factory=time.perf_counter)
 
@@ -928,7 +929,7 @@ async def _noticed(
         parts = replace(prepared.parts, whole=content)
         parts, more = await keep_beside(core, prepared, parts, changed=True, twin=facts)
         content, aside = parts.whole, (*aside, *more)
-    spans = [span.as_list() for span in shown]
+    spans = [[0, facts.measure.bytes]] if prepared.read else [span.as_list() for span in shown]
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
     )

@@ -14,7 +14,7 @@ from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
 from holdall.text.excerpt import byte_count
-from holdall.values.chat import ToolResult
+from holdall.values.chat import Assistant, ToolResult
 from holdall.values.record import record
 
 # The fields of what tools return: dictionaries, pydantic models, dataclasses, anything with attributes.
@@ -465,6 +465,11 @@ def call_names(messages: Iterable[object]) -> dict[str, str]:
             if isinstance(call_id, str) and isinstance(name, str):
                 names.setdefault(call_id, name)
     return names
+
+
+def is_of_model(message: object) -> bool:
+    """Whether the model has said it: then it has read all that is before it."""
+    return isinstance(message, Assistant) or field(message, "role") in ("assistant", "model")
 
 
 def results_in(message: object) -> Iterator[Result]:
