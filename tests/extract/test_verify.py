@@ -269,8 +269,8 @@ def test_a_quote_that_is_nowhere_is_kept_as_the_models_words_and_marked() -> Non
     assert snippet.to_json() == snapshot(
         {
             "text": "The payment was sent to account 1234",
-            "start_byte": 0,
-            "end_byte": 0,
+            "start_byte": None,
+            "end_byte": None,
             "chunk_index": 0,
             "verified": False,
             "check": "none",

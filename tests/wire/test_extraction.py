@@ -191,8 +191,8 @@ def test_in_the_dialect_of_s3() -> None:
                 },
                 {
                     "text": "host-9 caught fire",
-                    "start_byte": 0,
-                    "end_byte": 0,
+                    "start_byte": None,
+                    "end_byte": None,
                     "chunk_index": 3,
                     "verified": False,
                     "check": "none",

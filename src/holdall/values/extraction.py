@@ -39,8 +39,8 @@ class Snippet:
     def to_json(self) -> dict[str, Any]:
         flat: dict[str, Any] = {
             "text": self.text,
-            "start_byte": self.span.start,
-            "end_byte": self.span.end,
+            "start_byte": self.span.start if self.check != "none" else None,  # 0 would be a place of the output
+            "end_byte": self.span.end if self.check != "none" else None,
             "chunk_index": self.chunk,
             "verified": self.verified,
         }
