@@ -429,8 +429,6 @@ def reply_in(line: bytes | bytearray) -> tuple[int, RawResult] | None:
     try:
         text = line[match.end() :].decode()
         value, end = _STRICT.raw_decode(text)  # with NaN in it the bytes are no JSON, and cannot be passed on
-        if "\\ud" in text or "\\uD" in text:
-            json.dumps(value, ensure_ascii=False).encode()  # nor with half of a surrogate pair: no client can read that
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or text[end:].strip() != "}":

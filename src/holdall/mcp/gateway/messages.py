@@ -55,7 +55,7 @@ def decode(line: bytearray) -> Message | list[Any]:
 
 def encode(message: Message | list[Message]) -> bytes:
     result = message.get("result") if isinstance(message, dict) else None
-    if isinstance(result, RawResult) and result.raw:  # as it came, to the byte
+    if isinstance(result, RawResult) and result.raw and not _has_half(result):  # as it came, to the byte
         head = dumped({name: value for name, value in cast("Message", message).items() if name != "result"})
         return head[:-1].encode() + b',"result":' + result.raw + b"}\n"
     text = dumped(message)
@@ -63,6 +63,17 @@ def encode(message: Message | list[Message]) -> bytes:
         return text.encode() + b"\n"
     except UnicodeEncodeError:
         return _LONE.sub("\ufffd", text).encode() + b"\n"
+
+
+def _has_half(result: RawResult) -> bool:
+    """Whether an escape in it is half of a surrogate pair, which no client could read."""
+    if b"\\ud" not in result.raw and b"\\uD" not in result.raw:
+        return False
+    try:
+        dumped(dict(result)).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def dumped(value: object) -> str:
