@@ -93,7 +93,8 @@ def test_a_writer_killed_at_any_system_call_that_writes_loses_nothing_either(
         assert complaints(home, report.events) == [], f"killed at {name} number {number}"
         shutil.rmtree(home.parent)
     record_property(FIRED, f"{fired} of {len(places)}, of {len(calls)} system calls")
-    assert fired >= 0.95 * len(places) > 0
+    # How often a call is made differs a little from run to run: one in twenty may not come, and one of a few.
+    assert fired >= len(places) - max(1, len(places) // 20) > 0
 
 
 IN_MEMORY = "memory_files.py"

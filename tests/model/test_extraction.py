@@ -141,12 +141,18 @@ def prove_accounting(told: Told, counted: int) -> None:
     assert (last.data["strategy"], last.data["calls"]) == (told.found.strategy, spent.calls)
 
 
+CUT_SHORT = "The model's answer was cut off at its output limit: its end is missing."
+
+
 def prove_tried(told: Told, strategy: str, reason: str) -> None:
     """The strategy was tried; where it could not be carried out, what stands in its place says so."""
     found = told.found
     assert not told.is_error
     if found.strategy == strategy:
-        assert (found.reason, found.warning) == (reason, "")
+        assert found.reason == reason
+        # A small model may write until its limit: then that is told, and nothing else.
+        assert found.warning in ("", CUT_SHORT)
+        assert found.warning in told.text
     else:
         assert (found.strategy, found.reason) == ("truncate", "fallback")
         assert found.warning.startswith(f"WARNING: {strategy} failed (")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import accumulate
 
 from holdall.formats import Outline, Room, outline
-from holdall.formats.lines import complaints
 from holdall.policy.decide import Fits, Limits, decide
 from holdall.store import deadline
 from holdall.store.deadline import within
@@ -63,6 +62,8 @@ def with_paragraphs(reader: OutputReader, view: View, new_tag: Callable[[], str]
 
 def _error_lines(reader: OutputReader) -> dict[int, int]:
     """Where lines that look like errors begin, in the beginning and the end of the output, and how much they do."""
+    from holdall.formats.lines import complaints  # noqa: PLC0415 - for the dialect `refs` only, and it takes its time
+
     total, found = reader.totals.bytes, dict[int, int]()
     ends = [(0, total)] if total <= 2 * _SEARCHED else [(0, _SEARCHED), (total - _SEARCHED, total)]
     for start, end in ends:
