@@ -183,9 +183,12 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
 
     `listed` lists what is kept, too.
     """
-    newest = [one for one in list(core.kept.values())[-_MAX_LISTED:] if not _has_expired(core, one)]
-    ended = [one for one in newest if one.state not in ("running", "queued")]
-    told = ended if core.dialect.all_kept_is_ready else [one for one in ended if one.handle in in_background]
+    in_all = core.dialect.all_kept_is_ready
+    newest = list(core.kept.values())[-_MAX_LISTED:]
+    # Only what is told is looked up: that reads a record each, and a notice is written every turn.
+    shown = [one for one in newest if listed or in_all or one.handle in in_background]
+    shown = [one for one in shown if not _has_expired(core, one)]
+    told = [one for one in shown if one.state not in ("running", "queued") and (in_all or one.handle in in_background)]
     return Work(
         running=[
             RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if not one.queued
@@ -193,7 +196,7 @@ def work_of(core: Core, running: Sequence[StillRunning], in_background: Collecti
         queued=[RunningTool(one.tool, core.shown_handle(one.handle), one.seconds) for one in running if one.queued],
         ready=[_ready(core, facts) for facts in told if facts.is_whole],
         failed=[_failed(core, facts) for facts in told if not facts.is_whole],
-        kept=[line_of(facts, core.handle_of(facts)) for facts in newest] if listed else [],
+        kept=[line_of(facts, core.handle_of(facts)) for facts in shown] if listed else [],
     )
 
 
