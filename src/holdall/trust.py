@@ -37,7 +37,7 @@ from io import BufferedReader
 from types import CodeType, ModuleType
 from urllib.parse import urlsplit
 
-from holdall.store.owners import is_private_group, trusted_owners
+from holdall.store.owners import OWNER, other_writer, trusted_owners, way_to
 from holdall.text.escape import for_people, one_line
 from holdall.values.errors import NotTrusted, UsageError
 from holdall.values.patterns import lazy_pattern
@@ -48,67 +48,34 @@ KEYS_SETTING = "key_urls"
 # Who can write to a file
 
 
-_MAX_LINKS = 40  # as the kernel has it
-
-
 def check_writers(path: str, about: os.stat_result, what: str = "the file") -> None:
     """Raises UsageError where others could change the file, or put another one in its place."""
-    _check(os.path.realpath(path), about, what, owners=(os.geteuid(), 0))
+    _check(os.path.realpath(path), about, other_writer(about, (os.geteuid(), 0)), what)
     check_folders(path, what)
 
 
 def check_folders(path: str, what: str) -> None:
-    """Each folder on the way to it counts, that of every link too. In one with the sticky bit, like /tmp, others can
-    add files but not replace ours.
-    """
+    """The same for each folder on the way to it, that of every link too."""
     owners = trusted_owners()
-    for folder, link in _way_to(path):
+    for folder, link in way_to(path):
         above = os.stat(folder)
-        if not above.st_mode & stat.S_ISVTX:
-            _check(folder, above, f"a folder of {what}", owners=owners, file=path)
+        _check(folder, above, other_writer(above, owners), f"a folder of {what}", file=path)
         if link and os.lstat(link).st_uid not in owners:
             raise UsageError(
                 f"the link {one_line(link)} to {what} {one_line(path)} belongs to another user; so it is not read."
             )
 
 
-def _way_to(path: str) -> Iterator[tuple[str, str]]:
-    """Each folder that is looked into on the way to the file, with the link that is found there, if it is one."""
-    here, links = os.sep, 0
-    names = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
-    while names:
-        name = names.pop()
-        if name in ("", ".", ".."):
-            here = os.path.dirname(here) if name == ".." else here
-            continue
-        at = os.path.join(here, name)
-        is_link = os.path.islink(at)
-        yield here, at if is_link else ""
-        if not is_link:
-            here = at
-            continue
-        links += 1
-        if links > _MAX_LINKS:
-            raise UsageError(f"{one_line(path)} goes through too many links.")
-        target = os.readlink(at)
-        names += target.split(os.sep)[::-1]
-        here = os.sep if os.path.isabs(target) else here
-
-
-def _check(path: str, about: os.stat_result, what: str, *, owners: tuple[int, ...], file: str = "") -> None:
+def _check(path: str, about: os.stat_result, writer: str, what: str, *, file: str = "") -> None:
     named = f"{what} {one_line(path)}" + (f" ({one_line(file)})" if file else "")
-    if about.st_uid not in owners:
+    if writer == OWNER:
         raise UsageError(
             f"{named} belongs to another user (id {about.st_uid}), and says what is run or sent; so it is not read. If "
             f"it is to be trusted, make it yours: chown {os.geteuid()} {shlex.quote(one_line(path))}"
         )
-    bits = about.st_mode & 0o002
-    if about.st_mode & 0o020 and not is_private_group(about.st_gid):
-        bits |= 0o020
-    if bits:
-        who = {0o002: "anybody", 0o020: f"the group {about.st_gid}"}.get(bits, "anybody")
+    if writer:
         raise UsageError(
-            f"{who} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
+            f"{writer} can write to {named}, and it says what is run or sent; so it is not read. Close it with: "
             f"chmod go-w {shlex.quote(one_line(path))}"
         )
 

@@ -430,6 +430,15 @@ def test_a_home_that_others_can_write_to_is_refused(holdall: Program, tmp_path: 
     if os.geteuid() == 0:
         os.chown(shared, 1234, -1)
         assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "below")}).code == 3
+        os.chown(shared, 0, -1)
+    safe = tmp_path / "safe"
+    safe.mkdir()
+    (shared / "link").symlink_to(safe)
+    assert holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "link" / "home")}).code == 0
+    os.chmod(shared, 0o777)  # now anybody can lead the link elsewhere
+    linked = holdall("put", stdin=b"x", env={"HOLDALL_HOME": str(shared / "link" / "home")})
+    assert linked.code == 3
+    assert f"others own or can write to {shared}, " in linked.err
 
 
 @requirement("store:symlink-confined")

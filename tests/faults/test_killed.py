@@ -22,8 +22,8 @@ pytestmark = pytest.mark.faults
 
 READING = frozenset(
     {
-        "close", "fdopen", "urandom", "fspath", "fstat", "getcwd", "getegid", "geteuid", "getpid", "listdir", "lseek", "pread",
-        "read",
+        "close", "fdopen", "urandom", "fspath", "fstat", "getcwd", "geteuid", "getpid", "listdir", "lseek", "lstat",
+        "pread", "read", "readlink",
         "scandir", "stat", "statvfs", "strerror", "environ", "getuid", "cpu_count", "dup",
         "chmod", "fchmod", "utime",  # who may read a file and when it was used, not what it is
         "makedirs",  # by way of mkdir

@@ -12,8 +12,22 @@ import pytest
 from tests.model.fetch import file_of
 
 FULL = "HOLDALL_TEST_FULL" in os.environ
-TOO_LONG = "the model reads and writes a lot here: ./dev test model"
-in_full = pytest.mark.skipif(not FULL, reason=TOO_LONG)
+in_full = pytest.mark.in_full
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where the model reads and writes a lot, a test is part of the whole suite only. None is skipped for its length."""
+    if FULL:
+        return
+    left = [item for item in items if item.get_closest_marker("in_full") or _asks_twice(item.nodeid)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
+def _asks_twice(name: str) -> bool:
+    """Models that act differ from others in calls of tools only."""
+    return "::TestGgufWithActions::" in name and "a_tool" not in name
 
 
 def the_file(size: str) -> Path:

@@ -21,7 +21,7 @@ from holdall.llm.wrappers import with_tools
 from holdall.values.chat import System, User
 from holdall.values.errors import ModelBusy, ModelFault, ModelOverflow
 from tests.llm.contract import COLOUR, GREP, LONG, ModelContract, Rig, asking
-from tests.model.conftest import FULL, TOO_LONG, in_full
+from tests.model.conftest import in_full
 
 pytestmark = [
     pytest.mark.model,
@@ -93,9 +93,7 @@ class TestGgufWithActions(ModelContract):
     """Only calls of tools differ from the above: in the short run, the rest is not asked twice."""
 
     @pytest.fixture
-    def rig(self, small_model: Path, request: pytest.FixtureRequest) -> Rig:
-        if "a_tool" not in request.node.name and not FULL:
-            pytest.skip(TOO_LONG)
+    def rig(self, small_model: Path) -> Rig:
         return GgufRig(GgufModel(small_model, context=2048), acting=True)
 
 

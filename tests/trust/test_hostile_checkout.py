@@ -547,6 +547,15 @@ def test_a_folder_like_tmp_is_no_danger_to_what_is_in_it(tmp_path: Path) -> None
 
 
 @requirement("trust:others-can-write")
+def test_who_owns_a_folder_like_tmp_can_replace_what_is_in_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    about = tmp_path.stat()
+    theirs = os.stat_result((*about[:4], os.geteuid() + 4321, *about[5:]))
+    assert owners.other_writer(about, owners.trusted_owners()) == ""
+    assert owners.other_writer(theirs, owners.trusted_owners()) == owners.OWNER
+
+
+@requirement("trust:others-can-write")
 def test_the_folder_of_every_link_on_the_way_counts(tmp_path: Path) -> None:
     """One of them is not the folder that is named, nor the one that it ends in."""
     (tmp_path / "real.md").touch()

@@ -1,9 +1,56 @@
-"""Whose files and folders are safe: those that only the user and root can change."""
+"""Who else can change a file or a folder, or put another one in its place: anybody but the user and root is too many.
+
+For the store, and for files that say what is run. It says who; it refuses, opens and changes nothing.
+"""
 
 import os
+import stat
+from collections.abc import Iterator
 
+from holdall.values.errors import UsageError
+
+OWNER = "its owner"  # in place of who may write, where it belongs to somebody else
 _NOBODY = 65534  # what root looks like in a user namespace that does not have it
 _UID_MAP = "/proc/self/uid_map"
+_MAX_LINKS = 40  # as the kernel has it
+
+
+def other_writer(about: os.stat_result, owners: tuple[int, ...]) -> str:
+    """Who can change it besides its `owners`; empty if nobody can.
+
+    In a folder with the sticky bit, like /tmp, others can add files but not replace ours; its owner still can.
+    """
+    if about.st_uid not in owners:
+        return OWNER
+    if stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX:
+        return ""
+    if about.st_mode & stat.S_IWOTH:
+        return "anybody"
+    by_group = about.st_mode & stat.S_IWGRP and not _is_private_group(about.st_gid)
+    return f"the group {about.st_gid}" if by_group else ""
+
+
+def way_to(path: str) -> Iterator[tuple[str, str]]:
+    """Each folder that is looked into on the way to the file, with the link that is found there, if it is one."""
+    here, links = os.sep, 0
+    names = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    while names:
+        name = names.pop()
+        if name in ("", ".", ".."):
+            here = os.path.dirname(here) if name == ".." else here
+            continue
+        at = os.path.join(here, name)
+        is_link = os.path.islink(at)
+        yield here, at if is_link else ""
+        if not is_link:
+            here = at
+            continue
+        links += 1
+        if links > _MAX_LINKS:
+            raise UsageError(f"{path!r:.200} goes through too many links.")
+        target = os.readlink(at)
+        names += target.split(os.sep)[::-1]
+        here = os.sep if os.path.isabs(target) else here
 
 
 def trusted_owners() -> tuple[int, ...]:
@@ -19,7 +66,7 @@ def _owners_like_root() -> tuple[int, ...]:
         return ()
 
 
-def is_private_group(group: int) -> bool:
+def _is_private_group(group: int) -> bool:
     """Where the umask is 002, each user has a group of the same name that nobody else is in. Its members are the user,
     so that it may write; and root's group is root. A group like `users` or `staff` is everybody.
     """

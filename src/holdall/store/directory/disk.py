@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from holdall.store import files
 from holdall.store.files import write_all
 from holdall.store.memory_files import MEMORY, SMALL
-from holdall.store.owners import is_private_group, trusted_owners
+from holdall.store.owners import other_writer, trusted_owners, way_to
 from holdall.text.numbers import size
 from holdall.values.errors import StoreFault, StoreFull, StoreGone, StoreUnsafe
 
@@ -48,7 +48,7 @@ def open_root(path: str) -> int:
             f"others can write to the data folder {path} (mode {mode:04o}). "
             f"Close it with: chmod 700 {path}. Or: {_OTHER_HOME_HINT[0].lower()}{_OTHER_HOME_HINT[1:]}"
         )
-    if open_to_others := _folder_that_others_write(path):
+    if open_to_others := _open_to_others(path):
         import shlex  # noqa: PLC0415 - seldom
 
         os.close(root)
@@ -62,16 +62,14 @@ def open_root(path: str) -> int:
     return root
 
 
-def _folder_that_others_write(path: str) -> str:
-    """The first one above it in which others could replace it; empty if there is none. In /tmp nobody can."""
-    above, owners = os.path.realpath(path), trusted_owners()
-    while above != os.path.dirname(above):
-        above = os.path.dirname(above)
-        about = os.stat(above)
-        by_group = about.st_mode & stat.S_IWGRP and not is_private_group(about.st_gid)
-        by_others = (by_group or about.st_mode & stat.S_IWOTH) and not about.st_mode & stat.S_ISVTX
-        if by_others or about.st_uid not in owners:
-            return above
+def _open_to_others(path: str) -> str:
+    """The first folder, or link, on the way to it that others could put another one in the place of; else empty."""
+    owners = trusted_owners()
+    for folder, link in way_to(path):
+        if other_writer(os.stat(folder), owners):
+            return folder
+        if link and os.lstat(link).st_uid not in owners:
+            return link
     return ""
 
 
