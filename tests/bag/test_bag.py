@@ -55,6 +55,20 @@ async def test_the_verbs_are_methods(tmp_path: Path) -> None:
         assert [node.text for node in nodes.nodes] == ["1", "2"]
 
 
+@requirement("runtime:totals-to-root")
+async def test_a_session_below_another_counts_in_it(tmp_path: Path) -> None:
+    home = str(tmp_path / "h")
+    async with Holdall.open(session="par", home=home) as above:
+        for parent in ("par", above.session.id):
+            async with Holdall.open(session=f"below {parent}", parent=parent, home=home) as below:
+                assert below.session.parent == above.session.id
+                await below.take(LOG, tool="fetch")
+        assert (await above.care.stats(only_this_session=True)).by_tool == {"fetch": 2}
+        assert (await above.care.counters(only_this_session=True)).kept == 2
+    with pytest.raises(holdall.UsageError, match='there is no session "none" that "x" could be a part of'):
+        Holdall.open(session="x", parent="none", home=home)
+
+
 @requirement("answer:max-bytes", "answer:max-tokens")
 async def test_every_answer_of_the_library_is_bounded_unless_asked_otherwise(tmp_path: Path) -> None:
     settings = Settings(answer_max_bytes=2000, answer_max_tokens=300)

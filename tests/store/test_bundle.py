@@ -17,7 +17,7 @@ from holdall.store.bundle.stream import new_file
 from holdall.store.directory import upkeep
 from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import Quota, SessionInfo
-from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, UsageError
+from holdall.values.errors import OutputDamaged, QuotaReached, SessionExists, StoreFull, UnknownHandle, UsageError
 from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import everything, exported, filled, imported, taken_apart
@@ -129,6 +129,28 @@ def test_under_another_name_beside_itself_it_gets_ids_of_its_own_and_its_logs_fo
     assert json.loads(folder_store.events_from(copy, 0)[0].splitlines()[1])["session"] == child.id
     assert session.id.encode() not in folder_store.transcript(copy).lines + folder_store.events_from(copy, 0)[0]
     assert [one.problem for one in upkeep.verify(folder_store) if one.problem] == []
+
+
+@requirement("bundle:import-resolves")
+def test_a_copy_beside_the_original_knows_its_outputs_by_the_handles_of_the_original(
+    folder_store: DirectoryStore, elsewhere: DirectoryStore
+) -> None:
+    """What an agent keeps of its conversation outside the store names them so."""
+    session = filled(folder_store)
+    imported(Path(folder_store.home), exported(folder_store, session), name="copy")
+    old = folder_store.resolve(session, "c1").long_handle
+    copy = folder_store.find_session("copy")
+    assert copy is not None
+    assert folder_store.resolve(copy, old).session == copy.id
+    assert folder_store.resolve(session, old).session == session.id
+    with pytest.raises(UnknownHandle):
+        folder_store.resolve(session, folder_store.resolve(copy, old).long_handle)
+    imported(Path(elsewhere.home), exported(folder_store, copy), name="third")
+    imported(Path(elsewhere.home), exported(folder_store, copy), name="fourth")
+    fourth = elsewhere.find_session("fourth")
+    assert fourth is not None
+    assert fourth.was == (session.id, copy.id)
+    assert elsewhere.resolve(fourth, old).session == fourth.id
 
 
 def test_a_name_that_only_one_below_has_already_is_refused_before_anything_is_written(

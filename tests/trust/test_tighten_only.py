@@ -89,6 +89,14 @@ def test_what_the_user_has_not_set_is_the_files_to_set() -> None:
         assert getattr(load({name: value}, {}).settings, name) == value
 
 
+@requirement("settings:front-matter-over-environment")
+def test_whether_calls_go_to_the_background_is_the_files_to_say() -> None:
+    """S3, phase 7.1. Nobody is harmed; what may never run there is a tool's own `never_async`, which is one-way."""
+    for own, asked in ((False, True), (True, False)):
+        found = load({"async": asked}, {"async": own})
+        assert (found.settings.async_enabled, found.notes) == (asked, ())
+
+
 @requirement("trust:tighten-only")
 @pytest.mark.anyio
 async def test_what_a_tool_is_called_with_several_servers_costs_it_no_policy(tmp_path: Path) -> None:

@@ -209,8 +209,10 @@ def _models(agent: AgentFile, settings: Settings) -> Claims:
         elif chosen.startswith("gguf:"):  # native code reads it
             path = os.path.expanduser(chosen.removeprefix("gguf:").partition("?")[0])
             claims += Claims(agent.path, (("model", chosen),), file_stamp(path))
-        elif chosen.startswith("scripted:") and os.path.isfile(script := chosen.removeprefix("scripted:")):
-            claims += Claims(agent.path, files=(file_hash(script),))  # it says what the tools are called with
+        elif chosen.startswith("scripted:"):  # it says what the tools are called with
+            script = os.path.expanduser(chosen.removeprefix("scripted:").partition("?")[0])
+            if os.path.isfile(script):
+                claims += Claims(agent.path, files=(file_hash(script),))
     return claims
 
 

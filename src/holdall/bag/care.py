@@ -76,10 +76,7 @@ class Care:
     def _remove_session(self) -> tuple[Sequence[SessionInfo], Removal]:
         if self._session is None:
             raise NothingFound("there is no such session.")
-        every, family = self._store.sessions(), [self._session]
-        for one in family:
-            family += [child for child in every if child.parent == one.id and child not in family]
-        done: list[Removal] = []
+        family, done = self._family(self._session), list[Removal]()
         with contextlib.ExitStack() as held:
             for one in family:
                 held.enter_context(self._store.lease(one, "holdall rm"))
@@ -145,7 +142,17 @@ class Care:
         """None means all."""
         if not only_this_session:
             return None
-        return [self._session] if self._session is not None else []
+        return self._family(self._session) if self._session is not None else []
+
+    def _family(self, first: SessionInfo) -> list[SessionInfo]:
+        """The session, and those below it."""
+        below: dict[str, list[SessionInfo]] = {}
+        for one in self._store.sessions():
+            below.setdefault(one.parent, []).append(one)
+        family = [first]
+        for one in family:
+            family += [child for child in below.pop(one.id, ()) if child.id != first.id]
+        return family
 
     @staticmethod
     def ripgrep() -> str:

@@ -27,7 +27,8 @@ from holdall.store.protocol import OutputReader, OutputStore, OutputWriter, Quot
 from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
-from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault, ToolRaised
+from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault, ToolRaised, UsageError
+from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
@@ -540,6 +541,11 @@ def opened(
 
 def open_session(store: OutputStore, name: str, settings: Settings, parent: str) -> SessionInfo:
     """The rule of retention that the settings give holds for a session that is there already, too; that is logged."""
+    if parent:
+        above = store.find_session(f"session-{parent}" if is_uuid(parent) else parent) or store.find_session(parent)
+        if above is None:
+            raise UsageError(f'there is no session "{foreign(parent)}" that "{foreign(name)}" could be a part of.')
+        parent = above.id
     if settings.retention is None:
         return store.open_session(name, parent=parent)
     before = store.find_session(name)

@@ -171,7 +171,8 @@ class Holdall(KeptNames):
 
         `dialect` is one of your own; those that ship are named in the settings. Without a `store` outputs are kept in
         the folder `home`. `model` answers questions about outputs: one of your own, or its name (`provider:name`,
-        `gguf:PATH`); the setting `extraction_model` comes first.
+        `gguf:PATH`); the setting `extraction_model` comes first. A new session can be a part
+        of `parent`, a name or id: `holdall stats --session PARENT` counts both, `rm` removes and `export` packs both.
         """
         parts = opened(
             session=session, home=home, settings=settings or Settings(), dialect=dialect, store=store,

@@ -236,10 +236,12 @@ def events_in(data: bytes) -> list[Event]:
 
 def _objects_in(lines: list[bytes]) -> Iterable[Any]:
     """What each line holds. All at once takes a third of the time, where every line is what it should be."""
+    # What stands between them is known to nobody beforehand, so that no two lines together are read as something else.
+    between = new_tag()
     try:
-        together: list[Any] = json.loads(b"[" + b",".join(lines) + b"]")
-        if len(together) == len(lines):
-            return together
+        together: list[Any] = json.loads(b"[" + f',"{between}",'.encode().join(lines) + b"]")
+        if together[1::2] == [between] * (len(lines) - 1) and len(together) == 2 * len(lines) - 1:
+            return together[::2]
     except (ValueError, RecursionError):
         pass
     return map(_object_in, lines)

@@ -35,7 +35,7 @@ class Noticed:
     @staticmethod
     def in_line(line: bytes) -> "Noticed | None":
         """None if the line is not as it was written: a power cut may take a part of a note that is not synced."""
-        with contextlib.suppress(KeyError, TypeError, ValueError):
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError, RecursionError):
             flat: dict[str, Any] = json.loads(unsealed(line))
             return Noticed(float(flat["at"]), str(flat["dialect"]), str(flat["text"]), int(flat["after"]))
         return None

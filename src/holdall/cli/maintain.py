@@ -128,7 +128,7 @@ async def rm(
 async def verify(options: Options) -> int:
     """Read every kept byte again, compare every hash, and name what is damaged.
 
-    All sessions; with --session only that one. Exit code 3 where something is damaged.
+    All sessions; with --session that one and those of its agents. Exit code 3 where something is damaged.
     """
     with _care(options) as care, show.progress("verifying") as tick:
         verdicts = await care.verify(only_this_session=bool(options.session), progress=tick)
@@ -146,7 +146,7 @@ async def verify(options: Options) -> int:
 
 @command(app)
 async def stats(options: Options) -> int:
-    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: only that one."""
+    """Totals: outputs kept, tokens kept out, retrievals, model calls and cost. --session: that one and its agents."""
     with _care(options) as care:
         total = await care.stats(only_this_session=bool(options.session))
         done = await care.counters(only_this_session=bool(options.session))

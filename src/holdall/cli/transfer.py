@@ -6,7 +6,6 @@ import contextlib
 import shlex
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
@@ -221,5 +220,5 @@ def _contents(bundle: Bundle) -> dict[str, Any]:
         "redacted": bundle.redacted,
         "outputs": bundle.outputs,
         "output_bytes": bundle.bytes,
-        "sessions": [asdict(one) for one in bundle.sessions],
+        "sessions": [one.to_json() for one in bundle.sessions],
     }

@@ -31,6 +31,7 @@ class SessionInfo:
     parent: str = ""
     format: int = 2  # how everything of it is written, for its whole life
     mark: str = ""  # that its real notices bear; empty of one that an older program made, or that came as a bundle
+    was: tuple[str, ...] = ()  # its ids where it came from: long handles of there lead to its outputs
 
 
 Log = Literal["events", "transcript", "masks"]  # masks: what an export masked, in a session that came as a bundle

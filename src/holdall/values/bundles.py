@@ -14,6 +14,7 @@ from holdall.values.record import record
 
 MAX_SESSIONS = 10_000
 MAX_ENTRIES = 2_000_000
+MAX_WAS = 16  # earlier ids of a session: it was restored that often beside itself
 MAX_RATIO = 200  # times its packed size that a bundle may unpack to, unless its user allows more
 _MOST = 1 << 62  # of anything that is counted
 _HEX = lazy_pattern(r"[0-9a-f]{64}")
@@ -38,6 +39,7 @@ class BundledSession:
     notes: int = 0
     note_bytes: int = 0
     format: int = 1  # how its records and logs are written; a bundle of version 1 has no other
+    was: tuple[str, ...] = ()  # its earlier ids; told only of a session that had one
 
     @property
     def told_bytes(self) -> int:
@@ -48,6 +50,9 @@ class BundledSession:
     def entries(self) -> int:
         """How many files of the session are in the bundle, at most."""
         return self.outputs + self.expired + self.files + self.notes + 4
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "was" or value}
 
 
 @record
@@ -88,7 +93,7 @@ class Bundle:
 
     def to_json(self) -> dict[str, Any]:
         left_out = () if self.version > 1 else ("format",)
-        told = [{name: value for name, value in asdict(one).items() if name not in left_out} for one in self.sessions]
+        told = [{name: value for name, value in one.to_json().items() if name not in left_out} for one in self.sessions]
         return {"redacted": self.redacted, "sessions": told}
 
     @staticmethod
@@ -155,7 +160,7 @@ def _session(flat: object, at: int, version: int) -> BundledSession:
     if not isinstance(flat, Mapping):
         raise ValueError("one of its sessions is not an object")
     table = cast("Mapping[str, Any]", flat)
-    table = table if version > 1 or "format" in table else {**table, "format": 1}
+    table = {**({"format": 1} if version == 1 else {}), "was": [], **table}
     if set(table) != {one.name for one in fields(BundledSession)}:
         raise ValueError("one of its sessions has other fields than it should")
     id, name, created, parent = table["id"], table["name"], table["created"], table["parent"]
@@ -167,10 +172,13 @@ def _session(flat: object, at: int, version: int) -> BundledSession:
         raise ValueError("the time at which a session was made is not one")
     if not _is_count(parent, least=-1) or (parent != -1 if at == 0 else not 0 <= parent < at):
         raise ValueError("a session is listed before its parent, or without one")
-    counts = {one.name: table[one.name] for one in fields(BundledSession)[4:]}
+    was = table["was"]
+    if not isinstance(was, list) or len(was) > MAX_WAS or not all(isinstance(one, str) and is_uuid(one) for one in was):
+        raise ValueError("the earlier ids of a session are not ids")
+    counts = {one.name: table[one.name] for one in fields(BundledSession)[4:-1]}
     if not all(_is_count(number) for number in counts.values()):
         raise ValueError("a number of its list of contents is not a count")
-    return BundledSession(id, name, float(created), parent, **counts)
+    return BundledSession(id, name, float(created), parent, **counts, was=tuple(was))
 
 
 def _is_count(value: object, least: int = 0) -> bool:

@@ -169,9 +169,7 @@ class Settings:
         most=2**40,
         stricter=CEILING,
     )
-    async_enabled: bool = _setting(
-        True, "whether a slow call may go on in the background", also=("async",), stricter=NO_YES
-    )
+    async_enabled: bool = _setting(True, "whether a slow call may go on in the background", also=("async",))
     slow_after_seconds: float = _setting(
         5.0, "a call that takes longer goes on in the background", least=0, most=86_400, also=("asyncTimeoutSecs",)
     )

@@ -74,7 +74,8 @@ async def _noted(bag: Holdall, facts: Facts) -> str:
     noted = await asyncio.to_thread(bag.records.noticed, facts.handle)
     if noted is None:
         return ""
-    beginning = await bag.core.on(facts.handle, lambda reader: reader.read(0, noted.after)) if noted.after else b""
+    after = min(max(noted.after, 0), 4 * _LONGEST)  # a note may have come with a bundle
+    beginning = await bag.core.on(facts.handle, lambda reader: reader.read(0, after)) if after else b""
     return _text(beginning) + noted.text
 
 

@@ -237,6 +237,23 @@ def is_deep(value: object, *, levels: int = DEEPEST) -> bool:
     return True
 
 
+def weight(value: object) -> int:
+    """About how many bytes it was as JSON: the characters of its texts, and a few for everything else."""
+    row, total = [value], 0
+    while row:
+        below: list[object] = []
+        for one in row:
+            if isinstance(one, dict):
+                fields = cast("dict[str, object]", one)
+                below += fields
+                below += fields.values()
+            elif isinstance(one, list):
+                below += cast("list[object]", one)
+            total += len(one) if isinstance(one, str) else 4
+        row = below
+    return total
+
+
 def plain_texts(result: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's result without large texts; structured content stays as it is."""
     if isinstance(result, RawResult):

@@ -70,6 +70,7 @@ class Reply:
 
 _LOG = logging.getLogger("holdall.upstream")
 _MAX_PAGES = 1000
+MAX_LIST = 32 * 1024 * 1024  # bytes, about, of all pages of a list that has several
 
 Fetch = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -90,7 +91,7 @@ class Listing:
 async def listing(server: str, fetch: Fetch, *, modern: bool) -> Listing:
     """Raises UpstreamFault. A server that knows no `tools/list` has no tools."""
     found: list[dict[str, Any]] = []
-    cursor: str | None = None
+    cursor, weight = None, 0
     for _ in range(_MAX_PAGES):
         try:
             page = await fetch({} if cursor is None else {"cursor": cursor})
@@ -99,9 +100,18 @@ async def listing(server: str, fetch: Fetch, *, modern: bool) -> Listing:
                 return Listing()
             raise
         entries = page.get("tools")
-        found += _tools(server, cast("list[object]", entries) if isinstance(entries, list) else [], modern=modern)
+        more = _tools(server, cast("list[object]", entries) if isinstance(entries, list) else [], modern=modern)
         following = page.get("nextCursor")
-        if not isinstance(following, str) or following == cursor:
+        if not (is_last := not isinstance(following, str) or following == cursor) or cursor is not None:
+            weight += codec.weight(more)
+            if weight > MAX_LIST:
+                _LOG.warning(
+                    'MCP server "%s" lists more than %d MiB of tools; only the first %d are listed',
+                    one_line(server, 60), MAX_LIST >> 20, len(found),
+                )  # fmt: skip
+                more, is_last = [], True
+        found += more
+        if is_last:
             return Listing(tuple(found), _header_maps(found) if modern else {})
         cursor = following
     raise UpstreamFault(
@@ -303,7 +313,13 @@ class Connection:
         found = Listing()
         for _ in range(_MAX_LISTINGS):
             self._stale = False
-            found = await listing(self.name, fetch, modern=session.greeting.modern)
+            # Each page has its own deadline; so has the whole, or a thousand slow ones would take days.
+            seconds = 2 * self.spec.call_seconds
+            try:
+                async with asyncio.timeout(seconds):
+                    found = await listing(self.name, fetch, modern=session.greeting.modern)
+            except TimeoutError:
+                raise UpstreamFault(self.name, f"did not list its tools within {seconds:g} seconds") from None
             if not self._stale:  # else they changed while they were listed
                 self._listed = (session, found)
                 break

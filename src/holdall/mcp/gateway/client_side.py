@@ -202,7 +202,8 @@ class Client:
             if is_id(number) and (task := self._answering.get(number)) is not None:  # type: ignore[arg-type]
                 task.cancel()
         elif method == _PROGRESS:
-            if (heard := self._tokens.get(params.get("progressToken"))) is not None:
+            token = params.get("progressToken")
+            if is_id(token) and (heard := self._tokens.get(token)) is not None:
                 heard(params)
         else:
             self._keep(self._handler.notified(method, params))

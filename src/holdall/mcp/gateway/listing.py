@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import holdall
 from holdall.mcp.client import codec
-from holdall.mcp.client.connection import Connection
+from holdall.mcp.client.connection import MAX_LIST, Connection
 from holdall.mcp.client.handshake import Greeting
 from holdall.mcp.gateway import messages
 from holdall.mcp.gateway.client_side import ClientRequest
@@ -261,15 +261,20 @@ class Catalogue:
 
     async def _pages(self, connection: Connection, asked: ClientRequest) -> list[Any]:
         found: list[Any] = []
+        weight = 0
         params = {name: value for name, value in asked.params.items() if name != "cursor"}
         try:
             for _ in range(_MAX_PAGES):
                 page = await self._relay.forward(connection, asked, params)
-                found += entries(page.get(LISTS[asked.method]))
-                if len(found) >= _MAX_ENTRIES:  # a list without an end: no client has room for more
-                    told = (connection.name, _MAX_ENTRIES, asked.method)
+                more = entries(page.get(LISTS[asked.method]))
+                weight += codec.weight(more)
+                found += more if weight <= MAX_LIST else []
+                # A list without an end: no client has room for more.
+                if weight > MAX_LIST or len(found) >= _MAX_ENTRIES:
+                    found = found[:_MAX_ENTRIES]
+                    told = (connection.name, len(found), asked.method)
                     _LOG.warning('MCP server "%s": only the first %d entries of %s are listed', *told)
-                    return found[:_MAX_ENTRIES]
+                    return found
                 if not isinstance(cursor := page.get("nextCursor"), str) or cursor == params.get("cursor"):
                     break
                 params["cursor"] = cursor

@@ -75,6 +75,7 @@ class SessionSnapshot:
             notes=len(self.notes),
             note_bytes=sum(note.length for note in self.notes),
             format=self.session.format,
+            was=self.session.was,
         )
 
 

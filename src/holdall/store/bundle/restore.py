@@ -35,7 +35,7 @@ from holdall.store.sources import joined
 from holdall.store.totals import room_for, taken
 from holdall.text.numbers import size
 from holdall.text.tokens import Estimate
-from holdall.values.bundles import MAX_RATIO, Bundle, BundledSession, Imported, is_sha256
+from holdall.values.bundles import MAX_RATIO, MAX_WAS, Bundle, BundledSession, Imported, is_sha256
 from holdall.values.errors import BundleRefused, SessionExists, StoreFault, StoreFull, UsageError
 from holdall.values.handles import is_uuid
 from holdall.values.outputs import Facts, Measure, Origin
@@ -519,5 +519,7 @@ def _infos(bundle: Bundle, names: Sequence[str], store: OutputStore) -> tuple[li
     for one, id, name in zip(bundle.sessions, ids, names, strict=True):
         # An imported session must not be removed by the next gc because of its age.
         info = SessionInfo(id=id, name=name, created=one.created, retention=Retention(days=None), format=one.format)
+        # What was said in it names outputs by its old id.
+        info = replace(info, was=(*one.was, one.id)[-MAX_WAS:] if new_ids else one.was)
         infos.append(info if one.parent < 0 else replace(info, parent=ids[one.parent]))
     return infos, new_ids

@@ -191,6 +191,7 @@ class Sessions:
                 parent=str(flat["parent"]),
                 format=flat["format"],
                 mark=mark if is_intact and is_mark(mark := str(flat.get("mark", ""))) else "",
+                was=tuple(id for id in flat.get("was", ()) if is_intact and is_uuid(str(id))),
             )
         except (FileNotFoundError, KeyError, TypeError, ValueError):
             return self._without_file(id, folder)
@@ -213,6 +214,7 @@ class Sessions:
         flat = {"format": info.format, "id": info.id, "name": info.name, "created": info.created,
                 "retention": str(info.retention), "parent": info.parent}  # fmt: skip
         flat |= {"mark": info.mark} if info.mark else {}
+        flat |= {"was": list(info.was)} if info.was else {}
         data = json.dumps(flat | {"proof": _proof(flat)}, indent=1).encode()
         disk.write_new(_FILE, data, inside=folder, token=new_tag(), replace=True)
 

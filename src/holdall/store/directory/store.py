@@ -334,7 +334,7 @@ class DirectoryStore(SessionFiles):
                 loaded = folder.load(handle)
                 return loaded[0] if loaded else None
             case Long(session, id):
-                if session != folder.session.id:
+                if session != folder.session.id and session not in folder.session.was:
                     return None
                 return next(iter(self._root.catalogue.find(folder, column="id", value=id)), None)
             case Foreign():
