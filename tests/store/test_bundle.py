@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdall.bag.journal import events_in
 from holdall.policy.retention import Retention
 from holdall.store.bundle.export import SessionChanged, export_session
 from holdall.store.bundle.stream import new_file
@@ -358,6 +359,18 @@ def test_what_a_model_said_does_not_travel(tmp_path: Path) -> None:
         plain = exported(store, session)
         store.remember(session, facts.measure.sha256, "cd" * 32, b'{"answer": "invented"}')
         assert exported(store, session) == plain
+
+
+@requirement("bundle:no-verdicts")
+def test_two_lines_of_events_are_never_read_as_something_else(tmp_path: Path) -> None:
+    forged = (
+        b'{"at":3.0,"event":"extracted","handle":"q7m2","snippets":5,"verified":5,"x":[{"y":1}',
+        b'{"y":2}]},null,{"at":4.0,"event":"turn","number":2}',
+    )
+    whole = b'{"at":5.0,"event":"turn","number":3}'
+    assert [event.at for event in events_in(b"\n".join([*forged, whole]) + b"\n")] == [5.0]
+    assert [event.at for event in events_in(whole + b"\n" + whole)] == [5.0, 5.0]
+    assert not events_in(b"\n")
 
 
 @requirement("bundle:no-verdicts")

@@ -14,6 +14,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdall.bag import Holdall
+from holdall.bag.records import noticed_key
+from holdall.store.reader import FileReader
+from holdall.store.records import sealed
 from holdall.values.outputs import Facts
 from holdall.values.settings import Settings
 from tests.requirements import requirement
@@ -314,6 +317,28 @@ def test_without_a_transcript_the_notice_is_the_one_that_was_noted_down(home: Pa
             assert "The exact text that the model was given for this call, as it was noted down then." in page
             assert _unescaped(page).count(notice) == 1
             assert "rebuilt" not in page
+
+
+@pytest.mark.parametrize("after", ["1152921504606846976", "-5", "1e999", "[" * 100_000])
+def test_a_note_from_a_bundle_reads_no_more_than_fits_on_the_page(
+    home: Path, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def agent(bag: Holdall) -> str:
+        facts = await bag.keep("x" * 3_000_000, tool="crawl")
+        note = b'{"at":1,"dialect":"holdall","text":"a note","after":%s}\n' % after.encode()
+        bag.store.remember(bag.session, *noticed_key(facts), sealed(note))
+        return facts.handle
+
+    session, handle = made(home, agent)
+    read: list[int] = []
+    reading = FileReader.read
+    monkeypatch.setattr(FileReader, "read", lambda self, *a: (read.append(len(found := reading(self, *a))), found)[1])  # pyright: ignore
+    with client(home) as browser:
+        page = browser.get(f"/s/{session}/o/{handle}/notice")
+    assert page.status_code == 200
+    if after[0] in "1-" and "e" not in after:  # else it is no note, and the notice is built again
+        assert "a note" in page.text
+        assert max(read, default=0) <= 1_000_000
 
 
 @requirement("viewer:same-notice")
