@@ -37,7 +37,7 @@ async def test_read_tells_its_range_the_whole_what_was_seen_and_how_to_go_on(tmp
     async with opened(tmp_path) as bag:
         await bag.keep(LOG, tool="fetch")
         assert await answers(bag, "context_read", handle="h2bb", lines="3:5") == snapshot("""\
-h2bb · lines 3–5 of 5,000 · bytes 62–156 of 168,900 · chars 62–156 of 168,900 · seen so far: <0.1 %
+h2bb · lines 3–5 of 5,000 · bytes and chars 62–156 of 168,900 · <0.1 % seen
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:02 INFO job 2
 2026-01-01 00:00:03 ERROR job 3
@@ -46,18 +46,18 @@ h2bb · lines 3–5 of 5,000 · bytes 62–156 of 168,900 · chars 62–156 of 1
 Next: context_read(handle="h2bb", lines="6:8")\
 """)
         assert await answers(bag, "context_read", handle="h2bb", lines="4:4") == snapshot("""\
-h2bb · line 4 of 5,000 · bytes 93–125 of 168,900 · chars 93–125 of 168,900 · seen so far: <0.1 % · shown before
+h2bb · line 4 of 5,000 · bytes and chars 93–125 of 168,900 · <0.1 % seen · shown before
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:03 ERROR job 3
 </h2bb:7d1a7d1a>
 Next: context_read(handle="h2bb", lines="5:5")\
 """)
         assert await answers(bag, "context_read", handle="h2bb", lines="9000:9100") == snapshot(
-            "h2bb · nothing there: the output ends at line 5,000, byte 168,900, char 168,900 · seen so far: <0.1 %"
+            "h2bb · nothing there: the output ends at line 5,000, byte 168,900, char 168,900 · <0.1 % seen"
         )
         first = await bag.call("context_read", {"handle": "h2bb"})
         assert first.text.split("\n")[0] == snapshot(
-            "h2bb · lines 1–217 of 5,000 · bytes 0–7,052 of 168,900 · chars 0–7,052 of 168,900 · seen so far: 4.2 %"
+            "h2bb · lines 1–217 of 5,000 · bytes and chars 0–7,052 of 168,900 · 4.2 % seen"
         )
         assert first.text.split("\n")[-1] == snapshot('Next: context_read(handle="h2bb", lines="218:")')
         assert first.spans[0].start == 0
@@ -81,8 +81,47 @@ async def test_following_next_reads_every_byte(tmp_path: Path) -> None:
                 "{" + ", ".join(f'"{part.replace("=", chr(34) + ":", 1)}' for part in inside.split(", ")) + "}"
             )
         assert data.decode() == "ä" * 30_000 + "\nend\n" * 300
-        assert last == "This is the end of the output."
+        assert not last.startswith("Next")
         assert "all of it seen" in answer.text
+
+
+@requirement("grep:room-is-used")
+@pytest.mark.parametrize("words", ["a short line", "5f3a9c41d07be826", "0123456789 " * 12])
+async def test_grep_uses_the_room_that_there_is(words: str, tmp_path: Path) -> None:
+    """251 of 1,000 tokens were used."""
+    async with opened(tmp_path) as bag:
+        handle = (await bag.keep("".join(f"{number} hit {words}\n" for number in range(5000)))).handle
+        for room in (300, 1000, 3900):
+            asked = {"handle": handle, "pattern": "hit", "limit": 1000}
+            for more in ({}, {"last": True}, {"after": 1}):
+                answer = await bag.call("context_grep", asked | more, tokens_left=room)
+                assert 0.85 * room <= bag.core.count(answer.text) <= room, (room, more)
+
+
+@requirement("grep:line-once", "grep:matches-and-lines", "grep:last")
+async def test_a_line_is_shown_once_and_gaps_in_the_context_are_marked(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.keep("".join(f"{number} {'hit hit' if number in (3, 4, 9) else 'miss'}\n" for number in range(99)))
+        assert await answers(bag, "context_grep", handle="h2bb", pattern="hit", before=2) == snapshot("""\
+h2bb · 6 matches on 3 of 99 lines
+<h2bb:7d1a7d1a>
+    1 miss
+    2 miss
+L4 (byte 23)  3 hit hit
+L5 (byte 33)  4 hit hit
+--
+    7 miss
+    8 miss
+L10 (byte 71)  9 hit hit
+</h2bb:7d1a7d1a>\
+""")
+        assert await answers(bag, "context_grep", handle="h2bb", pattern="hit", last=True, limit=1) == snapshot("""\
+h2bb · 6 matches on 3 of 99 lines · the last 1 shown · shown before
+<h2bb:7d1a7d1a>
+L10 (byte 71)  9 hit hit
+</h2bb:7d1a7d1a>
+Next: context_grep(handle="h2bb", pattern="hit", last=true, limit=1, start=71)\
+""")
 
 
 @requirement("ledger:scanned")
@@ -90,7 +129,7 @@ async def test_grep_tail_and_query_in_the_words_that_a_model_reads(tmp_path: Pat
     async with opened(tmp_path) as bag:
         await bag.keep(LOG, tool="fetch")
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", limit=2) == snapshot("""\
-h2bb · 10 matches in 5,000 lines, 168,900 bytes · 2 shown · searched without checking checksums · seen so far: <0.1 %
+h2bb · 10 matches on 10 of 5,000 lines · 2 shown
 <h2bb:7d1a7d1a>
 L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
 L504 (byte 16,510)  2026-01-01 00:00:23 ERROR job 503
@@ -98,7 +137,7 @@ L504 (byte 16,510)  2026-01-01 00:00:23 ERROR job 503
 Next: context_grep(handle="h2bb", pattern="ERROR", limit=2, start=33014)\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", limit=1, context=1) == snapshot("""\
-h2bb · 10 matches in 5,000 lines, 168,900 bytes · 1 shown · searched without checking checksums · seen so far: <0.1 %
+h2bb · 10 matches on 10 of 5,000 lines · 1 shown
 <h2bb:7d1a7d1a>
     2026-01-01 00:00:02 INFO job 2
 L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
@@ -107,28 +146,27 @@ L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
 Next: context_grep(handle="h2bb", pattern="ERROR", limit=1, context=1, start=16510)\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="ERROR", count=True) == snapshot(
-            "h2bb · 10 matches in 5,000 lines, 168,900 bytes · searched without checking checksums · seen so far: <0.1 %"
+            "h2bb · 10 matches on 10 of 5,000 lines"
         )
         assert await answers(bag, "context_grep", handle="h2bb", pattern="(INFO|ERROR)", group=True) == snapshot("""\
-h2bb · 5,000 matches in 5,000 lines, 168,900 bytes · 2 different values, 2 shown · searched without checking checksums · seen so far: <0.1 %
+h2bb · 5,000 matches on 5,000 of 5,000 lines · 2 different values, 2 shown
 <h2bb:7d1a7d1a>
 4,990 × INFO
 10 × ERROR
 </h2bb:7d1a7d1a>\
 """)
         assert await answers(bag, "context_grep", handle="h2bb", pattern="nowhere") == snapshot(
-            "h2bb · 0 matches in 5,000 lines, 168,900 bytes · searched without checking checksums · seen so far: <0.1 %"
+            "h2bb · 0 matches in 5,000 lines"
         )
         assert await answers(bag, "context_tail", handle="h2bb", lines=1) == snapshot("""\
-h2bb · line 5,000 of 5,000 · bytes 168,866–168,900 of 168,900 · chars 168,866–168,900 of 168,900 · seen so far: <0.1 %
+h2bb · line 5,000 of 5,000 · bytes and chars 168,866–168,900 of 168,900 · <0.1 % seen
 <h2bb:7d1a7d1a>
 2026-01-01 00:00:19 INFO job 4999
-</h2bb:7d1a7d1a>
-This is the end of the output.\
+</h2bb:7d1a7d1a>\
 """)
         sql = "select line_no, text from t where text like '%ERROR%' limit 2"
         assert await answers(bag, "context_query", handle="h2bb", sql=sql) == snapshot("""\
-h2bb · 2 rows · scanned without checking checksums · seen so far: <0.1 %
+h2bb · 2 rows
 <h2bb:7d1a7d1a>
 line_no | text
 4 | 2026-01-01 00:00:03 ERROR job 3
@@ -137,7 +175,7 @@ line_no | text
 """)
         await bag.keep({"items": [{"id": n, "name": "a|b\n"} for n in range(3)]})
         assert await answers(bag, "context_query", handle="h2bc", path="$.items[*].name", limit=2) == snapshot("""\
-h2bc · 3 values · 2 shown · seen so far: 14.7 %
+h2bc · 3 values · 2 shown
 <h2bc:7d1a7d1a>
 $['items'][0]['name']  "a|b\\n"
 $['items'][1]['name']  "a|b\\n"
@@ -145,7 +183,7 @@ $['items'][1]['name']  "a|b\\n"
 Next: context_query(handle="h2bc", path="$.items[*].name", limit=2, skip=2)\
 """)
         assert await answers(bag, "context_query", handle="h2bc", at="$.items", sql="select * from t") == snapshot("""\
-h2bc · 3 rows · seen so far: 14.7 %
+h2bc · 3 rows
 <h2bc:7d1a7d1a>
 id | name
 0 | "a|b\\n"
@@ -169,7 +207,7 @@ async def test_read_without_a_handle_lists_what_is_kept(tmp_path: Path, fixed: N
         assert await answers(bag, "context_read") == snapshot("""\
 2 outputs kept, newest first:
 h2bc  "get\\nlist" · 8 bytes · 1 line (json) · all of it seen
-h2bb  "fetch" · 168,900 bytes · 5,000 lines (log) · seen so far: 0.0 %\
+h2bb  "fetch" · 168,900 bytes · 5,000 lines (log)\
 """)
 
 
@@ -177,7 +215,7 @@ async def test_binary_comes_as_bytes_after_their_offsets(tmp_path: Path, fixed: 
     async with opened(tmp_path) as bag:
         await bag.keep(bytes(range(256)) * 400)
         assert await answers(bag, "context_read", handle="h2bb", bytes="250:300") == snapshot("""\
-h2bb · not text, so as hexadecimal bytes after their offsets · lines 2–3 of 401 · bytes 250–300 of 102,400 · chars 250–300 of 102,400 · seen so far: <0.1 %
+h2bb · not text: hexadecimal bytes after their offsets · lines 2–3 of 401 · bytes and chars 250–300 of 102,400 · <0.1 % seen
 <h2bb:7d1a7d1a>
 000000fa  fa fb fc fd fe ff 00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f 10 11 12 13 14 15 16 17 18 19
 0000011a  1a 1b 1c 1d 1e 1f 20 21 22 23 24 25 26 27 28 29 2a 2b
@@ -219,7 +257,7 @@ async def test_a_wrong_call_is_an_answer_that_says_what_is_wrong(
         assert " --" not in answer.text
         expected = snapshot(
             {
-                "context_read {'handle': 'zzzz'}": 'No output is kept under "zzzz". Kept: h2bb. context_read() without a handle lists them.',
+                "context_read {'handle': 'zzzz'}": 'No output is kept under "zzzz". Kept: h2bb.',
                 "context_read {'handle': 'h2bb', 'lines': 'x'}": "'x' is not a range of lines; write A:B, A:, :B or -N: (the last N).",
                 "context_read {'handle': 'h2bb', 'lines': '1:2', 'bytes': '1:2'}": "Give one range, not lines and bytes.",
                 "context_read {'handle': 7.5}": "The argument 'handle' must be a string.",
@@ -340,13 +378,13 @@ async def test_refs_has_the_same_verbs_under_its_own_names(tmp_path: Path, fixed
     async with opened(tmp_path, dialect="refs") as bag:
         await bag.take(LOG, tool="fetch")
         assert await answers(bag, "context.grep", refId="h2bb", pattern="ERROR", limit=1) == snapshot("""\
-h2bb · 10 matches in 5,000 lines, 168,900 bytes · 1 shown · searched without checking checksums · seen so far: 1.6 % · shown before
+h2bb · 10 matches on 10 of 5,000 lines · 1 shown · shown before
 <h2bb:7d1a7d1a>
 L4 (byte 113)  2026-01-01 00:00:03 ERROR job 3
 </h2bb:7d1a7d1a>
 Next: context.grep(refId="h2bb", pattern="ERROR", limit=1, start=16510)\
 """)
-        assert "This is the end" in await answers(bag, "context_tail", refId="h2bb", lines=200)
+        assert "lines 4,801–5,000 of 5,000" in await answers(bag, "context_tail", refId="h2bb", lines=200)
         assert bag.owns("context.read")
         assert bag.owns("context_read")
 
@@ -383,7 +421,7 @@ async def test_async_retrieves_raw_and_slices_with_the_errors_of_s3(tmp_path: Pa
         assert (await bag.call("wait_for_tool_output", {})).text == "No async tools running."
         cut = {"id": "h2bb", "mode": "slice", "slice": {"start": 10, "length": 20}}
         assert (await bag.call("get_tool_output", cut)).text == snapshot("""\
-m5rkt-h2bb · line 1 of 5,000 · bytes 10–30 of 168,900 · chars 10–30 of 168,900 · seen so far: <0.1 %
+m5rkt-h2bb · line 1 of 5,000 · bytes and chars 10–30 of 168,900 · <0.1 % seen
 <m5rkt-h2bb:7d1a7d1a>
  00:00:00 INFO job 0
 </m5rkt-h2bb:7d1a7d1a>

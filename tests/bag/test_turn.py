@@ -119,7 +119,7 @@ async def test_an_answer_that_has_to_share_the_room_is_made_shorter_and_nothing_
         assert "Ended:\n- slow" in waited.content
         # What is shown is the beginning of the same answer, and says where to continue.
         shown = [line for line in found.content.split("\n") if line.startswith("L")]
-        assert f"500 matches in 5,000 lines, 168,900 bytes · {len(shown)} shown" in found.content
+        assert f"500 matches on 500 of 5,000 lines · {len(shown)} shown" in found.content
         following = await bag.call(
             "context_grep", {"handle": handle, "pattern": "job [0-9]*7$", "start": _start(found)}
         )

@@ -106,7 +106,7 @@ def test_a_byte_that_is_not_as_it_was_is_found(
 
 @pytest.mark.parametrize("tag", ["1a2b3c4d", "12345678", "a1b2", "fe8d2d1b"])
 def test_a_fence_whose_tag_has_digits_is_not_taken_for_the_row(tag: str) -> None:
-    told = f"cp8m · 1 row · seen so far: <0.1 %\n<cp8m:{tag}>\norders | cents\n41 | 695350\n</cp8m:{tag}>"
+    told = f"cp8m · 1 row\n<cp8m:{tag}>\norders | cents\n41 | 695350\n</cp8m:{tag}>"
     asked = (
         User(""),
         User("refused with PAY-417"),

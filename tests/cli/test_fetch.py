@@ -83,7 +83,7 @@ def test_grep_prints_line_byte_and_text_and_its_json_has_them_all(holdall: Progr
         f"1008:{first}:2026-01-01 00:00:47 ERROR job 1007",
         f"2008:{second}:2026-01-01 00:00:27 ERROR job 2007",
     ]
-    assert ran.err.startswith(f"2 matches in {SIZE} bytes (5,000 lines)")
+    assert ran.err.startswith(f"2 matches on 2 of 5,000 lines, {SIZE} bytes")
     told = holdall("grep", handle, "ERROR", "-m", "2", "--json").json
     assert told["total"] == 5
     assert len(told["matches"]) == 2
@@ -96,12 +96,22 @@ def test_grep_prints_line_byte_and_text_and_its_json_has_them_all(holdall: Progr
     assert len(rest.text.splitlines()) == 3
 
 
-@requirement("cli:grep-i", "cli:grep-fixed", "cli:grep-context", "cli:grep-count", "cli:grep-group")
+@requirement(
+    "cli:grep-i",
+    "cli:grep-fixed",
+    "cli:grep-context",
+    "cli:grep-count",
+    "cli:grep-group",
+    "grep:before-after",
+    "grep:last",
+)
 def test_grep_and_its_flags(holdall: Program) -> None:
     handle = holdall.put(b"one\nTwo (x)\nthree\nTWO (y)\n")
     assert holdall("grep", handle, "two", "-i", "--count").out == b"2\n"
     assert holdall("grep", handle, "(x)", "-F").text == "2:8:Two (x)\n"
     assert holdall("grep", handle, "three", "-C", "1").text == "  Two (x)\n3:12:three\n  TWO (y)\n"
+    assert holdall("grep", handle, "three|TWO", "-B", "1", "-A", "0").text == "  Two (x)\n3:12:three\n4:18:TWO (y)\n"
+    assert holdall("grep", handle, "o", "-i", "--last", "-m", "1").text == "4:20:TWO (y)\n"
     assert holdall("grep", handle, r"\((\w)\)|one", "--group", "-m", "1", "--json").json["distinct"] == 3
     assert holdall("grep", holdall.put(b"b a b\na b\n"), r"\w", "--group").text == "3  b\n2  a\n"
 
@@ -111,7 +121,7 @@ def test_nothing_found_is_exit_code_one_and_says_what_was_searched(holdall: Prog
     handle = holdall.put(LOG)
     ran = holdall("grep", handle, "FATAL")
     assert (ran.code, ran.out) == (1, b"")
-    assert ran.err.startswith(f"0 matches in {SIZE} bytes (5,000 lines)")
+    assert ran.err.startswith(f"0 matches in 5,000 lines, {SIZE} bytes")
     assert holdall("slice", handle, "--anchor", "nowhere").code == 1
     past = holdall("read", handle, "--lines", "9000:")
     assert (past.code, past.out) == (1, b"")
@@ -367,7 +377,7 @@ def test_an_occurrence_that_is_not_there_is_told_by_the_name_of_its_flag(holdall
 def test_matches_that_all_lie_before_the_asked_byte_are_told_and_not_shown(holdall: Program) -> None:
     ran = holdall("grep", holdall.put(b"x\nx\n"), "x", "--from", "9000")
     assert (ran.code, ran.out) == (1, b"")
-    assert ran.err.startswith("2 matches in 4 bytes (2 lines) · none of them at byte 9,000 or after it · ")
+    assert ran.err.startswith("2 matches on 2 of 2 lines, 4 bytes · none of them at byte 9,000 or after it · ")
 
 
 @pytest.mark.parametrize("command", ["exec", "read", "extract", "run", "show", "demo", "view", "gateway", ""])

@@ -59,7 +59,7 @@ async def test_it_searches_reads_and_reports(tmp_path: Path) -> None:
         assert [tool.name for tool in model.requests[0].tools] == ["Read", "Grep"]
         told = returned(model.requests[-1])
         assert "ERROR job 3" in told[0].text
-        assert "10 matches in 5,000 lines" in told[2].text
+        assert "10 matches on 10 of 5,000 lines" in told[2].text
         assert 0 < sum(span.end - span.start for span in found.searched) < 1000
         coverage = await bag.coverage(facts.handle)
         assert coverage.ranges["searched"].bytes() > 0

@@ -172,7 +172,7 @@ async def test_what_a_running_call_says_can_be_read_and_its_output_comes_with_th
         assert "progress 1 of 3: step 1 of b\n" in read
         assert ("server log, info: log 2\n" in read) == (client == "legacy")
         found = await said(one, "context_grep", handle=large, pattern="step [23]", count=True)
-        assert "2 matches in" in found
+        assert "2 matches on" in found
         assert "these are its messages so far" in found
         await said(one, "open", name="a")
         waited = await said(one, "wait_for_tool_output", handle=small)

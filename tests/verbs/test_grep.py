@@ -1,7 +1,9 @@
 """grep: what is found, where it is said to be, what is shown of it, and how the answer stays small."""
 
 import base64
+import itertools
 import os
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from holdall.search.ripgrep import LONG_VALUE, MAX_VALUES
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Found, Group
 from holdall.values.errors import BadRange, OutputDamaged
+from holdall.values.spans import Span
 from holdall.verbs.grep import grep
 from holdall.verbs.read import read
 from holdall.verbs.read import slice as cut
@@ -29,28 +32,38 @@ LOG = b"""\
 
 def shown_bytes(found: Found) -> int:
     return sum(
-        len(text.encode()) for match in found.matches for text in (match.text, match.match, *match.before, *match.after)
+        len(text.encode()) for match in found.matches for text in (match.text, *match.before, *match.after)
     ) + sum(len(group.value.encode()) for group in found.groups)
 
 
-def pages(reader: OutputReader, pattern: str, *, limit: int = 100, max_bytes: int | None = 16384) -> list[Found]:
+def spans(found: Found) -> list[Span]:
+    """Where every match is that is in what is shown."""
+    return [span for match in found.matches for span in (Span(match.byte, match.end), *match.others)]
+
+
+def places(found: Found) -> list[int]:
+    return [span.start for span in spans(found)]
+
+
+def pages(
+    reader: OutputReader, pattern: str, *, limit: int = 100, max_bytes: int | None = 16384, **more: Any
+) -> list[Found]:
     """Follow `next` to the end."""
-    found = [grep(reader, pattern, limit=limit, max_bytes=max_bytes)]
+    found = [grep(reader, pattern, limit=limit, max_bytes=max_bytes, **more)]
     while (start := found[-1].next) is not None:
-        found.append(grep(reader, pattern, limit=limit, max_bytes=max_bytes, start=start))
+        found.append(grep(reader, pattern, limit=limit, max_bytes=max_bytes, start=start, **more))
     return found
 
 
 @requirement("grep:regex", "grep:line-numbers", "grep:several-in-a-line")
 def test_every_match_is_found_with_its_line_and_its_place() -> None:
     found = grep(reader_of(LOG), "roo.")
-    assert [(match.line, match.match, match.byte, match.end) for match in found.matches] == [
-        (1, "root", 32, 36),
-        (5, "root", 217, 221),
-        (5, "root", 237, 241),
+    assert [(match.line, match.match, match.byte, match.end, match.others) for match in found.matches] == [
+        (1, "root", 32, 36, ()),
+        (5, "root", 217, 221, (Span(237, 241),)),
     ]
     assert found.matches[0].text == "10:00 sshd: Failed password for root from 10.0.0.1"
-    assert (found.total, found.unit, found.next, found.totals.lines) == (3, "matches", None, 5)
+    assert (found.total, found.lines, found.unit, found.next, found.totals.lines) == (3, 2, "matches", None, 5)
 
 
 @requirement("grep:byte-offsets", "grep:char-offsets")
@@ -73,11 +86,8 @@ def test_a_literal_is_no_pattern() -> None:
 def test_case_can_be_ignored_and_offsets_are_those_of_the_stored_bytes() -> None:
     reader = reader_of("ÄRGER Ärger ärger \u212aelvin\n".encode())
     found = grep(reader, "ärger", ignore_case=True)
-    assert [(match.byte, match.char, match.match) for match in found.matches] == [
-        (0, 0, "ÄRGER"),
-        (7, 6, "Ärger"),
-        (14, 12, "ärger"),
-    ]
+    assert [(match.byte, match.char, match.match) for match in found.matches] == [(0, 0, "ÄRGER")]
+    assert places(found) == [0, 7, 14]
     assert [match.match for match in grep(reader, "KELVIN", ignore_case=True).matches] == ["\u212aelvin"]
 
 
@@ -163,6 +173,49 @@ def test_lines_of_context_stand_before_and_after_the_match() -> None:
     assert (last.before, last.after) == (("line 6", "line 7", "line 8"), ())
 
 
+@requirement("grep:before-after", "grep:line-once")
+def test_lines_before_and_after_are_taken_apart_and_no_line_is_shown_twice() -> None:
+    lines = [f"line {number}" for number in range(1, 20)]
+    reader = reader_of("\n".join(lines).encode())
+    (match,) = grep(reader, "line 5", before=2).matches
+    assert (match.before, match.after) == (("line 3", "line 4"), ())
+    (match,) = grep(reader, "line 5", context=1, after=3).matches
+    assert (match.before, match.after) == (("line 4",), ("line 6", "line 7", "line 8"))
+    near = grep(reader, "line [5679]$", context=2).matches
+    assert [(match.before, match.text, match.after) for match in near] == [
+        (("line 3", "line 4"), "line 5", ()),
+        ((), "line 6", ()),
+        ((), "line 7", ("line 8",)),
+        ((), "line 9", ("line 10", "line 11")),
+    ]
+
+
+@requirement("grep:line-once")
+@given(st.lists(st.sampled_from(["", "a", "hit", "hit hit", "z" * 900 + "hit"]), max_size=40), st.data())
+def test_whatever_is_asked_each_byte_is_shown_once_and_in_order(lines: list[str], data: st.DataObject) -> None:
+    text = "\n".join(lines).encode()
+    before, after, last = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4)), data.draw(st.booleans())
+    found = grep(reader_of(text), "hit", before=before, after=after, last=last)
+    shown: list[Span] = []
+    for match in found.matches:
+        above, below = match.context[: len(match.before)], match.context[len(match.before) :]
+        shown += [*above, Span(match.text_byte, match.text_end), *below]
+    assert all(one.end < two.start or one.end == two.start > one.start for one, two in itertools.pairwise(shown))
+    assert len(places(found)) == found.total == text.count(b"hit")
+    assert found.lines == sum("hit" in line for line in lines)
+
+
+@requirement("grep:last")
+def test_last_shows_the_last_lines_in_their_order_and_goes_on_before_them() -> None:
+    reader = reader_of(b"".join(b"%05d hit hit\n" % number for number in range(50_000)))
+    found = grep(reader, "hit", last=True, limit=3)
+    assert [match.line for match in found.matches] == [49_998, 49_999, 50_000]
+    assert (found.total, found.lines, found.next) == (100_000, 50_000, found.matches[0].byte)
+    earlier = grep(reader, "hit", last=True, limit=2, start=found.next or 0)
+    assert [match.line for match in earlier.matches] == [49_996, 49_997]
+    assert [len(match.others) for match in earlier.matches] == [1, 1]
+
+
 def test_context_around_and_across_very_long_lines_is_cut_and_says_so() -> None:
     long = b"z" * 200_000
     reader = reader_of(long + b"\n" + long + b"HIT" + long + b"\n" + long + b"\nend")
@@ -170,9 +223,7 @@ def test_context_around_and_across_very_long_lines_is_cut_and_says_so() -> None:
     (match,) = found.matches
     assert (match.before, match.after) == (("z" * 320,), ("z" * 320, "end"))
     assert shown_bytes(found) < 4096
-    assert found.notes[1:] == snapshot(
-        ("some lines of context are cut, or left out where they do not fit; read shows them whole",)
-    )
+    assert found.notes[1:] == snapshot(("some context is cut or left out; read shows it whole",))
 
 
 def test_more_context_than_fits_is_left_out_from_the_far_ends_and_says_so() -> None:
@@ -195,21 +246,26 @@ def test_going_on_from_next_shows_every_match_exactly_once(limit: int, max_bytes
     data = b"".join(b"%d: hit hit %s\n" % (number, b"-" * (number * 37 % 500)) for number in range(60))
     reader = reader_of(data)
     found = pages(reader, "hit", limit=limit, max_bytes=max_bytes)
-    places = [match.byte for page in found for match in page.matches]
-    assert places == [at for at in range(len(data)) if data.startswith(b"hit", at)]
-    assert {page.total for page in found} == {120}
+    everywhere = [at for at in range(len(data)) if data.startswith(b"hit", at)]
+    assert [at for page in found for at in places(page)] == everywhere
+    backwards = pages(reader, "hit", limit=limit, max_bytes=max_bytes, last=True)
+    assert [at for page in reversed(backwards) for at in places(page)] == everywhere
+    found += backwards
+    assert {(page.total, page.lines) for page in found} == {(120, 60)}
     assert all(len(page.matches) <= limit for page in found)
     assert max_bytes is None or all(shown_bytes(page) <= max_bytes for page in found)
 
 
-@requirement("grep:count")
+@requirement("grep:count", "grep:matches-and-lines")
 @pytest.mark.parametrize("pattern", ["o", "root", "^", "zzz", r"\w+", "10|Fail"])
 def test_count_is_the_total_is_the_number_of_matches(pattern: str) -> None:
     reader = reader_of(LOG)
     counted = grep(reader, pattern, count=True)
     listed = grep(reader, pattern, limit=1000, max_bytes=None)
     assert counted.matches == ()
-    assert counted.total == listed.total == len(listed.matches)
+    assert counted.total == listed.total == len(places(listed))
+    assert counted.lines == listed.lines == len({match.line for match in listed.matches})
+    assert grep(reader, pattern, group=True).lines == counted.lines
 
 
 @requirement("grep:bad-number")
@@ -256,7 +312,7 @@ def test_a_pattern_that_can_match_nothing_is_answered_by_lines() -> None:
         (5, 12, 14, "  "),
     ]
     assert (blank.total, blank.unit) == (3, "lines")
-    assert blank.notes[1:] == snapshot(("the pattern can match nothing at all, so lines are counted and not matches",))
+    assert blank.notes[1:] == snapshot(("lines are counted, for the pattern can match nothing at all",))
     assert grep(reader, "x*", count=True).total == 6
     assert [match.line for match in grep(reader, "$", limit=2, start=9).matches] == [4, 5]
 
@@ -351,7 +407,8 @@ def test_nul_bytes_and_broken_utf8_neither_end_nor_hide_a_search() -> None:
 
 
 def test_a_character_class_matches_characters_and_never_a_broken_byte() -> None:
-    assert [match.match for match in grep(reader_of(b"a\xffb\xc3c\xed\xa0\x80d"), ".").matches] == list("abcd")
+    data = b"a\xffb\xc3c\xed\xa0\x80d"
+    assert [data[at : at + 1] for at in places(grep(reader_of(data), "."))] == [b"a", b"b", b"c", b"d"]
 
 
 # ── Damage, and outputs that grow ───────────────────────────────────────────────────────────────────────────

@@ -75,16 +75,20 @@ class Fetch:
         ignore_case: bool = False,
         literal: bool = False,
         context: int = 0,
+        before: int | None = None,
+        after: int | None = None,
         limit: int = 100,
         count: bool = False,
         group: bool = False,
+        last: bool = False,
         start: int = 0,
         bounded: bool = True,
     ) -> Found:
-        """Matches with their lines and bytes; with `count` how many, with `group` how often each captured value."""
+        """Lines that match, with their numbers and bytes, each once; with `last` from the end; with `count` how many,
+        with `group` how often each captured value."""
         options = {
-            "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "context": context, "limit": limit,
-            "count": count, "group": group, "start": start,
+            "pattern": pattern, "ignore_case": ignore_case, "literal": literal, "context": context, "before": before,
+            "after": after, "limit": limit, "count": count, "group": group, "last": last, "start": start,
         }  # fmt: skip
         return cast("Found", await self._verb("grep", handle, bounded, **options))
 

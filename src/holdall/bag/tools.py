@@ -235,7 +235,9 @@ class ToolCalls:
         # The frame does not get smaller with what is in it.
         shrink = Shrink(1.0, least=0.0, margin=0.9)
         for share in shrink:
-            bounds = Bounds(max(64, int(size * share)), max(8, int(tokens * share)), self._core.tokenizer)
+            bounds = Bounds(
+                max(64, int(size * share)), max(8, int(tokens * share)), self._core.tokenizer, counted_later=True
+            )
             made = told(await self._fetch.carry_out(ask, bounds, facts))
             shrink.over = over(made[0])
             if shrink.fits:

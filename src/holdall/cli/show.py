@@ -125,17 +125,17 @@ def groups(found: Found) -> None:
 
 def found_in_all(found: Found, start: int = 0) -> str:
     """`start` is the byte from which on matches were asked for."""
-    noun = {"matches": "match", "lines": "matching line"}[found.unit]
-    where = (
-        f"{plural(found.total, noun)} in {plural(found.totals.bytes, 'byte')} ({plural(found.totals.lines, 'line')})"
-    )
-    parts = [where]
+    from holdall.wire.answers import matches_and_lines
+
+    parts = [f"{matches_and_lines(found)}, {plural(found.totals.bytes, 'byte')}"]
     if found.groups:
         parts.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
     elif found.matches and found.next is not None:
-        parts.append(f"{len(found.matches):,} shown; go on with --from {found.next}")
+        which = "the last " if found.last else ""
+        parts.append(f"{which}{len(found.matches):,} shown; go on with --from {found.next}")
     elif found.total and start and not found.matches:
-        parts.append(f"none of them at byte {grouped(start)} or after it")
+        where = f"before byte {grouped(start)}" if found.last else f"at byte {grouped(start)} or after it"
+        parts.append(f"none of them {where}")
     return " · ".join([*parts, *found.notes])
 
 

@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from math import inf
@@ -267,11 +267,13 @@ class Command:
     pattern: str | None = None
 
 
-def command_for(pattern: Pattern, want: Want, source: Source) -> Command:
+def command_for(pattern: Pattern, want: Want, source: Source, *, stats: bool = False) -> Command:
+    """With `stats`, what it prints ends as `Stats` reads it."""
     by_lines = want == "values" and pattern.can_be_empty
     text = _written_by_lines(pattern) if by_lines else written(pattern)
     name = "/dev/fd/0" if isinstance(source, int) else "-"  # opened again, so that it can be mapped
-    return Command((ripgrep_path(), *_ALWAYS, *_flags(pattern, want), "--", name), source, text)
+    flags = (*_flags(pattern, want), *(["--stats"] if stats else []))
+    return Command((ripgrep_path(), *_ALWAYS, *flags, "--", name), source, text)
 
 
 def _flags(pattern: Pattern, want: Want) -> tuple[str, ...]:
@@ -441,14 +443,45 @@ MAX_VALUES = 100_000
 _HEAD = 24  # bytes that are enough for an offset and its colon
 
 
-class Places:
-    """The first matches from `start` on, and how many there are in all."""
+_STATS = re.compile(rb"\n[0-9]+ matches\n([0-9]+) matched lines\n(?:[^\n]*\n){6}\Z")
+_STATS_BYTES = 1024  # more than the statistics have
 
-    def __init__(self, *, start: int, most: int) -> None:
+
+class Stats:
+    """How many lines hold a match: read from the statistics at the end of what it prints."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+
+    def taken_from(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The same without them."""
+        held = b""
+        for piece in pieces:
+            if len(piece) < _STATS_BYTES:
+                piece, held = held + piece, b""  # noqa: PLW2901 - the end may be in two of them
+            if held:
+                yield held
+            held = piece[-_STATS_BYTES:]
+            if len(piece) > _STATS_BYTES:
+                yield piece[:-_STATS_BYTES]
+        found = _STATS.search(held)
+        if found:
+            self.lines, held = int(found[1]), held[: found.start()]
+        if held:
+            yield held
+
+
+class Places:
+    """The matches from `start` on, in order, as long as `takes` takes them (without it, the first `most` are `found`);
+    and how many there are in all."""
+
+    def __init__(self, *, start: int, most: int = 0, takes: Callable[[Span], bool] | None = None) -> None:
         self.found: list[Span] = []
         self.total = 0
         self._start = start
         self._most = most
+        self._takes = takes or self._listed
+        self._is_full = not most and takes is None
         self._head = b""  # the beginning of a record that is not finished, and its length so far
         self._length = 0
 
@@ -472,17 +505,51 @@ class Places:
     def _records(self, piece: bytes, at: int, end: int) -> None:
         self.total += stringzilla.count(piece, b"\n", at, end)
         last = piece.rfind(b"\n", at, end - 1) + 1 or at
-        if len(self.found) == self._most or _offset(piece[last : last + _HEAD])[0] < self._start:
+        if self._is_full or _offset(piece[last : last + _HEAD])[0] < self._start:
             return  # matches come in order, so none of these is to be shown
-        while at < end and len(self.found) < self._most:
+        while at < end and not self._is_full:
             newline = piece.find(b"\n", at)
             self._keep(piece[at : at + _HEAD], newline - at)
             at = newline + 1
 
     def _keep(self, head: bytes, length: int) -> None:
         byte, digits = _offset(head)
-        if byte >= self._start and len(self.found) < self._most:
-            self.found.append(Span(byte, byte + length - digits - 1))
+        if byte >= self._start and not self._is_full:
+            self._is_full = not self._takes(Span(byte, byte + length - digits - 1))
+
+    def _listed(self, place: Span) -> bool:
+        self.found.append(place)
+        return len(self.found) < self._most
+
+
+class LastPlaces(Places):
+    """The last `most` matches that begin before byte `end`, and how many there are in all."""
+
+    def __init__(self, *, end: float, most: int) -> None:
+        super().__init__(start=0)
+        self.last: deque[Span] = deque(maxlen=most)
+        self.before = 0  # how many begin before `end`; where that is more than `most`, it may be still more
+        self._end = end
+
+    def _records(self, piece: bytes, at: int, end: int) -> None:
+        self.total += stringzilla.count(piece, b"\n", at, end)
+        if _offset(piece[at : at + _HEAD])[0] >= self._end:
+            return
+        found: list[Span] = []
+        while end > at and len(found) <= (self.last.maxlen or 0):  # one more tells that there are more
+            begin = piece.rfind(b"\n", at, end - 1) + 1 or at
+            byte, digits = _offset(piece[begin : begin + _HEAD])
+            if byte < self._end:
+                found.append(Span(byte, byte + end - 1 - begin - digits - 1))
+            end = begin
+        self.before += len(found)
+        self.last.extend(reversed(found))
+
+    def _keep(self, head: bytes, length: int) -> None:
+        byte, digits = _offset(head)
+        if byte < self._end:
+            self.before += 1
+            self.last.append(Span(byte, byte + length - digits - 1))
 
 
 def _offset(head: bytes) -> tuple[int, int]:

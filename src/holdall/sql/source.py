@@ -21,6 +21,7 @@ from holdall.store.reader import byte_of_line, line_of_byte
 from holdall.text.escape import foreign
 from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
+from holdall.values.answers import UNCHECKED
 from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
 from holdall.values.outputs import Kind
 from holdall.values.patterns import lazy_pattern
@@ -150,7 +151,7 @@ def _unnamed_file(expected: int) -> BinaryIO:
 # Chosen by the kind of the output and by `at`. The file is handed over as an open descriptor, never as a name.
 
 
-_UNCHECKED = "scanned without checking checksums"
+_UNCHECKED = f"scanned {UNCHECKED}"
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")  # in JSON they stand only between values
 _LARGEST_KEPT = 256 * 1024 * 1024

@@ -50,12 +50,16 @@ class Passage:
         return shown
 
 
+UNCHECKED = "without checking checksums"  # what a note says of a search: programs and people may want to know
+
+
 @record
 class Match:
-    """One match: where it is, what it is, and the text around it.
+    """A line that matches: where its first match is, what that is, and the text around it.
 
-    `text` is the line that holds the match, or a window around the match where the line is long; `text_byte` is
-    where that text starts. `before` and `after` are whole context lines, cut likewise.
+    `text` is the line, or a window around the match where the line is long; `text_byte` is where that text starts, and
+    `text_end` where it ends. `others` are further matches that begin in that text. `before` and `after` are whole
+    context lines, cut likewise. No line is in two of these.
     """
 
     line: int
@@ -70,6 +74,14 @@ class Match:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     context: tuple[Span, ...] = ()  # where `before` and `after` stand, as far as they are shown
+    text_end: int = 0
+    others: tuple[Span, ...] = ()
+
+    def without_lines_from(self, byte: int) -> "Match":
+        """Without the lines after it that begin at `byte` or later."""
+        above, below = self.context[: len(self.before)], self.context[len(self.before) :]
+        kept = sum(line.start < byte for line in below)
+        return self if kept == len(below) else replace(self, after=self.after[:kept], context=(*above, *below[:kept]))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -80,6 +92,7 @@ class Match:
             "text": self.text,
             "text_byte": self.text_byte,
             "match": self.match,
+            "others": [span.as_list() for span in self.others],
             "cut": [self.cut_left, self.cut_right],
             "before": list(self.before),
             "after": list(self.after),
@@ -99,7 +112,8 @@ class Group:
 
 @record
 class Found:
-    """What grep answers. `total` counts every match, shown or not; `next` is the byte to continue from."""
+    """What grep answers. `total` counts every match, shown or not, and `lines` the lines that hold one; `next` is the
+    byte to continue from, with `last` that before which to continue."""
 
     handle: str
     matches: tuple[Match, ...]
@@ -113,12 +127,15 @@ class Found:
     state: State = "ready"
     notes: tuple[str, ...] = ()
     of_messages: bool = False  # as in a Passage
+    lines: int = 0
+    last: bool = False  # the last matches are shown, not the first
 
     def to_json(self) -> dict[str, Any]:
         return {
             "handle": self.handle,
             "matches": [match.to_json() for match in self.matches],
             "total": self.total,
+            "lines": self.lines,
             "unit": self.unit,
             "groups": [group.to_json() for group in self.groups],
             "distinct": self.distinct,
@@ -216,10 +233,7 @@ def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
         case Passage():
             return (answer.bytes,) if answer.bytes.start < answer.bytes.end else ()
         case Found():
-            texts = [
-                Span(match.text_byte, match.text_byte + len(match.text.encode("utf-8", "replace")))
-                for match in answer.matches
-            ]
+            texts = [Span(match.text_byte, match.text_end) for match in answer.matches]
             return (*texts, *(span for match in answer.matches for span in match.context))
         case Nodes():
             return tuple(Span(node.bytes.start, node.bytes.start + _length(node)) for node in answer.nodes)
@@ -249,6 +263,8 @@ def fewer(answer: Passage | Found | Table | Nodes, number: int, *, skipped: int 
             return answer
         case Found() if answer.groups:
             return replace(answer, groups=answer.groups[:number])
+        case Found(last=True):
+            return replace(answer, matches=answer.matches[-number:], next=answer.matches[-number].byte)
         case Found():
             return replace(answer, matches=answer.matches[:number], next=answer.matches[number].byte)
         case Table():

@@ -11,15 +11,17 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice
-from math import isfinite
+from itertools import islice, takewhile
+from math import inf, isfinite
 from typing import Any
 
 from holdall.search.pattern import Pattern, read_pattern
 from holdall.search.ripgrep import (
     LONG_VALUE,
     MAX_VALUES,
+    LastPlaces,
     Places,
+    Stats,
     Tally,
     Want,
     command_for,
@@ -35,7 +37,7 @@ from holdall.store.reader import byte_of_line, char_of_byte, line_of_byte
 from holdall.text.excerpt import around, beginning
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
-from holdall.values.answers import Found, Group, Match
+from holdall.values.answers import UNCHECKED, Found, Group, Match
 from holdall.values.errors import BadRange, OutputDamaged
 from holdall.values.record import record
 from holdall.values.settings import Settings
@@ -53,26 +55,37 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
     ignore_case: bool = False,
     literal: bool = False,
     context: int = 0,
+    before: int | None = None,
+    after: int | None = None,
     limit: int = 100,
     count: bool = False,
     group: bool = False,
+    last: bool = False,
     start: int = 0,
     max_bytes: int | None = 16384,
+    total_bytes: int | None = None,
     seconds: float = 60.0,
 ) -> Found:
     """Search all of an output.
 
-    `total` counts every match; at most `limit` of those that start at byte `start` or later are shown, in at most
-    `max_bytes` of text, and `next` is where the first one starts that was left out. `count` shows none. `group`
-    shows how often each captured value (or each match, where nothing is captured) occurs instead.
+    `total` counts every match, `lines` every line that holds one. At most `limit` lines are shown, the first that match
+    at byte `start` or later, or with `last` the last (before byte `start`), in at most `max_bytes` of text; `next` is
+    where to continue. A line is shown once. `before` and `after` are lines of context, `context` both of them. `count`
+    shows none. `group` shows how often each captured value (or each match, where nothing is captured) occurs instead.
+    `total_bytes`: so many for all that is shown, where only one match has to fit into `max_bytes`.
     """
+    around = _number("context", context, 0, MAX_CONTEXT)
+    room = None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM)
     search = _Search(
         reader,
         read_pattern(pattern, literal=literal, ignore_case=ignore_case),
-        context=_number("context", context, 0, MAX_CONTEXT),
+        before=around if before is None else _number("before", before, 0, MAX_CONTEXT),
+        after=around if after is None else _number("after", after, 0, MAX_CONTEXT),
         limit=_number("limit", limit, 1, MAX_SHOWN),
+        last=last,
         start=whole_number(start, name="start"),
-        room=None if max_bytes is None else whole_number(max_bytes, name="max_bytes", least=_SMALLEST_ROOM),
+        room=room,
+        total_room=room if room is None else max(room, total_bytes or 0),
         seconds=_seconds(seconds),
     )
     with within(search.seconds):
@@ -84,7 +97,8 @@ def grep(  # noqa: PLR0913 - the options of one question; a value for them would
 def grep_bounded(reader: OutputReader, *, bounds: Bounds, **options: Any) -> Found:
     """The same within what a session allows."""
     seconds = (bounds.settings or Settings()).grep_seconds
-    return grep(reader, max_bytes=bounds.share(reader.facts.measure), seconds=seconds, **options)
+    total = bounds.most_bytes if bounds.counted_later else None
+    return grep(reader, max_bytes=bounds.share(reader.facts.measure), total_bytes=total, seconds=seconds, **options)
 
 
 def _number(name: str, value: object, least: int, most: int) -> int:
@@ -104,36 +118,45 @@ def _seconds(value: object) -> float:
 class _Search:
     reader: OutputReader
     pattern: Pattern
-    context: int
+    before: int
+    after: int
     limit: int
+    last: bool
     start: int
-    room: int | None
+    room: int | None  # for one match
+    total_room: int | None
     seconds: float
 
     def matches(self) -> Found:
-        places = Places(start=self.start, most=self.limit + 1)
+        answer, stats = _Answer(self), Stats()
+        if self.last:
+            places = LastPlaces(end=self.start or inf, most=self.limit + _IN_A_LINE)
+        else:
+            places = Places(start=self.start, takes=answer.takes)
         with closing(self._output("places")) as pieces:
-            for piece in pieces:
+            for piece in stats.taken_from(pieces):
                 places.feed(piece)
-        answer = _Answer(self)
-        left_out = next((place for place in places.found if not answer.takes(place)), None)
+        if isinstance(places, LastPlaces):
+            answer.take_last(places)
         return replace(
-            self._found(places.total, *answer.notes()),
-            matches=tuple(answer.matches),
-            next=left_out.start if left_out else None,
+            self._found(places.total, stats, *answer.notes()),
+            matches=answer.shown(),
+            next=answer.next,
+            last=self.last,
         )
 
     def count(self) -> Found:
+        stats = Stats()
         with closing(self._output("count")) as pieces:
-            return self._found(number_in(pieces))
+            return self._found(number_in(stats.taken_from(pieces)), stats)
 
     def groups(self, *, shown: bool) -> Found:
-        tally = Tally()
+        tally, stats = Tally(), Stats()
         with closing(self._output("values")) as pieces:
-            for values in values_in(pieces, without_return=self.pattern.takes_return):
+            for values in values_in(stats.taken_from(pieces), without_return=self.pattern.takes_return):
                 tally.add(values)
-        listed, notes = _shown_groups(tally, self.limit, self.room) if shown else ([], [])
-        return replace(self._found(tally.total, *notes), groups=tuple(listed), distinct=len(tally.counts))
+        listed, notes = _shown_groups(tally, self.limit, self.room, self.total_room) if shown else ([], [])
+        return replace(self._found(tally.total, stats, *notes), groups=tuple(listed), distinct=len(tally.counts))
 
     def _output(self, want: Want) -> Generator[bytes]:
         """What ripgrep prints. An empty output has no line, so nothing matches in it."""
@@ -144,21 +167,22 @@ class _Search:
                 ends = f"its file ends at byte {there:,} of {size:,} (truncated)"
                 raise OutputDamaged(self.reader.facts.handle, ends)
             growing = there > size or self.reader.facts.state == "running"
-            command = command_for(self.pattern, want, first_bytes(descriptor, size) if growing else descriptor)
+            source = first_bytes(descriptor, size) if growing else descriptor
             if size:
-                yield from output_of(command)
+                yield from output_of(command_for(self.pattern, want, source, stats=True))
 
-    def _found(self, total: int, *notes: str) -> Found:
+    def _found(self, total: int, stats: Stats, *notes: str) -> Found:
         totals, state = self.reader.totals, self.reader.facts.state
         if state == "running":
-            searched = "all that is there so far was searched"
+            searched = "still running: searched what is there so far"
         else:
-            searched = "searched without checking checksums"
-        by_line = "the pattern can match nothing at all, so lines are counted and not matches"
+            searched = f"searched {UNCHECKED}"
+        by_line = "lines are counted, for the pattern can match nothing at all"
         return Found(
             handle=self.reader.facts.handle,
             matches=(),
             total=total,
+            lines=stats.lines,
             totals=totals,
             unit="lines" if self.pattern.can_be_empty else "matches",
             state=state,
@@ -166,13 +190,19 @@ class _Search:
         )
 
 
+_IN_A_LINE = 256  # matches beside the first ones of their lines that are looked at, from the end
+
+
 class _Answer:
-    """The matches that are shown, as long as there is room."""
+    """The lines that are shown, as long as there is room: of a long line a window around its match, and another one for
+    a match outside of that. A match in what is shown already costs nothing."""
 
     def __init__(self, search: _Search) -> None:
         self.matches: list[Match] = []
+        self.next: int | None = None
+        self._others: dict[int, list[Span]] = {}  # matches in the text of one that begins at this byte
         self._search = search
-        self._left = search.room
+        self._used = 0
         self._context_is_whole = True
         self._windows = Windows(
             search.reader,
@@ -182,32 +212,73 @@ class _Answer:
         )
 
     def takes(self, place: Span) -> bool:
-        """Whether the match at `place` was added. The first always is, with as much context as fits."""
-        if len(self.matches) == self._search.limit:
+        """Whether there is room for it. The first always is shown, with as much context as fits."""
+        if self._has_shown(place):
+            return True
+        if len(self.matches) < self._search.limit and self._adds(self._windows.show(place)):
+            return True
+        self.next = place.start
+        return False
+
+    def take_last(self, places: LastPlaces) -> None:
+        """The lines of the last ones, as many as there is room for; `next` is where the first of them begins, if there
+        are more before it."""
+        for place in places.last:
+            if not self._has_shown(place):
+                self.matches.append(self._windows.show(place))
+        left_out = places.before > len(places.last)
+        # The first one may be in a line whose first match is left out.
+        candidates = self.matches[1 if left_out and len(self.matches) > 1 else 0 :][-self._search.limit :]
+        left_out = left_out or len(candidates) < len(self.matches)
+        number = len(candidates)
+        while candidates:
+            self.matches, self._used, self._context_is_whole = [], 0, True
+            kept = candidates[-number:]
+            if all(map(self._adds, kept)):
+                break
+            # What has not fitted stands at the end: as many again are left out at the beginning.
+            number = max(1, min(number - 1, len(self.matches)))
+        self.next = self.matches[0].byte if left_out or number < len(candidates) else None
+
+    def _has_shown(self, place: Span) -> bool:
+        """Whether the match begins in the text that was shown last; then it is among the others of that."""
+        if not self.matches or place.start >= self.matches[-1].text_end:
             return False
-        match, context_is_whole = self._windows.show(place), True
-        if self._search.context:
-            # Half of what is left by the match for each side: an answer never goes to one side alone.
-            room = None if self._search.room is None else (self._search.room - _cost(match)) // 2
-            match, context_is_whole = self._windows.with_context(match, self._search.context, room)
-        if self._left is not None:
-            self._left -= _cost(match)
-            if self._left < 0 and self.matches:
-                return False
-        self.matches.append(match)
-        self._context_is_whole = self._context_is_whole and context_is_whole
+        self._others.setdefault(self.matches[-1].byte, []).append(Span(place.start, self._windows.end_of(place)))
         return True
 
+    def _adds(self, match: Match) -> bool:
+        search, last, freed = self._search, self.matches[-1] if self.matches else None, 0
+        is_whole = True
+        if search.before or search.after:
+            match, is_whole = self._windows.with_context(match, search.before, search.after, search.room, last)
+            begin = self._windows.line_start(match.byte)
+            if last is not None:  # a line is shown once
+                shorter = last.without_lines_from(begin)
+                freed = _cost(last) - _cost(shorter)
+                last = shorter
+        used = self._used - freed + _cost(match)
+        if search.total_room is not None and used > search.total_room and self.matches:
+            return False
+        if last is not None:
+            self.matches[-1] = last
+        self._used = used
+        self.matches.append(match)
+        self._context_is_whole = self._context_is_whole and is_whole
+        return True
+
+    def shown(self) -> tuple[Match, ...]:
+        return tuple(replace(one, others=tuple(self._others.get(one.byte, ()))) for one in self.matches)
+
     def notes(self) -> list[str]:
-        cut = "some lines of context are cut, or left out where they do not fit; read shows them whole"
-        return [] if self._context_is_whole else [cut]
+        return [] if self._context_is_whole else ["some context is cut or left out; read shows it whole"]
 
 
 def _cost(match: Match) -> int:
-    return sum(len(text.encode()) for text in (match.text, match.match, *match.before, *match.after))
+    return sum(len(text.encode()) for text in (match.text, *match.before, *match.after))
 
 
-def _shown_groups(tally: Tally, limit: int, room: int | None) -> tuple[list[Group], list[str]]:
+def _shown_groups(tally: Tally, limit: int, room: int | None, total_room: int | None) -> tuple[list[Group], list[str]]:
     """The most frequent values, as many as are asked for and fit, and what has to be said about them."""
     groups: list[Group] = []
     longest = LONG_VALUE if room is None else min(LONG_VALUE, room // 3)
@@ -215,7 +286,7 @@ def _shown_groups(tally: Tally, limit: int, room: int | None) -> tuple[list[Grou
     for key, number in tally.most_frequent()[:limit]:
         value = beginning(key, longest)
         used += len(value.text.encode())
-        if groups and room is not None and used > room:
+        if groups and total_room is not None and used > total_room:
             break
         cut += value.cut_right
         groups.append(Group(value.text, number))
@@ -264,7 +335,7 @@ class Windows:
 
     def show(self, place: Span) -> Match:
         """The match without lines of context."""
-        end = self._line_end(place.start) if self._whole_lines else self._end(place)
+        end = self._line_end(place.start) if self._whole_lines else self.end_of(place)
         found = 0 if self._whole_lines else min(end - place.start, self._size.match)
         line, begins, ends = self._around(place.start, place.start + found)
         at = place.start - line.start
@@ -282,20 +353,29 @@ class Windows:
             char=char,
             text=shown.text,
             text_byte=line.start + shown.start,
+            text_end=line.start + shown.end,
             match=beginning(data[at : at + found + 3], found).text,
             cut_left=shown.cut_left or not begins,
             cut_right=shown.cut_right or not ends,
         )
 
-    def with_context(self, match: Match, number: int, room: int | None) -> tuple[Match, bool]:
-        """`match` with up to `number` lines on both sides, the nearest first, in `room` bytes a side.
+    def with_context(
+        self, match: Match, before: int, after: int, room: int | None, last: Match | None
+    ) -> tuple[Match, bool]:
+        """`match` with up to so many lines on each side, the nearest first, in `room` bytes; none that `last` shows.
 
         And whether all of them are there and whole.
         """
-        before, above, whole_before = self._lines(self._lines_before(match.byte), number, room)
-        after, below, whole_after = self._lines(self._lines_after(match.end), number, room)
-        shown = replace(match, before=tuple(reversed(before)), after=tuple(after), context=(*reversed(above), *below))
-        return shown, whole_before and whole_after
+        # What is left by the match, half of it for each side: an answer never goes to one side alone.
+        side = None if room is None else (room - _cost(match)) // (2 if before and after else 1)
+        shown_to = max(last.text_end, *(span.end for span in last.context), 0) if last else -1
+        new = takewhile(lambda line: line.start > shown_to, self._lines_before(match.byte))
+        above_texts, above, whole_above = self._lines(new, before, side)
+        below_texts, below, whole_below = self._lines(self._lines_after(match.end), after, side)
+        shown = replace(
+            match, before=(*reversed(above_texts),), after=(*below_texts,), context=(*reversed(above), *below)
+        )
+        return shown, whole_above and whole_below
 
     def _lines(self, lines: Iterator[Span], number: int, room: int | None) -> tuple[list[str], list[Span], bool]:
         """The lines, where what is shown of them stands, and whether all of them are there and whole."""
@@ -320,9 +400,9 @@ class Windows:
         return beginning(self._reader.read(line.start, line.start + most + 1), most).text
 
     def _lines_before(self, byte: int) -> Iterator[Span]:
-        end = self._line_start(byte) - 1
+        end = self.line_start(byte) - 1
         while end >= 0:
-            start = self._line_start(end)
+            start = self.line_start(end)
             yield Span(start, end)
             end = start - 1
 
@@ -347,7 +427,7 @@ class Windows:
             line_end -= 1
         return Span(line_start, line_end), begins, ends
 
-    def _end(self, place: Span) -> int:
+    def end_of(self, place: Span) -> int:
         """Without the \\r that `$` took along: it ends the line."""
         if not self._takes_return or place.end - place.start < 2:
             return place.end
@@ -365,7 +445,7 @@ class Windows:
         self._place = (byte, line, char)
         return line, char
 
-    def _line_start(self, byte: int) -> int:
+    def line_start(self, byte: int) -> int:
         """Where the line that holds `byte` starts; a newline is in the line that it ends."""
         near = self._reader.read(byte - _NEAR, byte)
         newline = near.rfind(b"\n")

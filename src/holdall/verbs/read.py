@@ -37,7 +37,8 @@ class Bounds:
     """None means no bound. Tokens need a tokenizer to be counted with.
 
     `settings` bound the work itself, its seconds and its memory, by default with their defaults; `worker` is the
-    session's process for SQL.
+    session's process for SQL. With `counted_later` the caller counts the tokens of what is found and leaves out what is
+    too much, so that only one match, value or row has to fit by the estimate.
     """
 
     most_bytes: int | None = 16 * 1024
@@ -45,6 +46,7 @@ class Bounds:
     tokenizer: Tokenizer | None = None
     settings: Settings | None = None
     worker: "Callable[[], SqlWorker] | None" = None
+    counted_later: bool = False
 
     def fits(self, data: bytes) -> bool:
         if self.most_bytes is not None and len(data) > self.most_bytes:

@@ -76,13 +76,15 @@ async def search(
     options = {"pattern": pattern, "ignore_case": ignore_case, "literal": literal, "limit": MATCHES, "start": start}
     bounds = replace(bag.core.bounds(), most_bytes=_MATCH_BYTES, most_tokens=None)
     found = cast("Found", await bag.fetch.carry_out(Ask("grep", handle, options), bounds))
+    every = [one for line in found.matches for one in _each(line)]
 
     def look(reader: Reader) -> list[dict[str, Any]]:
-        return [_match(reader, one) for one in found.matches]
+        return [_match(reader, one) for one in every[:MATCHES]]
 
     shown = await bag.core.on(handle, look)
+    following = every[MATCHES].byte if len(every) > MATCHES else found.next
     return {
-        "matches": shown, "total": found.total, "unit": found.unit, "next": found.next, "notes": list(found.notes),
+        "matches": shown, "total": found.total, "unit": found.unit, "next": following, "notes": list(found.notes),
     }  # fmt: skip
 
 
@@ -178,6 +180,11 @@ def _nodes(nodes: Nodes) -> dict[str, Any]:
         total=nodes.total, totals=nodes.totals, next=nodes.next, notes=nodes.notes,
     )  # fmt: skip
     return answer_of(found) | {"places": [one.bytes.as_list() for one in nodes.nodes]}
+
+
+def _each(match: Match) -> list[Match]:
+    """Every match of a line: a person goes from one to the next."""
+    return [match, *(replace(match, byte=span.start, end=span.end) for span in match.others)]
 
 
 def _match(reader: Reader, match: Match) -> dict[str, Any]:

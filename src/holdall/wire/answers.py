@@ -11,7 +11,7 @@ from holdall.text.escape import foreign, hidden_in, one_line
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.values import handles
-from holdall.values.answers import Found, Match, Nodes, Passage, Table
+from holdall.values.answers import UNCHECKED, Found, Match, Nodes, Passage, Table
 from holdall.values.errors import (
     AmbiguousCallId,
     AnchorNotFound,
@@ -80,7 +80,7 @@ def s3_wait(waited: Waited) -> str:
 def our_wait(waited: Waited) -> str:
     if waited.matched:
         handle = waited.shown(waited.matched)
-        return f'The pattern stands in what {handle} has written.\nNext: context_tail(handle="{handle}")'
+        return f'The pattern is in what {handle} has written.\nNext: context_tail(handle="{handle}")'
     if not waited.ended and not waited.running:
         return "No async tools running."
     lines: list[str] = []
@@ -157,11 +157,14 @@ def with_handles(error: HoldallError, shown: Callable[[str], str]) -> HoldallErr
             return error
 
 
+_MAX_KNOWN = 8  # handles in a refusal
+
+
 def plain_refusal(error: HoldallError, _ask: Ask) -> str:
     """Our own words, for any dialect: no tool and no argument is named, for it may not be there."""
     if isinstance(error, UnknownHandle):
-        known = ", ".join(error.known[:8]) or "nothing yet"
-        more = f" and {len(error.known) - 8} more" if len(error.known) > 8 else ""
+        known = ", ".join(error.known[:_MAX_KNOWN]) or "nothing yet"
+        more = f" and {len(error.known) - _MAX_KNOWN} more" if len(error.known) > _MAX_KNOWN else ""
         return f'No output is kept under "{shown_handle(error.handle)}". Kept: {known}{more}.'
     if isinstance(error, CallFailed):
         return f"There is no output: {_how(error)}."
@@ -176,7 +179,8 @@ def _how(failed: CallFailed) -> str:
 def own_refusal(error: HoldallError, ask: Ask) -> str:
     """The same in our own dialect, whose tools are known."""
     if isinstance(error, UnknownHandle):
-        return f"{plain_refusal(error, ask)} context_read() without a handle lists them."
+        lists = " context_read() lists them." if len(error.known) > _MAX_KNOWN else ""
+        return f"{plain_refusal(error, ask)}{lists}"
     return _sentence(str(error), _FOR_OUR_TOOLS)
 
 
@@ -295,7 +299,7 @@ class Seen:
             told = "all of it so far seen" if self.is_written else "all of it seen"
         else:
             percent = self.share * 100
-            told = f"seen so far: {'<0.1' if 0 < percent < 0.1 else f'{min(percent, 99.9):.1f}'} %"
+            told = f"{'<0.1' if 0 < percent < 0.1 else f'{min(percent, 99.9):.1f}'} % seen"
         return f"{told} · shown before" if self.again else told
 
 
@@ -349,21 +353,16 @@ def passage_answer(passage: Passage, frame: Frame, seen: Seen | None, *, verb: s
     if passage.past_end:
         ends = f"the output ends at line {total.lines:,}, byte {total.bytes:,}, char {total.chars:,}"
         return frame.around([f"nothing there: {ends}", *passage.notes, _seen(seen)], error_line(error), "")
-    head = [
-        _lines(passage.lines, total.lines),
-        f"bytes {_range(passage.bytes)} of {total.bytes:,}",
-        f"chars {_range(passage.chars)} of {total.chars:,}",
-        *passage.notes,
-        _seen(seen),
-    ]
+    head = [_lines(passage.lines, total.lines), *_ranges(passage), *passage.notes, _seen(seen)]
     body = passage.text
     if not passage.exact:
-        head.insert(0, "not text, so as hexadecimal bytes after their offsets")
+        head.insert(0, "not text: hexadecimal bytes after their offsets")
         body = hex_rows(passage.data, passage.bytes.start)
     following = dict(part.split("=", 1) for part in passage.next.split(" ")) if passage.next else _as_much(passage)
     if verb == "slice" and not passage.next and following:
         following = {"start": passage.chars.end, "length": passage.chars.end - passage.chars.start}
-    return frame.around(head, body, frame.next(verb, following, at_end=_ends(passage)))
+    at_end = "The output comes at the end of the call." if passage.of_messages and passage.state == "running" else ""
+    return frame.around(head, body, frame.next(verb, following, at_end=at_end))
 
 
 def error_line(error: str) -> str:
@@ -373,19 +372,31 @@ def error_line(error: str) -> str:
 
 
 def found_answer(found: Found, frame: Frame, seen: Seen | None, *, asked: dict[str, Any]) -> str:
-    noun = {"matches": "match", "lines": "matching line"}[found.unit]
-    where = f"{plural(found.total, noun)} in {plural(found.totals.lines, 'line')}, {plural(found.totals.bytes, 'byte')}"
-    head = [where]
-    foot = ""
+    head, foot = [matches_and_lines(found)], ""
     if found.groups:
         head.append(f"{plural(found.distinct, 'different value')}, {len(found.groups):,} shown")
         body = "\n".join(f"{group.count:,} × {group.value}" for group in found.groups)
     else:
-        body = "\n".join(_match(match) for match in found.matches)
+        body = _matches(found.matches)
         if found.matches and found.next is not None:
-            head.append(f"{len(found.matches):,} shown")
+            head.append(f"{'the last ' if found.last else ''}{len(found.matches):,} shown")
             foot = frame.next("grep", {"start": found.next}, asked=asked)
-    return frame.around([*head, *found.notes, _seen(seen)], body, foot)
+    return frame.around([*head, *_helpful(found.notes), *_again(seen)], body, foot)
+
+
+def matches_and_lines(found: Found) -> str:
+    """`12 matches on 9 of 5,000 lines`"""
+    all_lines = plural(found.totals.lines, "line")
+    if not found.total:
+        return f"0 matches in {all_lines}"
+    if found.unit == "lines":
+        return f"{plural(found.total, 'matching line')} of {all_lines}"
+    return f"{plural(found.total, 'match')} on {found.lines:,} of {all_lines}"
+
+
+def _helpful(notes: Sequence[str]) -> list[str]:
+    """Without what is of no use to a model."""
+    return [note for note in notes if not note.endswith(UNCHECKED)]
 
 
 def with_messages_note(found: Passage | Found) -> Passage | Found:
@@ -426,6 +437,11 @@ def _seen(seen: Seen | None) -> str:
     return "" if seen is None else str(seen)
 
 
+def _again(seen: Seen | None) -> list[str]:
+    """Of a search of the whole output: how much of it was shown so far says nothing about what it found."""
+    return ["shown before"] if seen is not None and seen.again else []
+
+
 def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
     head = [plural(table.total, "row")]
     foot = ""
@@ -433,7 +449,7 @@ def table_answer(table: Table, frame: Frame, seen: Seen) -> str:
         head.append(f"{len(table.rows):,} shown")
         foot = f"Next: the same SQL with OFFSET {table.next}"
     rows = [" | ".join(table.columns), *(" | ".join(map(_cell, row)) for row in table.rows)]
-    return frame.around([*head, *table.notes, str(seen)], "\n".join(rows), foot)
+    return frame.around([*head, *_helpful(table.notes), *_again(seen)], "\n".join(rows), foot)
 
 
 def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any]) -> str:
@@ -446,7 +462,7 @@ def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any
     for node in nodes.nodes:
         cut = f" … cut; all of it is bytes {node.bytes.start}:{node.bytes.end}" if node.cut else ""
         shown.append(f"{node.path}  {node.text}{cut}")
-    return frame.around([*head, *nodes.notes, str(seen)], "\n".join(shown), foot)
+    return frame.around([*head, *_helpful(nodes.notes), *_again(seen)], "\n".join(shown), foot)
 
 
 def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Facts], str], most: int = 100) -> str:
@@ -455,7 +471,7 @@ def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Fact
         return "Nothing is kept in this session yet."
     lines = [f"{plural(len(outputs), 'output')} kept, newest first:"]
     for facts, share in list(reversed(outputs))[:most]:
-        seen = f" · {Seen(share, is_written=facts.state == 'running')}" if facts.measure.bytes else ""
+        seen = f" · {Seen(share, is_written=facts.state == 'running')}" if facts.measure.bytes and share else ""
         lines.append(f"{line_of(facts, handle_of(facts))}{seen}")
     if len(outputs) > most:
         lines.append(f"… and {len(outputs) - most:,} older ones.")
@@ -476,6 +492,20 @@ def hex_rows(data: bytes, offset: int) -> str:
     """The offset of each row, then its bytes."""
     rows = range(0, len(data), _HEX_ROW)
     return "\n".join(f"{offset + at:08x}  {data[at : at + _HEX_ROW].hex(' ')}" for at in rows)
+
+
+def _matches(matches: Sequence[Match]) -> str:
+    """Where there is context, `--` stands between lines that do not follow each other, as grep writes it."""
+    shown: list[str] = []
+    end = 0  # of the line that is shown last
+    in_context = any(match.context for match in matches)
+    for match in matches:
+        begin = match.context[0].start if match.before else match.text_byte
+        if in_context and shown and (begin > end + 2 or match.cut_left):
+            shown.append("--")
+        shown.append(_match(match))
+        end = match.context[-1].end if match.after else match.text_end
+    return "\n".join(shown)
 
 
 def _match(match: Match) -> str:
@@ -511,14 +541,14 @@ def _as_much(passage: Passage) -> dict[str, Any]:
     return {"bytes": f"{passage.bytes.end}:{passage.bytes.end + size}"}
 
 
+def _ranges(passage: Passage) -> list[str]:
+    """In bytes and in chars, in one where these are the same."""
+    total = passage.total
+    of_bytes = f"{_range(passage.bytes)} of {total.bytes:,}"
+    if passage.chars == passage.bytes and total.chars == total.bytes:
+        return [f"bytes and chars {of_bytes}"]
+    return [f"bytes {of_bytes}", f"chars {_range(passage.chars)} of {total.chars:,}"]
+
+
 def _range(span: Span) -> str:
     return f"{span.start:,}–{span.end:,}"
-
-
-def _ends(passage: Passage) -> str:
-    at_end = passage.bytes.end >= passage.total.bytes
-    if passage.of_messages:
-        return "The output comes at the end of the call." if passage.state == "running" else ""
-    if passage.state == "running":
-        return "The output is still being written."
-    return "This is the end of the output." if at_end else ""

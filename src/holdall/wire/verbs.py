@@ -87,7 +87,7 @@ Example:  holdall read k3f9 --lines 2860:2880
 GREP = Verb(
     "grep",
     """\
-Search an output: LINE:BYTE:TEXT for each match, or a count, or a count of each value.
+Search an output: LINE:BYTE:TEXT for each line that matches, or a count, or a count of each value.
 
 A match in a long line comes with a window around it; `holdall read HANDLE --bytes` takes its byte. Patterns are
 matched within a line, in linear time; \\w \\d \\s \\b are ASCII.
@@ -103,11 +103,15 @@ Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
         Argument("literal", bool, False, "The pattern is plain text.", "The pattern is plain text.", "-F --fixed"),
         Argument("context", int, 0, "Lines around each match.",
                  "N lines around each match.", "-C --context", "N", 0, MAX_CONTEXT),
-        Argument("limit", int, 100, "At most this many matches or values.",
-                 "Show at most N matches or values.", "-m --max", "N", 1, MAX_SHOWN),
+        Argument("before", int, None, "", "N lines before each match.", "-B --before", "N", 0, MAX_CONTEXT),
+        Argument("after", int, None, "", "N lines after each match.", "-A --after", "N", 0, MAX_CONTEXT),
+        Argument("limit", int, 100, "At most this many lines or values.",
+                 "Show at most N lines or values.", "-m --max", "N", 1, MAX_SHOWN),
         Argument("count", bool, False, "", "Print only how many matches there are.", "-c --count"),
         Argument("group", bool, False, "", "Print how often each captured value (or each match) occurs.", "--group"),
-        Argument("start", int, 0, "Go on from this byte.", "Go on from this byte.", "--from", "BYTE", 0),
+        Argument("last", bool, False, "The last matches.", "Show the last matches, not the first.", "--last"),
+        Argument("start", int, 0, "Go on from this byte.",
+                 "Go on from this byte; with --last, before it.", "--from", "BYTE", 0),
     ),
     "context_grep",
     "Search a kept output by a regular expression: matches with line and byte numbers; count: only how "
