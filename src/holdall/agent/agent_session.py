@@ -589,4 +589,4 @@ class AgentSession:
 
 def _plain(tool: ToolSpec) -> ToolSpec:
     """With a name that every provider accepts."""
-    return ToolSpec(tool.plain_name, tool.description, tool.schema)
+    return replace(tool, name=tool.plain_name)

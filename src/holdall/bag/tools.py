@@ -328,8 +328,8 @@ def _checked(tool: Tool, arguments: object) -> tuple[str, Mapping[str, Any]]:
         arguments = {}
     if not isinstance(arguments, Mapping):
         return NOT_AN_OBJECT, {}
-    given = coerced(tool.schema, cast("Mapping[str, Any]", arguments))
-    return schema_problem(tool.schema, given), given
+    given = coerced(tool.accepted, cast("Mapping[str, Any]", arguments))
+    return schema_problem(tool.accepted, given), given
 
 
 def _total(found: Fetched) -> int:

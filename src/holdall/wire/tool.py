@@ -75,30 +75,40 @@ class Ask:
 
 @record
 class ToolSpec:
-    """Name, description and schema, and the same in each provider's form."""
+    """Name, description and schema, and the same in each provider's form.
+
+    A schema costs tokens in every request: where it leaves out arguments and rules, `whole` has them. Calls are checked
+    by that, and the strict form is made of it, for in that a model can give no other argument.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
+    whole: Mapping[str, Any] | None = field(default=None, kw_only=True)
 
     @property
     def plain_name(self) -> str:
         """The name for providers that forbid dots."""
         return self.name.replace(".", "_")
 
+    @property
+    def accepted(self) -> Mapping[str, Any]:
+        """The schema that calls are checked by."""
+        return self.whole or self.schema
+
     def openai(self, *, strict: bool = False, responses: bool = False) -> dict[str, Any]:
         """For chat completions; with `responses`, for the Responses API. `strict` makes every property required."""
         function: dict[str, Any] = {
             "name": self.plain_name,
             "description": self.description,
-            "parameters": strict_schema(self.schema) if strict else self.schema,
+            "parameters": strict_schema(self.accepted) if strict else self.schema,
         }
         if strict or responses:
             function["strict"] = strict
         return {"type": "function", **function} if responses else {"type": "function", "function": function}
 
     def anthropic(self, *, strict: bool = False) -> dict[str, Any]:
-        schema = strict_schema(self.schema) if strict else self.schema
+        schema = strict_schema(self.accepted) if strict else self.schema
         shown: dict[str, Any] = {"name": self.plain_name, "description": self.description, "input_schema": schema}
         return shown | {"strict": True} if strict else shown
 
@@ -126,7 +136,7 @@ class Tool(ToolSpec):
 
     @property
     def spec(self) -> ToolSpec:
-        return ToolSpec(self.name, self.description, self.schema)
+        return ToolSpec(self.name, self.description, self.schema, whole=self.whole)
 
 
 _NAME = lazy_pattern(r"[A-Za-z0-9_.-]{1,64}")
@@ -141,7 +151,7 @@ def tool_problem(tool: Tool) -> str:
     for verb in (tool.verb, tool.without_handle or tool.verb):
         if verb not in VERBS and verb not in _OTHER_VERBS:
             return f"there is no verb {foreign(repr(verb))}: {', '.join((*VERBS, *_OTHER_VERBS))}"
-    return _schema_problem(tool.schema) or ("" if tool.bind is not None else _argument_problem(tool))
+    return _schema_problem(tool.accepted) or ("" if tool.bind is not None else _argument_problem(tool))
 
 
 def _schema_problem(schema: object) -> str:
@@ -167,9 +177,9 @@ def _schema_problem(schema: object) -> str:
 
 def _argument_problem(tool: Tool) -> str:
     """Without a `bind`, arguments are those of the verb."""
-    named = set(cast("Mapping[str, object]", tool.schema.get("properties", {})))
+    named = set(cast("Mapping[str, object]", tool.accepted.get("properties", {})))
     verb = VERBS.get(tool.verb)
-    if verb is None or "properties" not in tool.schema:  # without them a model may give any
+    if verb is None or "properties" not in tool.accepted:  # without them a model may give any
         return ""
     known = {one.name: one for one in verb.arguments}
     if unknown := sorted(named - set(known)):
@@ -184,6 +194,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 def tool_of(verb: Verb) -> Tool:
     """The tool that a verb is to a model in our own dialect."""
     properties: dict[str, dict[str, Any]] = {}
+    shown: dict[str, dict[str, Any]] = {}
     required: list[str] = []
     for one in verb.arguments:
         if one.about is None:
@@ -191,8 +202,16 @@ def tool_of(verb: Verb) -> Tool:
         least = {} if one.least is None else {"minimum": one.least}
         about = {"description": one.about} if one.about else {}
         properties[one.name] = {"type": _JSON_TYPES[one.type], **least, **one.schema, **about}
+        if one.listed:
+            shown[one.name] = {"type": _JSON_TYPES[one.type], **about}
         if one.default is ... and not (one.name == "handle" and verb.without_handle):
             required.append(one.name)
     needs = {"required": required} if required else {}
-    schema = {"type": "object", "additionalProperties": False, **needs, "properties": properties}
-    return Tool(verb.tool, verb.about, schema, verb.name, without_handle=verb.without_handle)
+    return Tool(
+        verb.tool,
+        verb.about,
+        {"type": "object", "properties": shown, **needs},
+        whole={"type": "object", "additionalProperties": False, **needs, "properties": properties},
+        verb=verb.name,
+        without_handle=verb.without_handle,
+    )

@@ -31,6 +31,7 @@ class Argument:
     least: int | None = None
     most: int | None = None  # not in the schema: the verb refuses more, and says so
     schema: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)  # what the schema says besides
+    listed: bool = True  # whether a model is told of it: every request pays for that; it may be given anyway
 
 
 @record
@@ -52,7 +53,7 @@ class Verb:
 
 _TEXT = {"minLength": 1}
 _HANDLE = Argument(
-    "handle", str, ..., "The handle of a kept output.", "Handle or call id of a kept output.", "", "HANDLE",
+    "handle", str, ..., "", "Handle or call id of a kept output.", "", "HANDLE",
     schema=_TEXT,
 )  # fmt: skip
 
@@ -70,15 +71,15 @@ Example:  holdall read k3f9 --lines 2860:2880
 """,
     (
         _HANDLE,
-        Argument("lines", str, None, 'Lines "A:B", from 1, both ends included; "A:" to the end.',
+        Argument("lines", str, None, "",
                  "From line A to line B, both.", "--lines", "A:B"),
-        Argument("bytes", str, None, 'Bytes "A:B", from 0, without B; for very long lines.',
+        Argument("bytes", str, None, "",
                  "From byte A up to byte B.", "--bytes", "A:B"),
-        Argument("chars", str, None, 'Characters "A:B", from 0, without B.',
-                 "From char A up to char B.", "--chars", "A:B"),
+        Argument("chars", str, None, "",
+                 "From char A up to char B.", "--chars", "A:B", listed=False),
     ),
     "context_read",
-    "Read part of a kept output: by lines, bytes or chars; without a range, its beginning. "
+    'Read part of a kept output: lines "A:B" from 1, both included; or bytes from 0. '
     "Without a handle: lists what is kept.",
     without_handle="list",
     work="read:read",
@@ -97,25 +98,25 @@ Example:  holdall grep k3f9 'Failed password for (\\S+)' --group
 """,
     (
         _HANDLE,
-        Argument("pattern", str, ..., "Matched within a line. No look-around, no back-references.",
+        Argument("pattern", str, ..., "",
                  "Regular expression (no look-around, no back-references).", schema=_TEXT),
         Argument("ignore_case", bool, False, "", "Ignore case.", "-i --ignore-case"),
-        Argument("literal", bool, False, "The pattern is plain text.", "The pattern is plain text.", "-F --fixed"),
-        Argument("context", int, 0, "Lines around each match.",
-                 "N lines around each match.", "-C --context", "N", 0, MAX_CONTEXT),
+        Argument("literal", bool, False, "", "The pattern is plain text.", "-F --fixed", listed=False),
+        Argument("context", int, 0, "",
+                 "N lines around each match.", "-C --context", "N", 0, MAX_CONTEXT, listed=False),
         Argument("before", int, None, "", "N lines before each match.", "-B --before", "N", 0, MAX_CONTEXT),
         Argument("after", int, None, "", "N lines after each match.", "-A --after", "N", 0, MAX_CONTEXT),
-        Argument("limit", int, 100, "At most this many lines or values.",
+        Argument("limit", int, 100, "",
                  "Show at most N lines or values.", "-m --max", "N", 1, MAX_SHOWN),
         Argument("count", bool, False, "", "Print only how many matches there are.", "-c --count"),
         Argument("group", bool, False, "", "Print how often each captured value (or each match) occurs.", "--group"),
-        Argument("last", bool, False, "The last matches.", "Show the last matches, not the first.", "--last"),
-        Argument("start", int, 0, "Go on from this byte.",
+        Argument("last", bool, False, "", "Show the last matches, not the first.", "--last"),
+        Argument("start", int, 0, "",
                  "Go on from this byte; with --last, before it.", "--from", "BYTE", 0),
     ),
     "context_grep",
-    "Search a kept output by a regular expression: matches with line and byte numbers; count: only how "
-    "many; group: how often each captured value occurs. Prefer count and group to reading.",
+    "Search a kept output by a regular expression. count: only how many; group: how often each captured value occurs; "
+    "last: from the end.",
     work="grep:grep_bounded",
 )  # fmt: skip
 
@@ -124,11 +125,11 @@ TAIL = Verb(
     "Print the last lines of an output; with -f, what is written to it until it ends.",
     (
         _HANDLE,
-        Argument("lines", int, DEFAULT_LINES, "How many lines (default 10).",
+        Argument("lines", int, DEFAULT_LINES, "",
                  "How many lines.", "-n --lines", "N", 0, schema={"minimum": 1}),
     ),
     "context_tail",
-    "Read the last lines of a kept output.",
+    "Last lines of a kept output.",
     work="read:tail",
 )  # fmt: skip
 
@@ -164,19 +165,19 @@ Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
 """,
     (
         _HANDLE,
-        Argument("sql", str, None, "select … from t …", "One SELECT over the table t.", "", "[SQL]", schema=_TEXT),
-        Argument("path", str, None, "JSONPath ($.a[*].b) or JSON Pointer (/a/0/b); instead of sql.",
+        Argument("sql", str, None, "", "One SELECT over the table t.", "", "[SQL]", schema=_TEXT),
+        Argument("path", str, None, "",
                  "JSONPath ($.a[*].b) or JSON Pointer (/a/0/b).", "--path", schema=_TEXT),
-        Argument("at", str, None, "With sql: the path of the array or object that is the table.",
+        Argument("at", str, None, "",
                  "Path of the array or object that is the table.", "--at"),
-        Argument("limit", int, None, "At most this many rows or values.",
-                 "Show at most N rows or values.", "-m --max", "N", 1),
-        Argument("skip", int, 0, "With path: leave out the first so many values.",
+        Argument("limit", int, None, "",
+                 "Show at most N rows or values.", "-m --max", "N", 1, listed=False),
+        Argument("skip", int, 0, "",
                  "With --path: leave out the first N values.", "--skip", "N", 0),
     ),
     "context_query",
-    "Ask a kept output by SQL, or by a path into its JSON. SQL is one SELECT over the table t: the "
-    "records of JSON, NDJSON or CSV with their own columns; any other text is t(line_no, text).",
+    "DuckDB SELECT from t: the rows of JSON, NDJSON or CSV; other text is t(line_no, text). "
+    "at: the JSONPath of the table. Or path: a JSONPath.",
     work="query:query",
 )  # fmt: skip
 
@@ -194,15 +195,15 @@ Exit code 1 where the time was over first, where it ended without the pattern, o
 Example:  holdall wait b7c4 --pattern 'error:'
 """,
     (
-        Argument("handle", str, "", "The handle of a running tool.",
+        Argument("handle", str, "", "",
                  "The output to wait for (default: any that runs).", schema=_TEXT),
-        Argument("all", bool, False, "Until all have ended.", None),
-        Argument("pattern", str, "", "With a handle: until its output matches.",
+        Argument("all", bool, False, "", None),
+        Argument("pattern", str, "", "",
                  "Until its output matches this.", "--pattern -p", schema=_TEXT),
-        Argument("timeout", float, None, "The most seconds to wait (default 60).",
+        Argument("timeout", float, None, "",
                  "No longer than this.", "--timeout -t", "SECONDS", schema={"minimum": 0}),
     ),
     "wait_for_tool_output",
-    "Wait until a running tool has ended: any, the one with this handle, or all of them; or until the "
-    "output of one holds a pattern.",
+    "Wait until a running tool has ended: any, the one with this handle, or all; or until its output holds a pattern. "
+    "timeout in seconds (60).",
 )  # fmt: skip
