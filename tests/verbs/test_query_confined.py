@@ -134,7 +134,7 @@ ours, theirs = socket.socketpair()
 listening = socket.create_server(("127.0.0.1", 0))
 kept = os.open({str(kept)!r}, os.O_RDONLY)
 guard()
-guard_query(theirs.fileno(), kept, 2**30)
+guard_query(theirs.fileno(), [kept], 2**30)
 def tried(act):
     try:
         act()

@@ -99,12 +99,16 @@ class Fetch:
         *,
         path: str | None = None,
         at: str | None = None,
+        also: Sequence[str] = (),
         limit: int | None = None,
         skip: int = 0,
         bounded: bool = True,
     ) -> Table | Nodes:
-        """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names."""
-        options = {"sql": sql, "path": path, "at": at, "limit": limit, "skip": skip}
+        """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names.
+
+        `also` names further outputs, each a table under its handle.
+        """
+        options = {"sql": sql, "path": path, "at": at, "also": also, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
 
     async def carry_out(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
@@ -210,13 +214,21 @@ class Fetch:
             shown = [span.as_list() for span in shown_by(found)]
             scanned = [span.as_list() for span in scanned_by(found)]
             self._core.journal.record("retrieved", handle=found.handle, verb=verb, shown=shown, scanned=scanned)
+            self.record_also(found, verb)
         return found
+
+    def record_also(self, found: Fetched, verb: str) -> None:
+        """The ledger counts each further output that a query has scanned."""
+        for handle, total in found.also if isinstance(found, Table) else ():
+            self._core.journal.record("scanned", handle=handle, verb=verb, scanned=[[0, total]])
 
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
         verb = VERBS.get(ask.verb)
         if verb is None:
             raise UsageError(f"{ask.verb} is not a verb that fetches.")
-        within = replace(bounds, settings=self._core.settings, worker=lambda: self._core.shared.sql)
+        core = self._core
+        lease = functools.partial(core.shared.readers.lease, core.session)
+        within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=lease)
         return functools.partial(_function(verb.work), bounds=within, **ask.options)
 
 

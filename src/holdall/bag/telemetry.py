@@ -15,6 +15,7 @@ _NAMES = {
     "kept": "holdall.outputs.kept",
     "unkept": "holdall.outputs.unkept",
     "retrieved": "holdall.retrievals",
+    "scanned": "holdall.outputs.scanned",
     "refused": "holdall.refusals",
     "passed": "holdall.references.passed",
     "running": "holdall.calls.background",

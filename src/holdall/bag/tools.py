@@ -206,8 +206,13 @@ class ToolCalls:
             with within(seconds_of(self._core.settings, ask.verb)):  # of all tries together
                 text, last = await self._bounded(facts, ask, given, left, last)
             shown, scanned = shown_by(last), [span.as_list() for span in scanned_by(last)]
-            answer = Answer(text, handle=facts.handle, spans=shown)
-            return Draft(answer, lambda: note(text, shown=[span.as_list() for span in shown], scanned=scanned))
+            answer, found = Answer(text, handle=facts.handle, spans=shown), last
+
+            def note_all() -> None:
+                note(text, shown=[span.as_list() for span in shown], scanned=scanned)
+                self._fetch.record_also(found, ask.verb)
+
+            return Draft(answer, note_all)
 
         return tell
 

@@ -132,11 +132,12 @@ def parameters_of(verb: Verb) -> list[inspect.Parameter]:
     """The arguments and flags of a verb's command, as typer takes them."""
     found: list[inspect.Parameter] = []
     for one in [one for one in verb.arguments if one.help is not None]:
-        default = None if one.default == "" else one.default
+        default = None if one.default in ("", ()) else one.default
         more: Any = {"autocompletion": complete_handle} if one.name == "handle" else {}
         more |= {"metavar": one.metavar, "min": one.least, "max": one.most, "help": one.help}
         made: Any = typer.Option(default, *one.flags.split(), **more) if one.flags else typer.Argument(default, **more)
-        annotation = one.type | None if default is None else one.type
+        kind = list[str] if one.type is list else one.type
+        annotation = kind | None if default is None else kind
         found.append(inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=made, annotation=annotation))
     return found
 

@@ -21,7 +21,7 @@ from holdall.values.spans import Span
 # as they come: a thousand answers about one output cost little more than one.
 
 
-_OF_OUTPUTS = ("kept", "retrieved", "passed", "extracted")
+_OF_OUTPUTS = ("kept", "retrieved", "scanned", "passed", "extracted")
 WAYS = ("shown", "scanned", "searched", "passed")
 
 

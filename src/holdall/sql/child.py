@@ -26,6 +26,7 @@ from typing import Any, cast
 
 from holdall.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
 from holdall.sql.results import (
+    MOST_TABLES,
     Blame,
     Rows,
     blame,
@@ -71,15 +72,15 @@ def guard() -> None:
     _restrict(_WRITES, _CONNECTS, _REACHES)
 
 
-def guard_query(parent: int, descriptor: int, memory_bytes: int) -> None:
-    """`parent` is the connection to the parent: when that ends, so does this process. `descriptor` can be read."""
+def guard_query(parent: int, descriptors: Sequence[int], memory_bytes: int) -> None:
+    """`parent` is the connection to the parent: when that ends, so does this process. `descriptors` can be read."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         wanted = memory_bytes + _HEADROOM
         wanted = wanted if hard < 0 else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
-        needed = [descriptor]
+        needed = list(descriptors)
         with contextlib.ExitStack() as opened:
             for path in filter(os.path.exists, _CGROUPS):
                 needed.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
@@ -242,6 +243,7 @@ class Shape:
 
     form: str
     path: str
+    tables: tuple[str, ...] = ("t",)  # what SQL calls it
     identity: tuple[int, ...] = ()  # the same for the same bytes
     size: int = 0
     longest_line: int = 0
@@ -429,6 +431,7 @@ def _has_renamed(columns: Columns) -> bool:
 
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _READING_TABLES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM", "PIVOT", "SHOW_REF"})
+_OWN_NAMES = 2  # t, and its handle
 _OWN = frozenset({("", ""), ("", "main"), ("memory", "main"), ("", "memory")})  # catalog and schema of t
 _END = lazy_pattern(r"(?:;|\s|--[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)+\Z")
 _EXAMPLE = "select count(*) from t"
@@ -443,7 +446,7 @@ class NoSuchTable(NotOneSelect):
     """Somebody who looks for another table is helped by the columns of the one that there is."""
 
 
-def one_select(duck: Any, sql: str) -> str:
+def one_select(duck: Any, sql: str, tables: Sequence[str] = ("t",)) -> str:
     """The statement without what is after it. Raises NotOneSelect, or DuckDB's error where it does not parse."""
     statements = duck.extract_statements(sql)
     if not statements:
@@ -462,7 +465,7 @@ def one_select(duck: Any, sql: str) -> str:
         if parsed.get("error", True):
             raise NotOneSelect(f"{_ONLY}; {foreign(parsed.get('error_message', 'this is something else'), 200)}")
         for node, scope in _objects(parsed):
-            _check(node, scope)
+            _check(node, scope, tables)
     # What looks like the end may be the inside of a text in quotes: cut only where the meaning stays.
     shorter = _END.sub("", statement)
     return shorter if _parsed(duck, shorter) == tree else statement
@@ -472,21 +475,21 @@ def _parsed(duck: Any, statement: str) -> str:
     return duck.execute("select json_serialize_sql(?)", [statement]).fetchone()[0]
 
 
-def _check(node: dict[str, Any], scope: frozenset[str]) -> None:
-    """`scope`: the names that WITH has given to tables here."""
+def _check(node: dict[str, Any], scope: frozenset[str], tables: Sequence[str]) -> None:
+    """`scope`: the names that WITH has given to tables here; `tables`: those of the outputs."""
     kind, function = node.get("type"), node.get("function_name")
     if isinstance(kind, str) and kind.endswith("_NODE"):
         if kind not in _READING_NODES:
             raise NotOneSelect(f"{_ONLY}; a part of this is {kind.removesuffix('_NODE').removesuffix('_QUERY')}")
     elif isinstance(kind, str) and "sample" in node and "class" not in node:
-        _check_table(node, kind, scope)
+        _check_table(node, kind, scope, tables)
     if isinstance(function, str) and function.casefold() not in FUNCTIONS | TABLE_FUNCTIONS:
         near = difflib.get_close_matches(function.casefold(), FUNCTIONS, cutoff=0.7)
         hint = f"near it: {', '.join(near)}" if near else "the table is t"
         raise NotOneSelect(f"the function {foreign(function)} is not available here; {hint}")
 
 
-def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str]) -> None:
+def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str], tables: Sequence[str]) -> None:
     name = str(node.get("table_name", ""))
     if kind == "TABLE_FUNCTION":
         name = str(cast("dict[str, Any]", node.get("function") or {}).get("function_name", ""))
@@ -494,9 +497,10 @@ def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str]) -> None
             raise NotOneSelect(f"the function {foreign(name)} is not available in FROM; the table is t")
     elif kind == "BASE_TABLE":
         place = (str(node.get("catalog_name", "")).casefold(), str(node.get("schema_name", "")).casefold())
-        is_own = name.casefold() == "t" and place in _OWN
+        is_own = name.casefold() in tables and place in _OWN
         if not is_own and not (name.casefold() in scope and place in (("", ""), ("", "recurring"))):
-            raise NoSuchTable(f"there is no table {foreign(name)} here; the table is t")
+            known = "the table is t" if len(tables) <= _OWN_NAMES else f"the tables are {', '.join(tables)}"
+            raise NoSuchTable(f"there is no table {foreign(name)} here; {known}")
     elif kind not in _READING_TABLES or node.get("show_type") == "SHOW_SPECIAL":
         raise NotOneSelect(f"{_ONLY}; a part of this is {kind}")
 
@@ -529,7 +533,8 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
     return query.get("type") == "RECURSIVE_CTE_NODE"
 
 
-# One query against one output, inside the process that runs SQL: check it, make `t`, fetch its first rows, count.
+# One query against one output or several, inside the process that runs SQL: check it, make the tables, fetch its first
+# rows, count.
 #
 # Ways to read the output are tried in order; which one it was is told in the notes. Every fault of DuckDB leaves as
 # Refused, told for the one who wrote the SQL.
@@ -542,73 +547,82 @@ _SEARCHED_AT_ONCE = 4 * 1024 * 1024
 
 
 class Refused(Exception):
-    """`blamed` tells whose fault it is; `columns` those of t, where knowing them may help; `missing` one it lacks."""
+    """`blamed` tells whose fault it is; `columns` those of the tables, where knowing them may help; `missing` one that
+    they lack; `table` the one that cannot be read."""
 
-    def __init__(self, blamed: Blame, message: str, columns: str = "", missing: str = "") -> None:
+    def __init__(self, blamed: Blame, message: str, columns: str = "", missing: str = "", table: str = "t") -> None:
         self.blamed: Blame = blamed
         self.columns = columns
         self.missing = missing
+        self.table = table
         super().__init__(message)
 
 
-class Query:
-    def __init__(self, engine: Any, duck: Any, request: dict[str, Any], descriptor: int, known: Known) -> None:
+class Table:
+    """One output as a table: the ways to read it, which one is tried, and what the SQL needs of it."""
+
+    def __init__(self, duck: Any, shape: Shape, descriptor: int, known: Known, fault: type[Exception]) -> None:
+        self.name = shape.tables[0]
+        self.path = shape.path
         self.notes: list[str] = []
-        self._fault: type[Exception] = engine.Error
+        self.reason = ""  # why the output could not be read as it was first taken for
         self._duck = duck
+        self._shape = shape
         self._descriptor = descriptor
-        self._max_rows: int = request["max_rows"]
-        self._max_bytes: int | None = request["max_bytes"]
+        self._fault = fault
         self._known = known
-        self._shape = Shape(path=f"/dev/fd/{descriptor}", identity=_identity(descriptor), **request["shape"])
-        self._reason = ""  # why the output could not be read as it was first taken for
         self._too_small = False  # the limit for one JSON value has been met
         self._needs_whole_values = False  # the SQL names the column that only the last way has
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
-        self._needs_members = False  # the SQL names members, and t has only whole values or lines
-        self._no_table = ""  # why a table that the SQL names is refused
-        self._statement = self._checked(request["sql"])
+        self._needs_members = False  # the SQL names members, and the table has only whole values or lines
+        self._left = self._ways()
+        self._way: Way | None = None
 
-    def first_rows(self) -> Rows:
-        for way in self._ways():
-            if not self._is_called_for(way):
-                continue
+    def make(self) -> None:
+        """The views. Ways that cannot be made are passed over; raises Refused where none is left."""
+        while self._way is None:
+            way = next(filter(self._is_called_for, self._left), None)
+            if way is None:
+                raise Refused("source", self.reason, table=self.name)
             self.notes.clear()
             try:
-                self._duck.execute(f"create or replace view t as {way.select()}")
-                if self._no_table:
-                    raise Refused("query", self._no_table, _told(self._columns()))
-                found = first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
+                select = way.select()
+                for name in self._shape.tables:
+                    self._duck.execute(f"create or replace view {_identifier(name)} as {select}")
             except self._fault as fault:
-                if not self._should_try_next(way, fault):
-                    raise self._refused(fault) from None
+                if not self._should_go_on(way, fault):
+                    raise
             else:
-                self._add_notes(way)
-                return found
-        raise Refused("source", self._reason)
+                self._way = way
+
+    def reads_otherwise(self, fault: Exception) -> bool:
+        """Whether another way of reading may help against that fault of a query; `make` then takes it."""
+        if self._way is None or not self._should_go_on(self._way, fault):
+            return False
+        self._way = None
+        return True
+
+    def columns(self) -> Columns:
+        try:
+            return columns_of(self._duck, _identifier(self.name))
+        except self._fault:
+            return []
+
+    def all_notes(self, statement: str) -> list[str]:
+        notes, way = list(self.notes), self._way
+        if way is not None and way.note:
+            notes.append(f"{way.note} ({self.reason})" if self.reason else way.note)
+        if way is not None and way.sampled and _STAR.search(statement):
+            notes.append(
+                f"The columns come from the first {SAMPLE:,} records; a member that only later ones have is found "
+                "once the SQL names it."
+            )
+        return notes
 
     def _is_called_for(self, way: Way) -> bool:
         if way.members or self._needs_members:
             return way.members and self._needs_members
         return not (self._needs_all_columns and way.sampled) and (way.whole_values or not self._needs_whole_values)
-
-    def count(self) -> int | None:
-        """All rows; None where counting them fails."""
-        try:
-            return count_rows(self._duck, self._statement)
-        except self._fault:
-            return None
-
-    def _checked(self, sql: str) -> str:
-        try:
-            return one_select(self._duck, sql)
-        except NoSuchTable as refused:
-            self._no_table = str(refused)
-            return ""
-        except NotOneSelect as refused:
-            raise Refused("query", str(refused)) from None
-        except self._fault as fault:
-            raise self._refused(fault) from None
 
     def _ways(self) -> Iterator[Way]:
         for way in ways(self._duck, self._shape, self._known, self.notes):
@@ -619,10 +633,10 @@ class Query:
             self._shape = replace(self._shape, object_size=self._shape.size + 1024)
             yield from ways(self._duck, self._shape, self._known, self.notes)
 
-    def _should_try_next(self, way: Way, fault: Exception) -> bool:
+    def _should_go_on(self, way: Way, fault: Exception) -> bool:
         name, message = type(fault).__name__, str(fault)
-        if blame(name, message, self._shape.path) == "source":
-            self._reason = in_few_words(name, message, self._shape.path)
+        if blame(name, message, self.path) == "source":
+            self.reason = in_few_words(name, message, self.path)
             self._too_small = is_too_small(message) and not self._too_small
             return not is_hopeless(message)
         missing = missing_name(name, message)
@@ -636,11 +650,8 @@ class Query:
         return self._needs_members or self._needs_all_columns
 
     def _has_no_members(self) -> bool:
-        """Whether t has whole values or lines instead of the members that objects in it may have."""
-        try:
-            names = [name for name, _ in columns_of(self._duck, "t")]
-        except self._fault:
-            return False
+        """Whether it has whole values or lines instead of the members that objects in it may have."""
+        names = [name for name, _ in self.columns()]
         return names == [VALUE] or (names == ["line_no", "text"] and self._shape.records)
 
     def _occurs(self, name: str) -> bool:
@@ -656,29 +667,84 @@ class Query:
             kept = piece[-len(wanted) :]
         return False
 
+
+class Query:
+    """One SELECT over one or several outputs: the first is t, and each is known by its handle."""
+
+    def __init__(
+        self, engine: Any, duck: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
+    ) -> None:
+        self._fault: type[Exception] = engine.Error
+        self._duck = duck
+        self._max_rows: int = request["max_rows"]
+        self._max_bytes: int | None = request["max_bytes"]
+        self._tables: list[Table] = []
+        names: list[str] = []
+        for descriptor, given in zip(descriptors, request["shapes"], strict=True):
+            flat = given | {"tables": tuple(given.get("tables", ("t",)))}
+            shape = Shape(path=path_of(descriptor), identity=_identity(descriptor), **flat)
+            self._tables.append(Table(duck, shape, descriptor, known, self._fault))
+            names += shape.tables
+        self._no_table = ""  # why a table that the SQL names is refused
+        self._statement = self._checked(request["sql"], names)
+
+    def first_rows(self) -> Rows:
+        while True:
+            try:
+                for table in self._tables:
+                    table.make()
+                if self._no_table:
+                    raise Refused("query", self._no_table, self._told())
+                return first_rows(self._duck, self._statement, max_rows=self._max_rows, max_bytes=self._max_bytes)
+            except self._fault as fault:
+                if not self._is_read_otherwise(fault):
+                    raise self._refused(fault) from None
+
+    def count(self) -> int | None:
+        """All rows; None where counting them fails."""
+        try:
+            return count_rows(self._duck, self._statement)
+        except self._fault:
+            return None
+
+    def notes(self) -> list[str]:
+        found: list[str] = []
+        for table in self._tables:
+            prefix = "" if len(self._tables) == 1 else f"{table.name}: "
+            found += [prefix + note for note in table.all_notes(self._statement)]
+        return found
+
+    def _is_read_otherwise(self, fault: Exception) -> bool:
+        """One table at a time: the one whose file the fault names, else the first that can be read in another way."""
+        message = str(fault)
+        named = [table for table in self._tables if table.path in message]
+        return any(table.reads_otherwise(fault) for table in named or self._tables)
+
+    def _checked(self, sql: str, names: Sequence[str]) -> str:
+        try:
+            return one_select(self._duck, sql, names)
+        except NoSuchTable as refused:
+            self._no_table = str(refused)
+            return ""
+        except NotOneSelect as refused:
+            raise Refused("query", str(refused)) from None
+        except self._fault as fault:
+            raise self._refused(fault) from None
+
     def _refused(self, fault: Exception) -> Refused:
         name, message = type(fault).__name__, str(fault)
-        columns = self._columns() if name in ("BinderException", "CatalogException") else []
-        told = in_few_words(name, message, self._shape.path, names=[one for one, _ in columns])
-        blamed = blame(name, message, self._shape.path)
-        if self._reason and blamed == "query":
-            told += f". (t is not what the data look like, because: {self._reason})"
-        return Refused(blamed, told, _told(columns), missing_name(name, message))
+        is_binding = name in ("BinderException", "CatalogException")
+        columns = [one for table in self._tables for one, _ in table.columns()] if is_binding else []
+        table = next((table for table in self._tables if table.path in message), self._tables[0])
+        said = in_few_words(name, message, table.path, names=columns)
+        blamed = blame(name, message, table.path)
+        if table.reason and blamed == "query":
+            said += f". ({table.name} is not what the data look like, because: {table.reason})"
+        return Refused(blamed, said, self._told() if columns else "", missing_name(name, message), table.name)
 
-    def _columns(self) -> list[tuple[str, str]]:
-        try:
-            return columns_of(self._duck, "t")
-        except self._fault:
-            return []
-
-    def _add_notes(self, way: Way) -> None:
-        if way.note:
-            self.notes.append(f"{way.note} ({self._reason})" if self._reason else way.note)
-        if way.sampled and _STAR.search(self._statement):
-            self.notes.append(
-                f"The columns come from the first {SAMPLE:,} records; a member that only later ones have is found "
-                "once the SQL names it."
-            )
+    def _told(self) -> str:
+        told = [f"Columns of {table.name}: {_told(table.columns())}" for table in self._tables]
+        return ". ".join(told)
 
 
 def _told(columns: Sequence[tuple[str, str]]) -> str:
@@ -695,10 +761,10 @@ def _identity(descriptor: int) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-# Asked and answered over the socket that is its standard input: one byte with the descriptor of the data, then frames
+# Asked and answered over the socket that is its standard input: one byte with the descriptors of the data, then frames
 # of a length and JSON. A query gets an empty frame when it has arrived, then one with its first rows or its error;
-# where rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but that
-# descriptor.
+# where rows are left, one more with their number. It writes no file, prints nothing, and opens nothing but those
+# descriptors.
 #
 # A query runs in a fork of this process: what it gave up and what it took is gone with it, and DuckDB is loaded once.
 
@@ -711,33 +777,34 @@ def main() -> None:
     connection = socket.socket(fileno=0)
     guard()
     if not _FORKS:
-        guard_query(connection.fileno(), -1, 0)
+        guard_query(connection.fileno(), (), 0)
     engine: Any = None
     known: Known = {}
-    while (descriptor := _receive_descriptor(connection)) is not None:
+    while descriptors := _receive_descriptors(connection):
         try:
             request = json.loads(_receive(connection))
             _send(connection, {})  # from here on, what goes wrong is the query's doing
             engine = engine or _ready_engine()
-            if _FORKS:
-                _fork(connection, engine, request, descriptor, known)
-            else:
-                _serve(connection, engine, request, descriptor, known)
+            serve = _fork if _FORKS else _serve
+            serve(connection, engine, request, descriptors, known)
         except ImportError as missing:
             _send(connection, {"error": "missing", "message": str(missing)})
         finally:
-            os.close(descriptor)
+            for descriptor in descriptors:
+                os.close(descriptor)
 
 
-def _fork(connection: socket.socket, engine: Any, request: dict[str, Any], descriptor: int, known: Known) -> None:
+def _fork(
+    connection: socket.socket, engine: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
+) -> None:
     """Serve the query in a process of its own, and learn from it which columns it found. It ends as that one ends."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
         try:
-            guard_query(connection.fileno(), descriptor, request["memory_bytes"])
+            guard_query(connection.fileno(), descriptors, request["memory_bytes"])
             before = set(known)
-            _serve(connection, engine, request, descriptor, known)
+            _serve(connection, engine, request, descriptors, known)
             with os.fdopen(writing, "w") as pipe:
                 json.dump([[key, columns] for key, columns in known.items() if key not in before], pipe)
             os._exit(0)
@@ -756,18 +823,20 @@ def _fork(connection: socket.socket, engine: Any, request: dict[str, Any], descr
     known.update({tuple(key): [(name, kind) for name, kind in columns] for key, columns in json.loads(told)})
 
 
-def _serve(connection: socket.socket, engine: Any, request: dict[str, Any], descriptor: int, known: Known) -> None:
-    duck = open_database(engine, request["memory_bytes"], f"/dev/fd/{descriptor}")
+def _serve(
+    connection: socket.socket, engine: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
+) -> None:
+    duck = open_database(engine, request["memory_bytes"], *map(path_of, descriptors))
     try:
-        query = Query(engine, duck, request, descriptor, known)
+        query = Query(engine, duck, request, descriptors, known)
         found = query.first_rows()
         total = None if found.more else len(found.rows)
-        _send(connection, {**asdict(found), "total": total, "notes": query.notes})
+        _send(connection, {**asdict(found), "total": total, "notes": query.notes()})
         if found.more:
             _send(connection, {"total": query.count()})
     except Refused as refused:
-        told = {"message": str(refused), "columns": refused.columns, "missing": refused.missing}
-        _send(connection, {"error": refused.blamed, **told})
+        told = {"columns": refused.columns, "missing": refused.missing, "table": refused.table}
+        _send(connection, {"error": refused.blamed, "message": str(refused), **told})
     except MemoryError:
         _send(connection, {"error": "memory", "message": "", "columns": ""})
     finally:
@@ -792,8 +861,12 @@ def load_engine() -> Any:
         return importlib.import_module("duckdb")
 
 
-def open_database(engine: Any, memory_bytes: int, path: str) -> Any:
-    """An empty database that can read `path` and do nothing else."""
+def path_of(descriptor: int) -> str:
+    return f"/dev/fd/{descriptor}"
+
+
+def open_database(engine: Any, memory_bytes: int, *paths: str) -> Any:
+    """An empty database that can read `paths` and do nothing else."""
     duck = engine.connect(
         config={
             "memory_limit": f"{memory_bytes}B",
@@ -808,17 +881,16 @@ def open_database(engine: Any, memory_bytes: int, path: str) -> Any:
     with contextlib.suppress(engine.Error):  # other versions may not know it, and not need it
         # It moves a cast into the reader, where try_cast fails on the first value that it should turn into null.
         duck.execute("set disabled_optimizers='type_pushdown'")
-    duck.execute(f"set allowed_paths=['{path}']")
+    duck.execute(f"set allowed_paths=[{', '.join(map(quoted, paths))}]")
     duck.execute("set enable_external_access=false")
     duck.execute("set timezone='UTC'")
     duck.execute("set lock_configuration=true")
     return duck
 
 
-def _receive_descriptor(connection: socket.socket) -> int | None:
-    """The descriptor of the next query's data; None when the parent has gone."""
-    _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
-    return descriptors[0] if descriptors else None
+def _receive_descriptors(connection: socket.socket) -> list[int]:
+    """Those of the next query's data; none when the parent has gone."""
+    return socket.recv_fds(connection, 1, MOST_TABLES)[1]
 
 
 def _receive(connection: socket.socket) -> bytes:

@@ -22,6 +22,7 @@ from holdall.values.record import record
 Blame = Literal["query", "source", "memory"]
 """The SQL; the data, which cannot be read as the table that it was taken for; or the limit on memory."""
 
+MOST_TABLES = 9  # outputs that one query reads
 _LONGEST, _LONGEST_READ = 700, 20_000
 _MEMORY = frozenset({"OutOfMemoryException", "MemoryError"})
 _SOURCE = lazy_pattern(

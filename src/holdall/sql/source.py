@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, BinaryIO
 
@@ -175,43 +175,45 @@ class Source:
             self.copy.close()
 
 
-class LastSource:
-    """What the query before this one read: a model often asks twice of the same output.
+class LastSources:
+    """What the query before this one read: a model often asks twice of the same outputs.
 
     Only its own copies are kept open, and no very large ones. Safe to use from several threads.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._key: tuple[object, ...] = ()
-        self._source: Source | None = None
+        self._kept: dict[tuple[object, ...], Source] = {}
 
     def take(self, key: tuple[object, ...], reader: OutputReader) -> Source | None:
         """The same source once more, with a descriptor of its own; None if it was another."""
         with self._lock:
-            known = self._source
-            if known is None or self._key != key:
+            known = self._kept.get(key)
+            if known is None:
                 return None
             if known.copy is None:
                 return _stored(reader, known.shape)
             copy = os.fdopen(os.dup(known.copy.fileno()), "rb")
             return Source(copy.fileno(), known.shape, copy, list(known.notes))
 
-    def keep(self, key: tuple[object, ...], source: Source) -> None:
-        """Closes the one before, or this one where it is not kept. The stored file is let go of in any case."""
-        source.local.close()
+    def keep(self, sources: Mapping[tuple[object, ...], Source]) -> None:
+        """Closes those before, and of these what is not kept. The stored files are let go of in any case."""
+        left, kept = _LARGEST_KEPT, dict[tuple[object, ...], Source]()
+        for key, source in sources.items():
+            source.local.close()
+            size = 0 if source.copy is None else source.shape["size"]
+            if size <= left:
+                kept[key] = source
+                left -= size
+            else:
+                source.close()
         with self._lock:
-            fits = source.copy is None or source.shape["size"] <= _LARGEST_KEPT
-            before, self._source = (self._source, source) if fits else (source, self._source)
-            self._key = key if fits else self._key
-        if before:
-            before.close()
+            before, self._kept = self._kept, kept
+        for source in before.values():
+            source.close()
 
     def close(self) -> None:
-        with self._lock:
-            if self._source:
-                self._source.close()
-            self._source = None
+        self.keep({})
 
 
 def kind_so_far(reader: OutputReader) -> Kind:

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from holdall.formats.registry import format_of
 from holdall.sql.results import is_mendable
-from holdall.sql.source import LastSource, kind_so_far, lines_of, source_of
+from holdall.sql.source import Check, LastSources, Source, kind_so_far, lines_of, source_of
 from holdall.store.deadline import Deadline
 from holdall.store.protocol import OutputReader
 from holdall.text.json.reader import begins_json
@@ -26,7 +27,7 @@ from holdall.values.errors import OutOfTime, WorkerFault
 #
 # SQL may take any time and any memory, and only the end of its process stops it for sure. One query runs at a time;
 # others wait their turn. A process that was killed or died is replaced by the next query. This module knows nothing of
-# SQL: it carries a request and a descriptor over, and answers back.
+# SQL: it carries a request and descriptors over, and answers back.
 
 
 _LENGTH_BYTES = 4
@@ -42,7 +43,7 @@ class SqlWorker:
     """Close it when the session ends; where that is forgotten, the process ends with this one."""
 
     def __init__(self) -> None:
-        self.last_source = LastSource()
+        self.last_sources = LastSources()
         self._turn = threading.Lock()
         self._running: list[_Process] = []  # one, or none
         self._closed = False
@@ -53,7 +54,7 @@ class SqlWorker:
         """The process that runs; None if there is none yet, or none any more."""
         return self._running[0].pid if self._running else None
 
-    def ask(self, request: dict[str, Any], descriptor: int, *, deadline: Deadline) -> Answer:
+    def ask(self, request: dict[str, Any], descriptors: Sequence[int], *, deadline: Deadline) -> Answer:
         """The answer to a request. Where rows are left to count, its `total` is their number, or None if it came late.
 
         Raises OutOfTime after `deadline`, and WorkerFault where the process dies.
@@ -61,7 +62,7 @@ class SqlWorker:
         while not self._turn.acquire(timeout=deadline.wait_seconds()):
             pass
         try:
-            return self._ask(json.dumps(request).encode(), descriptor, deadline)
+            return self._ask(json.dumps(request).encode(), descriptors, deadline)
         except BaseException:
             _end_all(self._running)  # it may still be at work on what nobody waits for
             raise
@@ -75,7 +76,7 @@ class SqlWorker:
             process.hang_up()
         with self._turn:
             self._finalizer()
-        self.last_source.close()
+        self.last_sources.close()
 
     def __enter__(self) -> Self:
         return self
@@ -85,8 +86,8 @@ class SqlWorker:
     ) -> None:
         self.close()
 
-    def _ask(self, request: bytes, descriptor: int, deadline: Deadline) -> Answer:
-        process = self._send(request, descriptor, deadline)
+    def _ask(self, request: bytes, descriptors: Sequence[int], deadline: Deadline) -> Answer:
+        process = self._send(request, descriptors, deadline)
         answer = process.receive(deadline)
         if "error" not in answer and answer["total"] is None:
             # Rows that are here are not lost for a count: what is left of the time may be needed to show them.
@@ -99,7 +100,7 @@ class SqlWorker:
                 _end_all(self._running)
         return answer
 
-    def _send(self, request: bytes, descriptor: int, deadline: Deadline) -> "_Process":
+    def _send(self, request: bytes, descriptors: Sequence[int], deadline: Deadline) -> "_Process":
         """Hand the request over to a process that confirms it. One that died while it was idle is replaced."""
         for again in (True, False):
             if self._closed:
@@ -109,7 +110,7 @@ class SqlWorker:
                 self._running.append(_Process())
             process = self._running[0]
             try:
-                process.send(request, descriptor, deadline)
+                process.send(request, descriptors, deadline)
                 process.receive(deadline)
                 return process
             except OutOfTime:
@@ -149,12 +150,12 @@ class _Process:
         """Alive, and ours: a fork of this process must not talk over the same connection."""
         return self._owner == os.getpid() and self._popen.poll() is None
 
-    def send(self, request: bytes, descriptor: int, deadline: Deadline) -> None:
+    def send(self, request: bytes, descriptors: Sequence[int], deadline: Deadline) -> None:
         """Only to a process that is idle, which reads it at once."""
         try:
             deadline.check()
             self._connection.settimeout(_SEND_SECONDS)
-            socket.send_fds(self._connection, [b"?"], [descriptor])
+            socket.send_fds(self._connection, [b"?"], list(descriptors))
             self._connection.sendall(len(request).to_bytes(_LENGTH_BYTES, "big") + request)
         except TimeoutError:
             raise OutOfTime(deadline.seconds) from None
@@ -231,57 +232,97 @@ _NOT_WHOLE = (
 _BEGINNING = 64 * 1024
 
 
-class SqlRequest:
-    """`answer` gives what the process says, and the notes on how the output was read."""
+class Part:
+    """One output of a request: its reader, and how it is read: as what it is, mended, or as lines."""
 
-    def __init__(self, reader: OutputReader, request: dict[str, Any], worker: SqlWorker, deadline: Deadline) -> None:
+    def __init__(self, reader: OutputReader, names: Sequence[str], at: str | None = None) -> None:
+        self.reader = reader
+        self.names = list(names)
+        self.at = at
+        self.reading: Literal["", "mended", "lines"] = ""
+        self.why = ""  # it is read otherwise than as what it is
+        self.is_mendable = True
+
+    @property
+    def kind(self) -> str:
+        return kind_so_far(self.reader)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        facts = self.reader.facts
+        return (facts.handle, facts.id, facts.measure.sha256, facts.state, self.reader.totals, self.at, self.reading)
+
+    def source(self, check: Check) -> Source:
+        if self.reading == "lines":
+            return lines_of(self.reader, check)
+        return source_of(self.reader, self.at, check, mend=self.reading == "mended")
+
+    def begins_as_json(self) -> bool:
+        start = self.reader.read(0, _BEGINNING).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+        return start[:1] in ("{", "[") and begins_json(start)
+
+
+class SqlRequest:
+    """`answer` gives what the process says, and the notes on how the outputs were read. The first part is t."""
+
+    def __init__(self, parts: Sequence[Part], request: dict[str, Any], worker: SqlWorker, deadline: Deadline) -> None:
         self.worker = worker
-        self._reader = reader
+        self._parts = parts
         self._request = request
         self._deadline = deadline
 
-    def answer(self, at: str | None) -> tuple[Answer, list[str]]:
-        answer, notes = self._from(at)
-        if answer.get("error") == "source" and is_mendable(answer["message"]):
-            mended, found = self._from(at, mend=True)
-            if mended.get("error") != "source":
-                answer, notes = mended, [*found, _MENDED]
-        if at is not None:
-            return answer, notes
-        kind = kind_so_far(self._reader)
-        if kind == "text" and self._begins_as_json():
-            answer["message"] = f"{answer.get('message', '').rstrip('.')}. {_NOT_WHOLE}"
-            return answer, [*notes, _NOT_WHOLE]
-        if not format_of(kind).table:
-            return answer, notes
-        if answer.get("missing") in ("line_no", "text"):
-            why = "The SQL names the lines of the output, so t has those, as line_no, text."
-        elif answer.get("error") == "source" and kind != "json":
-            # Some line is not like the others. Lines can always be read, and nothing of them is left out.
-            hint = " json_valid(text) tells the lines that are JSON, text->>'$.name' reads them." * (kind == "ndjson")
-            why = f"Not all of it is {kind}, so t has its lines, as line_no, text.{hint} ({answer['message']})"
-        else:
-            return answer, notes
-        answer, notes = self._from(at, lines=True)
-        answer["message"] = f"{answer.get('message', '').rstrip('.')}. {why}"
-        return answer, [*notes, why]
+    def answer(self) -> tuple[Answer, list[str]]:
+        answer, notes = self._ask()
+        while (part := self._to_read_otherwise(answer)) is not None:
+            before = answer, notes
+            answer, notes = self._ask()
+            if part.reading == "mended" and answer.get("error") == "source" and answer["table"] == part.names[0]:
+                part.reading, part.is_mendable, part.why = "", False, ""
+                answer, notes = before
+        for part in self._parts:
+            if not part.reading and part.at is None and part.kind == "text" and part.begins_as_json():
+                part.why = _NOT_WHOLE
+            if part.why and part.reading != "mended":
+                answer["message"] = f"{answer.get('message', '').rstrip('.')}. {part.why}"
+        return answer, notes + [part.why for part in self._parts if part.why]
 
-    def _from(self, at: str | None, *, lines: bool = False, mend: bool = False) -> tuple[Answer, list[str]]:
-        facts = self._reader.facts
-        key = (facts.id, facts.measure.sha256, facts.state, self._reader.totals, at, lines, mend)
-        source = self.worker.last_source.take(key, self._reader)
-        if source is None:
-            source = (
-                lines_of(self._reader, self._deadline.check)
-                if lines
-                else source_of(self._reader, at, self._deadline.check, mend=mend)
-            )
+    def _to_read_otherwise(self, answer: Answer) -> Part | None:
+        """The part to read in another way, so that there may be an answer; None if this one stays."""
+        for part in self._parts:
+            is_refused = answer.get("error") == "source" and answer["table"] == part.names[0]
+            if part.reading != "lines" and is_refused and part.is_mendable and is_mendable(answer["message"]):
+                part.reading, part.why = "mended", _MENDED
+                return part
+            kind = part.kind
+            if part.reading == "lines" or part.at is not None or not format_of(kind).table:
+                continue
+            if answer.get("missing") in ("line_no", "text"):
+                why = "The SQL names the lines of the output, so t has those, as line_no, text."
+            elif is_refused and kind != "json":
+                # Some line is not like the others. Lines can always be read, and nothing of them is left out.
+                hint = " json_valid(text) tells the lines that are JSON, text->>'$.name' reads them."
+                hint *= kind == "ndjson"
+                why = f"Not all of it is {kind}, so t has its lines, as line_no, text.{hint} ({answer['message']})"
+            else:
+                continue
+            part.reading, part.why = "lines", why
+            return part
+        return None
+
+    def _ask(self) -> tuple[Answer, list[str]]:
+        sources: dict[tuple[object, ...], Source] = {}
+        notes: list[str] = []
         try:
-            request = {**self._request, "shape": source.shape}
-            return self.worker.ask(request, source.descriptor, deadline=self._deadline), source.notes
+            for part in self._parts:
+                known = self.worker.last_sources.take(part.key, part.reader)
+                sources[part.key] = source = known or part.source(self._deadline.check)
+                notes += [note for note in source.notes if note not in notes]
+            shapes = [
+                source.shape | {"tables": part.names}
+                for part, source in zip(self._parts, sources.values(), strict=True)
+            ]
+            request = {**self._request, "shapes": shapes}
+            descriptors = [source.descriptor for source in sources.values()]
+            return self.worker.ask(request, descriptors, deadline=self._deadline), notes
         finally:
-            self.worker.last_source.keep(key, source)
-
-    def _begins_as_json(self) -> bool:
-        start = self._reader.read(0, _BEGINNING).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
-        return start[:1] in ("{", "[") and begins_json(start)
+            self.worker.last_sources.keep(sources)

@@ -159,10 +159,12 @@ class Table:
     totals: Totals
     next: int | None = None  # the row to continue from: the query's own OFFSET
     notes: tuple[str, ...] = ()
+    also: tuple[tuple[str, int], ...] = ()  # further outputs that were scanned, as handle and bytes
 
     def to_json(self) -> dict[str, Any]:
         return {
             "handle": self.handle,
+            **({"also": [handle for handle, _ in self.also]} if self.also else {}),
             "columns": list(self.columns),
             "types": list(self.types),
             "rows": [list(row) for row in self.rows],

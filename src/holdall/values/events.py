@@ -15,6 +15,7 @@ EventKind = Literal[
     "kept",
     "unkept",
     "retrieved",
+    "scanned",
     "refused",
     "passed",
     "running",

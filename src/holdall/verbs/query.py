@@ -4,12 +4,15 @@ SQL runs on DuckDB in a process of its own, confined to the one output. A path i
 memory, and gives each value exactly as it is stored.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
 
-from holdall.sql.results import fair_cap
+from holdall.sql.results import MOST_TABLES, fair_cap
 from holdall.sql.source import kind_so_far
-from holdall.sql.worker import Answer, SqlRequest, SqlWorker
+from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import lines_of
@@ -38,6 +41,7 @@ def query(
     sql: str | None = None,
     path: str | None = None,
     at: str | None = None,
+    also: Sequence[str] | None = (),
     limit: int | None = None,
     skip: int = 0,
     bounds: Bounds,
@@ -46,11 +50,32 @@ def query(
     settings, most = bounds.settings or Settings(), bounds.share(reader.facts.measure)
     rows = limit or settings.query_max_rows
     if path is not None:
+        if also:
+            raise BadQuery("also names further tables for sql; a path names values of one output.")
         return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=settings.query_seconds)
-    return query_sql(
-        reader, sql or "", at=at, max_rows=rows, max_bytes=most, seconds=settings.query_seconds,
-        memory_bytes=settings.query_memory_bytes, worker=bounds.worker() if bounds.worker is not None else None,
-    )  # fmt: skip
+    with contextlib.ExitStack() as opened:
+        others = [opened.enter_context(one) for one in _opened(also or (), bounds)]
+        return query_sql(
+            reader, sql or "", at=at, also=others, max_rows=rows, max_bytes=most, seconds=settings.query_seconds,
+            memory_bytes=settings.query_memory_bytes, worker=bounds.worker() if bounds.worker is not None else None,
+        )  # fmt: skip
+
+
+def _opened(also: Sequence[str], bounds: Bounds) -> Iterator[AbstractContextManager[OutputReader]]:
+    named = list(dict.fromkeys(also))
+    if len(named) >= MOST_TABLES:
+        raise BadQuery(f"also names {len(named):,} outputs; a query reads at most {MOST_TABLES - 1} besides t.")
+    if named and bounds.open is None:
+        raise BadQuery("also names outputs of a session, and this query has none.")
+    for handle in named:
+        yield bounds.open(handle)  # type: ignore[misc]
+
+
+class SqlBounds(TypedDict, total=False):
+    max_rows: int  # 1,000 by default
+    max_bytes: int | None  # 16 KiB
+    seconds: float  # 60
+    memory_bytes: int  # 1 GiB
 
 
 def query_sql(
@@ -58,19 +83,20 @@ def query_sql(
     sql: str,
     *,
     at: str | None = None,
-    max_rows: int = 1000,
-    max_bytes: int | None = 16384,
-    seconds: float = 60.0,
-    memory_bytes: int = 2**30,
+    also: Sequence[OutputReader] = (),
     worker: SqlWorker | None = None,
+    **bounds: Unpack[SqlBounds],
 ) -> Table:
     """The rows of one SELECT over `t`, as many of its first ones as fit.
 
     JSON: an array's elements are the rows, an object is one row; NDJSON: a row a line; CSV with its columns; any other
     text as `line_no, text`. `at` is the path of the array or object inside the JSON that is the table instead.
+    Each output is a table under its handle too, and those of `also` under theirs alone.
     """
     if len(sql) > _LONGEST_SQL:
         raise BadQuery(f"the SQL has {len(sql):,} characters; at most {_LONGEST_SQL:,} are run.")
+    max_rows, max_bytes = bounds.get("max_rows", 1000), bounds.get("max_bytes", 16384)
+    seconds, memory_bytes = bounds.get("seconds", 60.0), bounds.get("memory_bytes", 2**30)
     request: dict[str, Any] = {
         "sql": sql,
         "max_rows": whole_number(max_rows, name="max_rows", least=1),
@@ -78,9 +104,10 @@ def query_sql(
         "memory_bytes": memory_bytes,
     }
     with within(seconds) as deadline:
-        asked = SqlRequest(reader, request, worker or SqlWorker(), deadline)
+        parts = _parts(reader, at, also)
+        asked = SqlRequest(parts, request, worker or SqlWorker(), deadline)
         try:
-            answer, notes = asked.answer(at)
+            answer, notes = asked.answer()
         except OutOfTime as late:
             raise WorkerFault(
                 f"the query was stopped after {late.seconds:g} s, its limit. Ask for less: fewer rows (a WHERE, a "
@@ -89,7 +116,15 @@ def query_sql(
         finally:
             if worker is None:
                 asked.worker.close()
-    return _table(reader, answer, notes, memory_bytes)
+    scanned = tuple((part.reader.facts.handle, part.reader.totals.bytes) for part in parts[1:])
+    return replace(_table(reader, answer, notes, memory_bytes), also=scanned)
+
+
+def _parts(reader: OutputReader, at: str | None, also: Sequence[OutputReader]) -> list[Part]:
+    parts = {reader.facts.handle: Part(reader, ["t", reader.facts.handle], at)}
+    for other in also:
+        parts.setdefault(other.facts.handle, Part(other, [other.facts.handle]))
+    return list(parts.values())
 
 
 def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes: int) -> Table:
@@ -107,7 +142,7 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
         case "source":
             raise BadQuery(f"the output cannot be read as a table: {message.rstrip('.')}. Try a path, grep or read.")
         case _:
-            columns = f" Columns of t: {answer['columns']}." if answer.get("columns") else ""
+            columns = f" {answer['columns']}." if answer.get("columns") else ""
             raise BadQuery(f"{message.rstrip('.')}.{columns}")
     rows = tuple(tuple(row) for row in answer["rows"])
     shown, total = len(rows), answer["total"]

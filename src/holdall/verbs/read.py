@@ -4,6 +4,7 @@ an answer may be. Whatever the shape of the output, every byte can be reached.
 
 import mmap
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import stringzilla
@@ -37,8 +38,8 @@ class Bounds:
     """None means no bound. Tokens need a tokenizer to be counted with.
 
     `settings` bound the work itself, its seconds and its memory, by default with their defaults; `worker` is the
-    session's process for SQL. With `counted_later` the caller counts the tokens of what is found and leaves out what is
-    too much, so that only one match, value or row has to fit by the estimate.
+    session's process for SQL; `open` gives another output of the session. With `counted_later` the caller counts the
+    tokens of what is found and leaves out what is too much, so that only one match, value or row has to fit by the estimate.
     """
 
     most_bytes: int | None = 16 * 1024
@@ -47,6 +48,7 @@ class Bounds:
     settings: Settings | None = None
     worker: "Callable[[], SqlWorker] | None" = None
     counted_later: bool = False
+    open: Callable[[str], AbstractContextManager[OutputReader]] | None = None
 
     def fits(self, data: bytes) -> bool:
         if self.most_bytes is not None and len(data) > self.most_bytes:

@@ -140,6 +140,10 @@ def _problem(schema: Mapping[str, Any], value: object) -> str:
         return "must not be empty"
     if isinstance(value, int | float) and value < schema.get("minimum", value):
         return f"must be at least {schema['minimum']}"
+    if isinstance(value, list | tuple) and isinstance(schema.get("items"), Mapping):
+        items = cast("Mapping[str, Any]", schema["items"])
+        found = (_problem(items, one) for one in cast("Sequence[object]", value))
+        return next((f"has an entry that {one}" for one in found if one), "")
     if isinstance(value, Mapping) and "properties" in schema:
         inner = schema_problem(schema, cast("Mapping[str, Any]", value))
         return f"is not right: {inner[:1].lower()}{inner[1:].rstrip('.')}" if inner else ""
@@ -182,6 +186,8 @@ def _coerced(given: object, value: Any) -> Any:
         return value
     schema = cast("Mapping[str, Any]", given)
     kind = schema.get("type")
+    if isinstance(value, str) and kind == "array":
+        return [one for one in value.replace(",", " ").split() if one]
     if isinstance(value, str) and kind in ("integer", "boolean"):
         text = value.strip().lower()
         if kind == "boolean":

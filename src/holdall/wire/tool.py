@@ -188,7 +188,7 @@ def _argument_problem(tool: Tool) -> str:
     return f"{verb.name} needs {missing[0]}, which is not in the schema" if missing else ""
 
 
-_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array"}
 
 
 def tool_of(verb: Verb) -> Tool:
