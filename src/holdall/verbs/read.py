@@ -39,7 +39,8 @@ class Bounds:
 
     `settings` bound the work itself, its seconds and its memory, by default with their defaults; `worker` is the
     session's process for SQL; `open` gives another output of the session. With `counted_later` the caller counts the
-    tokens of what is found and leaves out what is too much, so that only one match, value or row has to fit by the estimate.
+    tokens of what is found and leaves out what is too much, so that only one match, value or row has to fit by the
+    estimate.
     """
 
     most_bytes: int | None = 16 * 1024
