@@ -346,6 +346,17 @@ def test_a_program_that_fails_is_an_error_and_never_nothing_found(
         list(output_of(command, seconds=60))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets us limit the memory of another process")
+def test_a_line_of_very_many_matches_takes_no_more_memory_than_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdall.search.ripgrep._MEMORY", 64 << 20)
+    (tmp_path / "line").write_bytes(b"a" * 20_000_000)
+    with (tmp_path / "line").open("rb") as file, pytest.raises(WorkerFault, match="one line has very many matches"):
+        for _ in output_of(command_for(read_pattern("a"), "places", file.fileno()), seconds=60):
+            pass
+
+
 def test_a_pattern_that_only_its_compiler_refuses_is_a_bad_pattern_too() -> None:
     command = command_for(read_pattern("a"), "count", [b"a"])
     with pytest.raises(BadPattern, match="the pattern cannot be run"):

@@ -403,14 +403,15 @@ class Core:
     def imitates(self, text: str | None) -> bool:
         """Whether a text bears the mark that only notices should: a tool has echoed what it saw, or was told.
 
-        It could pass for a notice, so it is kept and shown inside a fence. A real notice that comes again, to the
-        letter, says nothing new. In other letter case, or with hidden signs in between, a model still reads the mark.
+        It could pass for a notice, so it is kept and shown inside a fence. Real notices that come again, to the letter
+        and with nothing beside them, say nothing new. In other letter case, or with hidden signs in between, a model
+        still reads the mark.
         """
         if not text or not self.marks.search(text):
             return False
         for notice in tuple(self._issued):
             text = text.replace(notice, "")
-        return self.marks.search(text) is not None
+        return not text.isspace() and text != ""
 
     @functools.cached_property
     def marks(self) -> re.Pattern[str]:

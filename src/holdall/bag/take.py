@@ -739,7 +739,7 @@ def _carried(core: Core, limits: Limits, block: object) -> _Carried:
         data = _json(block)
         named = "block" if payload is None or payload.data is not None else not_base64(payload.media_type)
         return _Carried(named, data, len(data) > most or core.imitates(data.decode()))
-    too_large = len(payload.data) > core.settings.max_inline_blob_bytes
+    too_large = max(len(payload.data), payload.as_text) > core.settings.max_inline_blob_bytes
     too_large = too_large or core.imitates(payload.data.decode("utf-8", "ignore"))
     return _Carried(payload.media_type, payload.data, too_large, is_blob=True)
 

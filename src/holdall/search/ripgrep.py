@@ -307,6 +307,7 @@ def first_bytes(descriptor: int, number: int) -> Iterator[bytes]:
 _PIPE = 1 << 20
 _GATHER = 0.002  # seconds: ripgrep writes 8 KiB at a time, and waking up for each costs more than reading them
 _COMPLAINT = 4096  # bytes of standard error that are kept
+_MEMORY = 1 << 30  # mapped files aside: it holds the places of all matches of one line, and of a line from a pipe all
 
 
 def output_of(command: Command, *, seconds: float = inf) -> Generator[bytes]:
@@ -339,7 +340,7 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
     try:
         with _pattern_file(command.pattern) as file:
             read = (file.fileno(),) if file is not None else ()
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [program, *(f"--file=/dev/fd/{one}" for one in read), *arguments],
                 stdin=command.source if isinstance(command.source, int) else subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -350,6 +351,11 @@ def _start(command: Command) -> subprocess.Popen[bytes]:
                 pass_fds=read,
                 process_group=0,  # an interrupt on the terminal is ours to handle, once
             )
+            with suppress(AttributeError, ImportError, OSError):  # only Linux lets us say it from outside
+                import resource  # noqa: PLC0415 - for every search, and for nothing else
+
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+            return process
     except OSError as error:
         raise WorkerFault(f"the search program could not be started: {error.strerror or error}.") from error
 
@@ -430,7 +436,10 @@ def _fault(code: int, complaint: bytes) -> BadPattern | WorkerFault:
     if code == 2 and "regex" in said:
         return BadPattern(f"the pattern cannot be run ({said}). Write a smaller one.")
     if code < 0:
-        return WorkerFault(f"the search program was killed by signal {-code}; perhaps it ran out of memory.")
+        return WorkerFault(
+            f"the search program was killed by signal {-code}; perhaps it ran out of memory, which it needs where one "
+            "line has very many matches. Search for something narrower."
+        )
     return WorkerFault(f"the search program failed with code {code}: {said or 'it said nothing'}.")
 
 

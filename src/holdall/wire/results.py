@@ -108,6 +108,7 @@ class Payload:
 
     media_type: str
     data: bytes | None  # None if it should be base64 and is not
+    as_text: int = 0  # bytes that its text could hold: blanks in it pass as they came
 
 
 @record
@@ -167,7 +168,7 @@ def payload_of(block: object) -> Payload | None:
     if comma and not head.endswith(";base64"):
         return Payload(media, unquote_to_bytes(rest))
     try:
-        return Payload(media, base64.b64decode(rest.translate(_NO_BLANKS), validate=True))
+        return Payload(media, base64.b64decode(rest.translate(_NO_BLANKS), validate=True), len(rest) * 3 // 4)
     except (binascii.Error, ValueError):
         # Without a type, or of texts, it may well be a text.
         return None if media == _UNKNOWN or media.startswith("text/") else Payload(media, None)

@@ -193,8 +193,13 @@ class Client:
     def _send_answer(self, answering: "asyncio.Task[Message | None]") -> None:
         """Before anybody else hears that the task is done: at the end, all that was answered has been sent."""
         answer = None if answering.cancelled() else answering.result()
-        if answer is not None:
+        if answer is None:
+            return
+        try:
             self._send(answer, answer["id"])
+        except (RecursionError, ValueError):  # every call ends in an answer
+            refusal = Refusal(messages.INTERNAL_ERROR, "The result cannot be written as JSON: it is nested too deep.")
+            self._send(messages.error(answer["id"], refusal), answer["id"])
 
     def _noted(self, method: str, params: dict[str, Any]) -> None:
         if method == _CANCELLED:

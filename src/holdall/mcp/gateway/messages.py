@@ -85,11 +85,19 @@ def dumped(value: object) -> str:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in cast("list[Any]", value)]
-    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value
+    """Not by calling itself: what a server nests may be deeper than our stack."""
+    whole: list[Any] = [value]
+    waiting: list[tuple[Any, Any]] = [(whole, 0)]
+    while waiting:
+        inside, at = waiting.pop()
+        one = inside[at]
+        if isinstance(one, dict | list):
+            inside[at] = copy = one.copy()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            names = list(copy) if isinstance(copy, dict) else range(len(copy))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            waiting += [(copy, name) for name in names]
+        elif isinstance(one, float) and not math.isfinite(one):
+            inside[at] = json.dumps(one)
+    return whole[0]
 
 
 def request(number: RequestId, method: str, params: dict[str, Any] | None) -> Message:
