@@ -11,6 +11,7 @@ import pytest
 
 from holdall import Holdall, Running, Settings
 from tests.cli.program import PROGRAM, Program
+from tests.packed import zipped
 from tests.requirements import requirement
 
 LOG = b"".join(
@@ -387,3 +388,18 @@ def test_an_example_in_the_help_is_a_line_that_can_be_copied(holdall: Program, c
     ends = told.index("", begins)
     for line in told[begins:ends]:
         assert line.count("holdall") == 1 or " && " in line
+
+
+@requirement("packed:members")
+def test_commands_take_a_member_of_a_packed_output_as_an_output(holdall: Program) -> None:
+    packed = holdall.put(zipped({"logs/app.log": LOG, "items.json": ITEMS}))
+    log = f"{packed}!logs/app.log"
+    assert holdall("cat", log).out == LOG
+    assert holdall("read", log, "--lines", "8:8").text == "2026-01-01 00:00:07 ERROR job 7\n"
+    assert holdall("tail", log, "-n", "1", "-f").text == holdall("tail", log, "-n", "1").text == LOG.decode().splitlines(keepends=True)[-1]  # fmt: skip
+    assert holdall("grep", log, "ERROR", "--count", "--json").json["total"] == 5
+    assert holdall("query", f"{packed}!#2", "select count(*) from t", "--at", "$.items", "--json").json["rows"] == [[3000]]  # fmt: skip
+    shown = holdall("show", log, "--json").json
+    assert (shown["handle"], shown["bytes"], shown["kind"]) == (log, len(LOG), "log")
+    refused = holdall("read", f"{packed}!none")
+    assert (refused.code, refused.err) == (2, "holdall: no member is called none: it has 2 members.\n")

@@ -250,7 +250,7 @@ class Questions:
     def _notes(self, facts: Facts) -> Notes:
         """Answers about the same content: of this session, or where the settings say so of the whole store."""
         scope, content = self._core.settings.extraction_cache, facts.measure.sha256
-        if scope == "off" or not content:
+        if scope == "off" or not content or facts.packed is not None:  # nobody could tell when to forget them
             return NO_NOTES
 
         def recall(key: str) -> bytes | None:

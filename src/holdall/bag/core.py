@@ -28,7 +28,7 @@ from holdall.text.escape import foreign
 from holdall.text.tokens import Tokenizer, count_in_pieces, tokenizer_named
 from holdall.values.chat import Reply
 from holdall.values.errors import NoModel, SessionClosed, SessionForked, StoreFault, ToolRaised, UsageError
-from holdall.values.handles import is_uuid
+from holdall.values.handles import MEMBER, is_uuid
 from holdall.values.outputs import Facts, Origin
 from holdall.values.record import record
 from holdall.values.settings import Settings, ToolPolicy
@@ -298,7 +298,10 @@ class Core:
     def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """The same in this thread. `facts` are those of an output that was looked up a moment ago."""
         self.check_open()
-        with self.shared.readers.lease(self.session, handle, facts) as reader:
+        most = self.settings.unpack_max_bytes
+        with self.shared.readers.lease(self.session, handle, facts, most_unpacked=most) as reader:
+            if reader.facts.packed is not None:
+                self.journal.note_member(reader.facts)
             return verb(reader)
 
     def messages_of(self, facts: Facts) -> bytes:
@@ -474,6 +477,10 @@ class Core:
 
     def shown_handle(self, handle: str) -> str:
         """The same for a short one."""
+        handle, sign, member = handle.partition(MEMBER)
+        return self._shown_handle(handle) + sign + member
+
+    def _shown_handle(self, handle: str) -> str:
         if self.dialect.long_handles:
             return self.kept[handle].long_handle if handle in self.kept else handle
         return self.signature + handle if self.dialect.marked_by == "handle" else handle

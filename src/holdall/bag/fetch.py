@@ -20,7 +20,8 @@ from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
 from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
-from holdall.values.errors import OutputDamaged, UsageError
+from holdall.values.errors import OutputDamaged, UnknownHandle, UsageError
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Taken
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
@@ -123,7 +124,7 @@ class Fetch:
             empty = not reader.totals.bytes and reader.facts.state != "ready"
             said = self._core.messages_of(reader.facts) if empty and ask.verb in _OF_MESSAGES else b""
             if not said:
-                return work(reader)
+                return _with_fault(work(reader), reader.facts)
             with contextlib.closing(FileReader.of_bytes(said, reader.facts)) as messages:
                 return with_messages_note(cast("Passage | Found", work(messages)))
 
@@ -133,8 +134,13 @@ class Fetch:
     # What is there
 
     async def show(self, handle: str) -> Facts:
-        """What is known of an output: its tool, measures, state."""
-        return await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
+        """What is known of an output, or of a member of it: its tool, measures, state."""
+        try:
+            return await asyncio.to_thread(self._core.store.resolve, self._core.session, handle)
+        except UnknownHandle:
+            if MEMBER not in handle:
+                raise
+        return await self._core.on(handle, lambda reader: reader.facts)
 
     async def outputs(self) -> Sequence[Facts]:
         """Everything that the session has kept, tombstones too, oldest first."""
@@ -182,6 +188,9 @@ class Fetch:
 
     async def follow(self, handle: str, lines: int = DEFAULT_LINES) -> AsyncIterator[bytes]:
         """The end of an output, then what is written to it, until it has ended."""
+        if MEMBER in handle and (await self.show(handle)).packed is not None:
+            yield (await self.tail(handle, lines, bounded=False)).data
+            return
         watch = await self.watch(handle)
         try:
             last = await self.tail(handle, lines, bounded=False)
@@ -236,6 +245,13 @@ class Fetch:
 def seconds_of(settings: Settings, verb: str) -> float:
     """How long one call of it may take, whatever it does."""
     return settings.query_seconds if verb == "query" else settings.grep_seconds
+
+
+def _with_fault(found: Fetched, facts: Facts) -> Fetched:
+    """What is wrong with a member, in every answer about it. A passage of one that is not whole says it already."""
+    if facts.packed is None or not facts.error or (isinstance(found, Passage) and facts.state != "ready"):
+        return found
+    return replace(found, notes=(*found.notes, facts.error))
 
 
 def _function(work: str) -> Callable[..., Fetched]:

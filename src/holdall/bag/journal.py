@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from holdall.policy.folds import Counters, Coverage, Ledger
+from holdall.policy.folds import WAYS, Counters, Coverage, Ledger
 from holdall.store.ids import new_tag
 from holdall.store.protocol import Log, LogLines, OutputStore, SessionInfo
 from holdall.text.escape import one_line
 from holdall.values.errors import StoreFault
 from holdall.values.events import Event, EventKind
+from holdall.values.handles import MEMBER
+from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 Watcher = Callable[[Event], None]
 Idle = Callable[[], bool]
 _MAX_WAITING = 256
+_MOST_MEMBERS = 1000  # that are remembered
 _LOOK_BYTES = 64 * 1024
 # What was shown whole is all in the transcript, and after a turn or a call the model is asked: these wait for that.
 _DEFERRABLE = ("inline", "turn", "called")
@@ -59,6 +62,7 @@ class Journal:
         self._at = 0
         self._wrote_at = 0.0
         self._due_in: asyncio.AbstractEventLoop | Portal | None = None  # the loop that will write what waits
+        self._members: dict[str, list[int]] = {}  # by handle: the bytes of its output that each is unpacked from
         self._elsewhere: list[str] = []  # handles of calls that other processes sent to the background
         self._ledger = Ledger()
         self._counters = Counters()
@@ -66,6 +70,14 @@ class Journal:
 
     def now(self) -> float:
         return self._clock()
+
+    def note_member(self, facts: Facts) -> None:
+        """Which bytes of its output a member is made from, for the events about it."""
+        with self._lock:
+            if facts.packed is not None:
+                self._members[facts.handle] = facts.packed.as_list()
+                while len(self._members) > _MOST_MEMBERS:
+                    del self._members[next(iter(self._members))]
 
     def record(
         self,
@@ -77,6 +89,8 @@ class Journal:
         seconds: float = 0.0,
         **data: Any,
     ) -> Event:
+        if MEMBER in handle:
+            handle, data = self._of_output(handle, data)
         event = Event(self._clock(), kind, handle, tool, call_id, round(seconds, 6), self._by, data)
         with self._lock:
             self._fold(event)
@@ -88,6 +102,17 @@ class Journal:
         for watcher in self.watchers:
             watcher(event)
         return event
+
+    def _of_output(self, handle: str, data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """An event about a member is one about its output: what it was unpacked from was scanned.
+
+        The bytes of the member that were shown are none of the output's; they stand apart.
+        """
+        output, _, member = handle.partition(MEMBER)
+        inside = {way: data[way] for way in WAYS if data.get(way)}
+        data = {name: value for name, value in data.items() if name not in WAYS}
+        packed = self._members.get(handle)
+        return output, {**data, "member": member, "in_member": inside, "scanned": [packed] if packed else []}
 
     def shown_whole(self, tool: str, call_id: str, chars: int) -> None:
         """`record("inline", …)` by the shortest way: it is the most frequent event by far."""

@@ -28,6 +28,7 @@ from holdall.values.errors import (
     TooLargeForRaw,
     UsageError,
 )
+from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 from holdall.values.spans import Span
@@ -301,7 +302,10 @@ class ToolCalls:
         seconds, short = time.perf_counter() - started, fitting_refusal(why, self._fits(tokens_left))
 
         def note() -> None:
-            kept = (one for one in self._core.kept.values() if of in (one.handle, one.long_handle, one.origin.call_id))
+            asked = {of, of.partition(MEMBER)[0]}
+            kept = (
+                one for one in self._core.kept.values() if asked & {one.handle, one.long_handle, one.origin.call_id}
+            )
             handle = next((one.handle for one in kept), "") if of else ""
             self._core.journal.record(
                 "refused", handle=handle, seconds=seconds, name=name[:100], verb=verb, why=short[:500]

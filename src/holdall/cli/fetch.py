@@ -136,7 +136,7 @@ async def show(
         flat = facts.to_json() | {"session_name": bag.session.name, "long_handle": facts.long_handle}
         running = facts.state == "running"  # its size is what there is of it now
         total = (await bag.fetch.find(handle, bytes=":0")).total.bytes if running else facts.measure.bytes
-        seen = (await bag.records.coverage(handle)).to_json(total)
+        seen = bag.journal.coverage(facts.handle).to_json(total)
     if options.as_json:
         screen.as_json(flat | {"coverage": seen})
         return 0

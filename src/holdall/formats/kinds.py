@@ -33,6 +33,20 @@ _STAMP = lazy_pattern(
     re.ASCII,
 )
 _LEVEL = lazy_pattern(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
+_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip"),
+    (b"PAR1", "parquet"),
+    (b"ARROW1\0\0", "arrow"),
+    (b"\xff\xff\xff\xff", "arrow"),
+    (b"SQLite format 3\0", "sqlite"),
+    (b"%PDF-", "pdf"),
+)
+PACKED = ("gzip", "zstd", "bzip2", "xz", "zip", "tar")
 _DELIMITERS = (",", "\t", ";", "|")
 
 
@@ -46,6 +60,29 @@ class Ends:
     @cached_property
     def text(self) -> str:
         return self.head.decode("utf-8", "replace").removeprefix("\ufeff")
+
+    @cached_property
+    def magic(self) -> str:
+        """The kind that its first bytes are the mark of, if any; of some also the end must be as it should."""
+        return next((kind for sign, kind in _MAGIC if self.head.startswith(sign) and self._ends_as(kind)), "") or (
+            "tar" if is_tar(self.head) else ""
+        )
+
+    def _ends_as(self, kind: str) -> bool:
+        end = self.tail or self.head
+        match kind:
+            case "parquet":
+                return end.endswith(b"PAR1")
+            case "pdf":
+                return b"%%EOF" in end
+            case "gzip":
+                return self.head[2:3] == b"\x08"
+            case "bzip2":
+                return self.head[4:10] in (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+            case "arrow":
+                return self.head.startswith(b"ARROW1\0\0") or _is_arrow_stream(self.head)
+            case _:
+                return True
 
     @cached_property
     def start(self) -> str:
@@ -63,6 +100,26 @@ class Ends:
         """Whether a third of the lines begin with a time."""
         sample = self.lines[:200]
         return sum(map(bool, map(_STAMP.match, sample))) * 3 >= len(sample)
+
+
+def _is_arrow_stream(head: bytes) -> bool:
+    """Whether the first message, a table of flatbuffers, says that it is a schema."""
+    if len(head) < 64 or int.from_bytes(head[4:8], "little") % 8:
+        return False
+    table = 8 + int.from_bytes(head[8:12], "little")
+    fields = table - int.from_bytes(head[table : table + 4], "little", signed=True)
+    at = int.from_bytes(head[fields + 6 : fields + 8], "little") if 8 <= fields < len(head) else 0
+    return at > 0 and head[table + at : table + at + 1] == b"\1"
+
+
+def is_tar(head: bytes) -> bool:
+    """By the checksum of its first header, which also the oldest tars have."""
+    block = head[:512]
+    told = block[148:156].strip(b" \0")
+    if len(block) < 512 or not block[0] or not (told.isdigit() and told.isascii()):
+        return False
+    rest = block[:148] + b" " * 8 + block[156:]
+    return told.lstrip(b"0") in (b"%o" % sum(rest), b"%o" % max(0, sum(byte - 256 * (byte > 127) for byte in rest)))
 
 
 def is_binary(ends: Ends) -> bool:

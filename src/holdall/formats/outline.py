@@ -216,8 +216,9 @@ _T = TypeVar("_T")
 class Lead:
     """A question that is worth asking next: a verb, and arguments whose values are in the output."""
 
-    verb: Literal["grep", "query"]
+    verb: Literal["grep", "query", "read"]
     arguments: Mapping[str, str | int | bool]
+    member: str = ""  # of what is packed in the output, as it is named behind its handle
 
 
 @record

@@ -39,10 +39,24 @@ class Format:
     ending: str = "txt"  # of a file that it is saved as
     table: str = ""  # how SQL reads it: "ndjson", "json" or "csv"; else as lines of text
     has_tree: bool = False  # whether it is JSON throughout
+    is_binary: bool = False  # it is not text
+
+
+def _packed(
+    kind: str, media_type: str, ending: str, outline: str = "packed_outline:packed_outline", table: str = ""
+) -> Format:
+    outlines = (outline, "binary:binary_outline")
+    return Format(kind, lambda ends: ends.magic == kind, outlines, media_type, ending, table, is_binary=True)
 
 
 FORMATS = (
-    Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin"),
+    _packed("gzip", "application/gzip", "gz"),
+    _packed("zstd", "application/zstd", "zst"),
+    _packed("bzip2", "application/x-bzip2", "bz2"),
+    _packed("xz", "application/x-xz", "xz"),
+    _packed("zip", "application/zip", "zip"),
+    _packed("tar", "application/x-tar", "tar"),
+    Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin", is_binary=True),
     Format("text", kinds.is_blank),
     Format(
         "ndjson",

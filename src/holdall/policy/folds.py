@@ -6,11 +6,12 @@ All are folds over the log. Nothing here reads or writes it.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
-from typing import Any, Literal
+from dataclasses import field, replace
+from typing import Any, Literal, cast
 
 from holdall.text.numbers import number, whole
 from holdall.values.events import Event
+from holdall.values.handles import MEMBER
 from holdall.values.record import record
 from holdall.values.spans import Span
 
@@ -97,6 +98,12 @@ class Ledger:
             for span in event.spans(way):
                 coverage.ranges[way].add(span)
         coverage.retrievals += event.kind == "retrieved"
+        member, inside = event.data.get("member"), event.data.get("in_member")
+        if isinstance(member, str) and isinstance(inside, Mapping):
+            data = cast("Mapping[str, Any]", inside)
+            self.add(
+                replace(event, handle=f"{event.handle}{MEMBER}{member}", data={way: data.get(way) for way in WAYS})
+            )
 
 
 # What a session has done, in numbers: a fold over its events.

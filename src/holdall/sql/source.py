@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, BinaryIO
 
-from holdall.formats.kinds import SAMPLE, TAIL, delimiter_of
+from holdall.formats.kinds import PACKED, SAMPLE, TAIL, delimiter_of
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
@@ -227,7 +227,9 @@ def kind_so_far(reader: OutputReader) -> Kind:
 def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool = False) -> Source:
     """`mend`: a copy in which strict readers of JSON find nothing that they do not take."""
     kind = kind_so_far(reader)
-    if kind == "binary":
+    if kind in PACKED:
+        raise BadQuery(f"the output is packed ({kind}): query what is in it, HANDLE!NAME; HANDLE! is the list of that.")
+    if format_of(kind).is_binary:
         raise BadQuery("the output is binary data, not a table; `read` shows its bytes, `grep` searches them.")
     if at is not None:
         return _source_at(reader, at, check, mend)

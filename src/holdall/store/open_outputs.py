@@ -1,7 +1,8 @@
-"""Outputs that are open: opened once, used by many calls, closed when nobody uses them.
+"""Outputs that are open, and members of packed ones: opened once, used by many calls, closed when nobody uses them.
 
 An open output is used again only while its record is the one that it was opened with; a running one is brought up to
-date first. Safe to use from several threads.
+date first. What was unpacked is bounded: the last few members stay open, and no more than so many bytes of them. Safe
+to use from several threads.
 """
 
 import contextlib
@@ -10,10 +11,17 @@ from collections import OrderedDict
 from collections.abc import Generator
 
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
+from holdall.text.numbers import size
+from holdall.values.errors import UnknownHandle, WorkerFault
+from holdall.values.handles import MEMBER, Foreign, parse
 from holdall.values.outputs import Facts
 from holdall.values.record import record
 
 _OPEN = 16
+_OPEN_MEMBERS = 8
+_MOST_SIGNS = 16  # of a call id and members
+_UNPACKED_BYTES = 1024 * 1024 * 1024  # of members that are open, at most
+MOST_UNPACKED = 256 * 1024 * 1024  # bytes of one member, where no setting says otherwise
 Key = tuple[str, str]  # the session's id, and a handle or call id
 
 
@@ -23,6 +31,7 @@ class _Entry:
     stamp: str | None
     users: int = 0
     dropped: bool = False
+    of: Facts | None = None  # the output that it is a member of
 
 
 class Readers:
@@ -31,12 +40,22 @@ class Readers:
     def __init__(self, store: OutputStore) -> None:
         self._store = store
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._members: OrderedDict[Key, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def lease(self, session: SessionInfo, reference: str, facts: Facts | None = None) -> Generator[OutputReader]:
-        """The output under a handle or call id, open for as long as the block lasts. `facts` where they are new."""
-        entry = self._take(session, reference, facts)
+    def lease(
+        self, session: SessionInfo, reference: str, facts: Facts | None = None, *, most_unpacked: int = MOST_UNPACKED
+    ) -> Generator[OutputReader]:
+        """The output under a handle or call id, or a member of it, open for as long as the block lasts.
+
+        `facts` where they are new. A member is unpacked to at most so many bytes.
+        """
+        base, member = (reference, None) if MEMBER not in reference else self._split(session, reference, facts)
+        if member is None:
+            entry = self._take(session, reference, facts)
+        else:
+            entry = self._take_member(session, base, member, most_unpacked)
         try:
             yield entry.reader
         finally:
@@ -47,15 +66,17 @@ class Readers:
     def close(self, session: SessionInfo | None = None) -> None:
         """Those of one session, or all."""
         with self._lock:
-            for key in [key for key in self._entries if session is None or key[0] == session.id]:
-                self._drop(key)
+            for entries in (self._entries, self._members):
+                for key in [key for key in entries if session is None or key[0] == session.id]:
+                    self._drop(key, entries)
 
     def drop(self, session: SessionInfo, handle: str) -> None:
         """Close it, under whatever it was asked for; anyone who uses it at this moment continues."""
         with self._lock:
-            for key, entry in list(self._entries.items()):
-                if key[0] == session.id and entry.reader.facts.handle == handle:
-                    self._drop(key)
+            for entries in (self._entries, self._members):
+                for key, entry in list(entries.items()):
+                    if key[0] == session.id and (entry.of or entry.reader.facts).handle == handle:
+                        self._drop(key, entries)
 
     def _take(self, session: SessionInfo, reference: str, facts: Facts | None = None) -> _Entry:
         key = (session.id, reference)
@@ -79,8 +100,52 @@ class Readers:
                 self._drop(next(iter(self._entries)))
         return entry
 
-    def _drop(self, key: Key) -> None:
-        entry = self._entries.pop(key, None)
+    def _split(self, session: SessionInfo, reference: str, facts: Facts | None) -> tuple[str, str | None]:
+        """The output and what is asked for inside of it, if anything: a call id may have a `!` of its own."""
+        base, _, member = reference.partition(MEMBER)
+        if not isinstance(parse(base, session=session.id), Foreign):
+            return base, member
+        if facts is not None and facts.packed is None:
+            return reference, None
+        ends = [at for at, sign in enumerate(reference) if sign == MEMBER][:_MOST_SIGNS]
+        for end in (None, *reversed(ends)):
+            with contextlib.suppress(UnknownHandle):
+                self._store.resolve(session, reference[:end])
+                return (reference, None) if end is None else (reference[:end], reference[end + 1 :])
+        return reference, None
+
+    def _take_member(self, session: SessionInfo, base: str, member: str, most: int) -> _Entry:
+        from holdall.store.members import open_member  # noqa: PLC0415 - few outputs are packed
+
+        key = (session.id, f"{base}{MEMBER}{member}")
+        with self._lock:
+            known = self._members.get(key)
+            if known is not None and known.of is not None and known.stamp == self._store.stamp(known.of):
+                known.users += 1
+                self._members.move_to_end(key)
+                return known
+        with self.lease(session, base) as packed:
+            stamp = self._store.stamp(packed.facts)
+            entry = _Entry(open_member(packed, member, most=most), stamp, users=1, of=packed.facts)
+        with self._lock:
+            self._drop(key, self._members)
+            self._members[key] = entry
+            while len(self._members) > 1 and (len(self._members) > _OPEN_MEMBERS or self._unpacked() > _UNPACKED_BYTES):
+                unused = next((one for one, other in self._members.items() if not other.users), None)
+                if unused is None:
+                    break
+                self._drop(unused, self._members)
+            if len(self._members) > 1 and self._unpacked() > _UNPACKED_BYTES:  # by others, who are still at it
+                entry.users = 0
+                self._drop(key, self._members)
+                raise WorkerFault(f"more than {size(_UNPACKED_BYTES)} are unpacked at this moment. Try again.")
+        return entry
+
+    def _unpacked(self) -> int:
+        return sum(entry.reader.totals.bytes for entry in self._members.values())
+
+    def _drop(self, key: Key, entries: OrderedDict[Key, _Entry] | None = None) -> None:
+        entry = (self._entries if entries is None else entries).pop(key, None)
         if entry is not None:
             entry.dropped = True
             self._tidy(entry)

@@ -7,6 +7,7 @@
     │   ├── BadRange            a range that is not one
     │   ├── BadPattern          a pattern that no engine here can run in linear time
     │   ├── BadQuery            SQL or a path that does not fit the data
+    │   ├── BadMember           a part of a packed output that is not there, or cannot be unpacked
     │   ├── BadSetting          a setting of the wrong name, type or size
     │   ├── SessionClosed       a bag was used after its end
     │   ├── PathGiven           a path is to be kept, and not the file or its name
@@ -140,6 +141,10 @@ class BadPattern(UsageError):
 
 class BadQuery(UsageError):
     """SQL, JSONPath or JSON Pointer that does not fit the data; the message names what does."""
+
+
+class BadMember(UsageError):
+    """A part of a packed output that is not there, or cannot be unpacked; the message says why."""
 
 
 class BadSetting(UsageError):

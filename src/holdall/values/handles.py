@@ -26,6 +26,9 @@ _LONG = lazy_pattern(rf"session-(?P<session>{_UUID})/(?P<id>{_UUID})", re.ASCII)
 _BARE = lazy_pattern(_UUID, re.ASCII)
 
 
+MEMBER = "!"  # between a handle and what is packed in its output: `k3f9!logs/app.log`
+
+
 @record
 class Short:
     handle: str

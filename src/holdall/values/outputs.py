@@ -8,9 +8,10 @@ from dataclasses import field, fields, replace
 from typing import Any, Literal, cast, get_args
 
 from holdall.values.errors import REMOVED, HoldallError
-from holdall.values.handles import format_long
+from holdall.values.handles import MEMBER, format_long
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
+from holdall.values.spans import Span
 
 # JSON by its bytes: what is too large to be read into Python's objects, and a result that is passed on as it came.
 #
@@ -125,6 +126,7 @@ class Facts:
     error: str = ""  # why it is not whole, in one line
     exit_code: int | None = None
     order: float = 0.0  # its place in lists where `created` would be wrong: the clock had gone back
+    packed: Span | None = None  # of a member (`k3f9!a.log`): the bytes of the output that it was unpacked from
 
     @property
     def place(self) -> float:
@@ -133,7 +135,8 @@ class Facts:
 
     @property
     def long_handle(self) -> str:
-        return format_long(self.session, self.id)
+        _, sign, member = self.handle.partition(MEMBER)
+        return format_long(self.session, self.id) + sign + member
 
     @property
     def is_removed(self) -> bool:

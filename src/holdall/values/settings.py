@@ -112,6 +112,9 @@ class Settings:
     notice_max_tokens: int = _setting(
         NOTICE_TOKENS, "the most that a notice in place of an output takes, in tokens", least=150, most=100_000
     )
+    unpack_max_bytes: int = _setting(
+        256 * MIB, "the most that one member of a packed output is unpacked to", least=1, most=2**40, stricter=CEILING
+    )
     snippet_lines: int = _setting(
         SNIPPET_LINES, "the most lines of each end of an output that the dialect `refs` shows", least=0, most=100_000
     )

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
+from holdall.formats.registry import format_of
 from holdall.sql.results import MOST_TABLES, fair_cap
 from holdall.sql.source import kind_so_far
 from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
@@ -223,7 +224,7 @@ def _query_path(reader: OutputReader, path: str, limit: int, skip: int, max_byte
 def _check_is_json(reader: OutputReader) -> None:
     kind = kind_so_far(reader)
     start = reader.read(0, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if kind == "json" or (kind != "binary" and start and start in b'{["-0123456789tfnNI'):
+    if kind == "json" or (not format_of(kind).is_binary and start and start in b'{["-0123456789tfnNI'):
         return
     what = "empty" if not reader.totals.bytes else f"{kind}, not JSON"
     raise BadQuery(f"the output is {what}; a path names values in JSON. Use grep, or SQL over t (line_no, text).")

@@ -372,7 +372,7 @@ def _range_of(header: str, size: int) -> Span | None:
 def _best_view(facts: Facts, total: Totals) -> str:
     """By lines where lines are what they should be."""
     is_long = total.bytes > _LONG_LINES * max(1, total.lines)
-    return "bytes" if is_long or facts.measure.kind == "binary" else "lines"
+    return "bytes" if is_long or format_of(facts.measure.kind).is_binary else "lines"
 
 
 def _written(arguments: object) -> str:

@@ -14,6 +14,7 @@ from itertools import islice
 from math import ceil
 
 from holdall.formats import Lead
+from holdall.formats.registry import format_of
 from holdall.text.escape import foreign, one_line
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
@@ -160,8 +161,9 @@ class End:
 
 
 def first_lines(view: View, most: int) -> list[End]:
-    if view.facts.measure.kind == "binary":
-        return _rows(view.head, most)
+    if format_of(view.facts.measure.kind).is_binary:
+        # Of what is packed, the packed bytes tell nothing.
+        return _rows(view.head, most) if view.facts.measure.kind == "binary" else []
     whole = len(view.head) >= view.facts.measure.bytes
     found: list[End] = []
     at = 0
@@ -179,7 +181,7 @@ def first_lines(view: View, most: int) -> list[End]:
 def last_lines(view: View, most: int) -> list[End]:
     """Those that `first_lines` does not have already."""
     measure = view.facts.measure
-    if measure.kind == "binary" or measure.bytes <= LINE_BYTES:
+    if format_of(measure.kind).is_binary or measure.bytes <= LINE_BYTES:
         return []
     start = measure.bytes - len(view.tail)
     lines = _lines(view.tail)
@@ -259,7 +261,8 @@ def next_calls(view: View) -> list[str]:
     leads = view.outline.leads if view.outline is not None else ()
     short = (lead for lead in leads if all(_is_short(name, str(one)) for name, one in lead.arguments.items()))
     calls = [_lead(view, lead) for lead in islice(short, MOST - 1)]
-    calls.insert(1 if view.near or view.errors else MOST, _read(view))
+    if not any(lead.member for lead in leads):  # of what is packed, the packed bytes tell nothing
+        calls.insert(1 if view.near or view.errors else MOST, _read(view))
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT_CALL:
         calls.append(as_a_call("tail", view.handle, {"lines": _SHORT_CALL}))
     if view.extracts:
@@ -274,12 +277,12 @@ def _is_short(name: str, value: str) -> bool:
 
 
 def _lead(view: View, lead: Lead) -> str:
-    return as_a_call(lead.verb, view.handle, dict(lead.arguments))
+    return as_a_call(lead.verb, view.handle + lead.member, dict(lead.arguments))
 
 
 def _read(view: View) -> str:
     measure = view.facts.measure
-    if measure.kind == "binary" or measure.bytes > _LONG_LINE * max(1, measure.lines):
+    if format_of(measure.kind).is_binary or measure.bytes > _LONG_LINE * max(1, measure.lines):
         return as_a_call("read", view.handle, {"bytes": f"0:{min(_BYTES, measure.bytes)}"})
     if view.near is not None:
         first, last = view.near
@@ -326,7 +329,7 @@ def shown_by_notice(view: View) -> tuple[Span, ...]:
 
 
 def _spans(view: View, chosen: "list[_Part]") -> tuple[Span, ...]:
-    if view.facts.measure.kind == "binary":
+    if format_of(view.facts.measure.kind).is_binary:
         return ()
     spans = [part.end.span for part in chosen if part.end is not None]
     return tuple(span for span in spans if span.start < span.end)

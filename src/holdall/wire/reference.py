@@ -74,6 +74,7 @@ def summary(facts: Facts) -> str:
 
 PREFIX = "holdall:"
 _LINES = lazy_pattern(r"L(?P<first>[0-9]{1,15})(?:-L?(?P<last>[0-9]{1,15}))?", re.ASCII)
+_FRAGMENT = lazy_pattern(r"(?<!!)#")  # `k3f9!#3` is the third member of k3f9
 _FORMS = "holdall:HANDLE, holdall:HANDLE#/json/pointer or holdall:HANDLE#L10-L20"
 
 
@@ -102,7 +103,8 @@ def _place(where: str) -> str:
 
 def parse(text: str, where: str) -> Named:
     """What a string that starts with `holdall:` names. Raises BadReference."""
-    handle, sign, fragment = text.removeprefix(PREFIX).partition("#")
+    handle, *after = _FRAGMENT.split(text.removeprefix(PREFIX), maxsplit=1)
+    sign, fragment = bool(after), "".join(after)
     if not handle or len(text) > 2000 or any(char.isspace() for char in handle):
         raise BadReference(f"{_place(where)} is no reference. References are {_FORMS}; holdall:: escapes.")
     if not sign:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from holdall.formats.registry import format_of
 from holdall.policy.decide import Limits
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import plural
@@ -30,7 +31,7 @@ def _notice(view: View, advice: str = ADVICE) -> str:
         f"The output is too large to be shown here; {all_is_kept(view.facts)}.",
         f"{summary(view.facts)} {view.mark}".rstrip(),
     ]
-    if view.facts.measure.kind == "binary":
+    if format_of(view.facts.measure.kind).is_binary:
         parts.append("It is binary data, no text: nothing of it is shown here.")
     if head:
         parts.append(f"Head:\n{_fenced(view, _text(head))}")
@@ -67,7 +68,7 @@ def _shows(view: View) -> tuple[Span, ...]:
 
 def _ends(view: View) -> tuple[bytes, bytes]:
     """40 lines or 2 KB of each, unless something else is set; nothing of what is no text."""
-    if view.facts.measure.kind == "binary":
+    if format_of(view.facts.measure.kind).is_binary:
         return b"", b""
     head = _first(view.head, view.snippet_lines, view.snippet_bytes)
     total = view.facts.measure.bytes
