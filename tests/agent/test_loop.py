@@ -56,7 +56,7 @@ async def test_a_task_from_prompt_to_report(tmp_path: Path) -> None:
     found = await run(agent(tmp_path, model, tool("small", small), tool("big", big)))
     assert (found.text, found.status, found.synthetic, found.turns, found.calls) == ("line 777", "success", False, 3, 3)
     first, second, third = model.requests
-    assert first.messages[0].text.startswith("You are a tester.\n\nA tool output that is too large is kept whole.")
+    assert first.messages[0].text.startswith("You are a tester.\n\nA large tool output is kept whole;")
     assert notice_of(first).startswith("# System Notice\n\nThis is turn 1 of 30.")
     assert returned(second)[0].text == "a small result"
     assert f"big returned {len(BIG):,} bytes · 20,000 lines" in returned(second)[1].text

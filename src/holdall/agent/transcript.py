@@ -5,7 +5,7 @@ messages are in kept outputs that the new ones name.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from holdall.values.chat import Assistant, Message, System, ToolCall, ToolResult, User
@@ -37,17 +37,25 @@ class Transcript(list[Message]):
 def messages_in(lines: Iterable[bytes]) -> list[Message]:
     """The saved messages. Lines that are not ours are skipped."""
     found: list[Message] = []
+    for message in each_message(lines):
+        if message is None:
+            found.clear()
+        else:
+            found.append(message)
+    return found
+
+
+def each_message(lines: Iterable[bytes]) -> Iterator[Message | None]:
+    """One at a time; None where all that came before was replaced by what follows."""
     for line in lines:
         try:
             flat: object = json.loads(line) if line else None
         except (ValueError, RecursionError):
             continue
         if flat == _AGAIN:
-            found.clear()
-        elif isinstance(flat, Mapping):
-            message = _message(cast("Mapping[str, Any]", flat))
-            found += [message] if message is not None else []
-    return found
+            yield None
+        elif isinstance(flat, Mapping) and (message := _message(cast("Mapping[str, Any]", flat))) is not None:
+            yield message
 
 
 def _line(message: Message) -> bytes:

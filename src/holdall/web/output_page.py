@@ -7,7 +7,9 @@ JSON in ASCII; a refusal has the message of the error. The bytes themselves are 
 import asyncio
 import functools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from starlette.requests import Request
@@ -109,6 +111,8 @@ Badge = Literal["verified", "near", "unverified"]
 _MAX_QUESTIONS = 50  # the newest
 _MAX_QUOTES = 40  # of one question
 _QUOTE_BYTES = 600
+_QUESTION = 4000  # characters of a question, and of a model's own words
+_ASKED = ("question", "strategy", "model", "found", "snippets", "verified", "quotes")
 _FOUND: dict[str, Badge] = {"exact": "verified", "loose": "verified", "near": "near"}
 
 
@@ -136,22 +140,31 @@ class Question:
 
 async def questions_about(bag: Holdall, facts: Facts) -> list[Question]:
     """Newest first."""
-    events = await asyncio.to_thread(lambda: [one for one in bag.records.events() if one.handle == facts.handle])
-    asked = [(event, _shown_after(events[at + 1 :])) for at, event in enumerate(events) if event.kind == "extracted"]
-    found: list[Question] = []
-    for event, shown in reversed(asked[-_MAX_QUESTIONS:]):
-        found.append(await _question(bag, facts, event, shown))
+    asked = await asyncio.to_thread(lambda: _asked(one for one in bag.records.events() if one.handle == facts.handle))
+    return [await _question(bag, facts, event, shown) for event, shown in reversed(asked)]
+
+
+def _asked(events: Iterable[Event]) -> Sequence[tuple[Event, Sequence[Span]]]:
+    """The newest questions, each with what its answer showed: the event of the answer follows that of the question.
+
+    Only what the page shows of an event is held: a log may have come with a bundle.
+    """
+    found: deque[tuple[Event, Sequence[Span]]] = deque(maxlen=_MAX_QUESTIONS)
+    is_open = False
+    for event in events:
+        if event.kind == "extracted":
+            found.append((replace(event, data={name: _short(event.data.get(name)) for name in _ASKED}), ()))
+            is_open = True
+        elif is_open and event.kind == "retrieved" and event.data.get("verb") == "extract":
+            found[-1] = found[-1][0], event.spans("shown")[:_MAX_QUOTES]
+            is_open = False
     return found
 
 
-def _shown_after(later: Sequence[Event]) -> tuple[Span, ...]:
-    """What the answer showed of the output: the event of the answer follows that of the question."""
-    for event in later:
-        if event.kind == "extracted":
-            break
-        if event.kind == "retrieved" and event.data.get("verb") == "extract":
-            return event.spans("shown")
-    return ()
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(one) for one in cast("list[object]", value)[:_MAX_QUOTES]]
+    return value[:_QUESTION] if isinstance(value, str) else value if isinstance(value, int | float) else None
 
 
 async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Span]) -> Question:
@@ -171,7 +184,7 @@ async def _question(bag: Holdall, facts: Facts, event: Event, shown: Sequence[Sp
         quotes = []
     seen = sum(one.badge == "verified" for one in quotes)
     return Question(
-        event.at, str(data.get("question", "")), named(data.get("strategy", "")), named(data.get("model", ""), 200),
+        event.at, str(data["question"] or ""), named(data["strategy"] or ""), named(data["model"] or "", 200),
         data.get("found") is not False, quotes, max(0, total - len(quotes)),
         max(0, total - proved - (len(quotes) - seen)),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from holdall.agent.transcript import messages_in
+from holdall.agent.transcript import each_message
 from holdall.bag import Holdall
 from holdall.bag.overview import Listed, Summary
 from holdall.policy.folds import Ledger, Tree
@@ -24,7 +24,7 @@ from holdall.values.record import record
 from holdall.web import figures
 from holdall.web import timeline as timeline_rows
 from holdall.web.state import ViewerState, render, state_of
-from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, linked, output_address, report_text, task_of
+from holdall.web.timeline import Piece, Proof, Quote, Reported, Row, Said, linked, output_address
 
 # The first page: every session, newest first, a page at a time, with what it kept and what it took.
 
@@ -98,7 +98,6 @@ TIMELINE_PAGE = 200  # rows of each list that are shown at once
 _LONGEST_QUOTE = 600  # bytes
 _MAX_QUOTES = 200
 _DRAWN_BYTES = 8 * 1024 * 1024  # of the log; of a longer one, the newest
-_LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 
 
 @record
@@ -150,9 +149,10 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
     """Everything that the log, the transcript and the records say."""
     left_out = max(0, bag.records.log_bytes() - _DRAWN_BYTES)
     events = list(bag.records.events(_DRAWN_BYTES))
-    messages = messages_in(bag.records.transcript_lines())
+    wanted = {event.call_id for event in events if event.call_id}
+    said = Said.of(each_message(bag.records.transcript_lines()), wanted)
     root = Tree.of(bag.session.name, events).root
-    known = timeline_rows.Known.of(bag.session.id, events, messages)
+    known = timeline_rows.Known.of(bag.session.id, events, said.arguments)
     rows = timeline_rows.rows_of(root, known, now=time.time())
     outputs = list(bag.store.outputs(bag.session))[::-1]
     ledger = Ledger()
@@ -168,7 +168,7 @@ def _session_values_now(bag: Holdall, summary: Summary, first_row: int, first_ou
         "rows": rows[first_row : first_row + TIMELINE_PAGE], "first_row": first_row, "row_count": len(rows),
         "outputs": shown, "first_output": first_output, "output_count": len(outputs), "page_size": TIMELINE_PAGE,
         "tool_of": {one.handle: one.origin.tool for one in outputs}, "chart": figures.context_chart(events),
-        "task": task_of(messages)[:_LONGEST_TEXT], "report_text": report_text(messages)[:_LONGEST_TEXT],
+        "task": said.task, "report_text": said.report,
         "reported": Reported.of(root.data.get("reported")), "quotes": _quotes(rows),
         "bad_lines": [*told, *bag.care.bad_lines()],
     }  # fmt: skip

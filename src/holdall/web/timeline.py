@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from holdall.values.spans import Span
 SCALE = 1000.0
 _LEAST = 3.0  # or a short call could not be seen
 _PREVIEW = 160
+LONGEST_TEXT = 20_000  # characters of a task or a report; the transcript has the rest
 _END_OF_LINE = 2  # bytes
 _WHAT = {"turn": "turn", "model": "model", "tool": "tool", "agent": "agent", "extraction": "question"}
 
@@ -80,7 +82,7 @@ class Known:
     arguments: Mapping[str, str]  # by call id
 
     @staticmethod
-    def of(session: str, events: Iterable[Event], messages: Iterable[Message]) -> "Known":
+    def of(session: str, events: Iterable[Event], arguments: Mapping[str, str]) -> "Known":
         kept: dict[str, Mapping[str, Any]] = {}
         ended: dict[str, float] = {}
         shown: dict[tuple[str, str], list[tuple[float, int, int]]] = {}
@@ -94,8 +96,9 @@ class Known:
                 first = _first_stretch(sorted(spans, key=lambda span: span.start))
                 key = (event.handle, str(event.data.get("name", "")))
                 shown.setdefault(key, []).append((event.at, first.start, first.end))
-        calls = [call for one in messages if isinstance(one, Assistant) for call in one.calls]
-        return Known(session, kept, ended, shown, {call.id: _arguments(call.arguments) for call in calls})
+        for looks in shown.values():
+            looks.sort()
+        return Known(session, kept, ended, shown, arguments)
 
 
 def rows_of(root: Operation, known: Known, *, now: float) -> list[Row]:
@@ -159,8 +162,9 @@ def _href(one: Operation, known: Known, handle: str) -> str:
     if not handle:
         return ""
     looks = known.shown.get((handle, one.name), ()) if one.data.get("outcome") == "answer" else ()
-    first = [look for look in looks if one.at - 0.01 <= look[0] <= one.at + one.seconds + 0.05]
-    return output_address(known.session, handle, *(first[0][1:] if first else ()))
+    first = looks[at] if (at := bisect_left(looks, (one.at - 0.01, 0, 0))) < len(looks) else None
+    is_its = first is not None and first[0] <= one.at + one.seconds + 0.05
+    return output_address(known.session, handle, *(first[1:] if first is not None and is_its else ()))
 
 
 def _first_stretch(spans: Sequence[Span]) -> Span:
@@ -314,22 +318,35 @@ def counted(row: Row, proofs: Mapping[Quote, Proof]) -> Row:
     return replace(row, figures=(verified, *row.figures))
 
 
-def task_of(messages: Iterable[Message]) -> str:
-    return next((one.text for one in messages if isinstance(one, User)), "")
+@record
+class Said:
+    """What a page shows of a transcript. The rest is passed over as it is read, however long it is."""
+
+    task: str = ""
+    report: str = ""  # the newest one; a model without tools reports in plain text
+    arguments: Mapping[str, str] = field(default_factory=dict[str, str])  # by call id
+
+    @staticmethod
+    def of(messages: Iterable[Message | None], wanted: Collection[str]) -> "Said":
+        """None among the messages: what came before was replaced. `wanted` are the calls whose arguments are shown."""
+        task, report, arguments = "", "", dict[str, str]()
+        for one in messages:
+            if one is None:
+                task, report = "", ""
+            elif isinstance(one, User):
+                task = task or one.text[:LONGEST_TEXT]
+            elif isinstance(one, Assistant):
+                report = _reported(one)[:LONGEST_TEXT] or report
+                arguments |= {call.id: _arguments(call.arguments) for call in one.calls if call.id in wanted}
+        return Said(task, report, arguments)
 
 
-def report_text(messages: Sequence[Message]) -> str:
-    """The newest one. A model without tools reports in plain text."""
-    for one in reversed(messages):
-        if isinstance(one, Assistant):
-            for call in one.calls:
-                arguments: object = call.arguments
-                if call.name == "final_report" and isinstance(arguments, Mapping):
-                    given = cast("Mapping[str, Any]", arguments)
-                    return str(given.get("report", ""))
-            if one.text.strip():
-                return one.text
-    return ""
+def _reported(one: Assistant) -> str:
+    for call in one.calls:
+        arguments: object = call.arguments
+        if call.name == "final_report" and isinstance(arguments, Mapping):
+            return str(cast("Mapping[str, Any]", arguments).get("report", ""))
+    return one.text if one.text.strip() else ""
 
 
 def linked(text: str, session: str, handles: Iterable[str], proofs: Iterable[Proof]) -> list[Piece]:

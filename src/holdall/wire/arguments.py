@@ -186,7 +186,8 @@ def _coerced(given: object, value: Any) -> Any:
         return value
     schema = cast("Mapping[str, Any]", given)
     kind = schema.get("type")
-    if isinstance(value, str) and kind == "array":
+    items = schema.get("items")
+    if isinstance(value, str) and kind == "array" and isinstance(items, Mapping) and items.get("type") == "string":  # pyright: ignore[reportUnknownMemberType]
         return [one for one in value.replace(",", " ").split() if one]
     if isinstance(value, str) and kind in ("integer", "boolean"):
         text = value.strip().lower()

@@ -160,6 +160,8 @@ _KEEP_SECONDS = 4.0  # below the 5 seconds after which common servers close: els
 _TELL_SECONDS = 5.0  # a notification, or an answer of ours to the server
 _LAST_SECONDS = 0.5  # for those of them that are on their way at the end
 _GOODBYE_SECONDS = 2.0
+_UNREAD = 64 * 1024  # bytes of an answer in which nothing is for us
+_BREATH = 1 << 20
 _REST_SECONDS = 1.0  # for the end of a stream behind its answer: then its connection can be used again
 _LEAST_PAUSE = 0.1
 _RETRY_SECONDS = 1.0  # before the rest of a stream is asked for, where the server does not say
@@ -450,12 +452,16 @@ class HttpChannel:
             else:
                 async with asyncio.timeout(seconds):
                     response = await self._sent(method, body, headers)
-                    async for _ in _parts(response):
-                        pass  # nothing in it is for us; read to its end the connection can be used again
-                    await response.aclose()
+                    try:
+                        left = _UNREAD
+                        async for part in _parts(response):  # nothing in it is for us
+                            if (left := left - len(part)) < 0:
+                                break  # else, read to its end, the connection can be used again
+                    finally:
+                        await response.aclose()
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as fault:
             failure = HttpFailure(f"cannot be reached at {self._spec.shown} ({self._words(fault)})")
-        except (httpx2.TransportError, httpx2.DecodingError, TimeoutError) as fault:
+        except (httpx2.TransportError, httpx2.DecodingError, TimeoutError, LimitExceeded) as fault:
             failure = HttpFailure(f"broke off the connection ({self._words(fault)})", sent=True)
         else:
             self.heard += 1
@@ -521,8 +527,20 @@ def _plain(url: httpx2.URL, headers: Mapping[str, str]) -> PlainHttp | None:
 def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:
     """Of its body. Where nothing is to be decoded it is read past httpx2, which takes as long as all the rest."""
     if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
-        return response.aiter_bytes()
+        return _unpacked(response)
     return aiter(response.stream)
+
+
+async def _unpacked(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Packed once, a byte is a thousand at most. Packed in itself, a few hundred would be more than ends today."""
+    if "," in response.headers.get("content-encoding", ""):
+        raise LimitExceeded("sent an answer that is packed more than once")
+    since = 0
+    async for part in response.aiter_bytes():
+        yield part
+        if (since := since + len(part)) >= _BREATH:  # what is unpacked comes without waiting, and others want to
+            since = 0
+            await asyncio.sleep(0)
 
 
 def _kind(response: httpx2.Response) -> str:
