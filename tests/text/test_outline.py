@@ -24,7 +24,7 @@ def test_a_map_is_told_from_a_record_by_its_many_like_values() -> None:
     paths = {f"/items/{n}": {"get": {"id": f"get{n}"}} for n in range(40)}
     assert text_of(json.dumps({"openapi": "3.0.0", "paths": paths})) == snapshot("""\
 openapi
-{openapi: "3.0.0", paths: {40 keys like "/items/20", "/items/39"}}
+{openapi: "3.0.0", paths: {40 keys like "/items/20", "/items/39": {get}}}
 $.paths.*: {get: {id: str "get0"}}\
 """)
 

@@ -185,9 +185,9 @@ def test_settings_do_not_change_once_they_are_made() -> None:
 
 
 @requirement("settings:answer-max-bytes", "settings:answer-max-tokens", "settings:notice-max-tokens")
-def test_an_answer_has_at_most_16_kib_and_4000_tokens_and_a_notice_500_tokens_unless_set() -> None:
+def test_an_answer_has_at_most_16_kib_and_4000_tokens_and_a_notice_250_tokens_unless_set() -> None:
     assert (Settings().answer_max_bytes, Settings().answer_max_tokens) == (16 * 1024, 4000)
-    assert Settings().notice_max_tokens == 500
+    assert Settings().notice_max_tokens == 250
 
 
 def test_every_setting_has_a_default_that_fits_its_own_rule_and_a_sentence() -> None:

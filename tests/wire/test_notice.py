@@ -36,16 +36,11 @@ handle: k3f9
 <k3f9:7d1a7d1a>
 Nov 15 00:00:00 → Nov 17 15:59:39 · 1 program: sshd 100 %
 600 × sshd: Connection closed by <ip> port <n> [preauth]
-600 × sshd: Accepted password for bob from <ip> port <n> ssh<n>
-600 × sshd: Accepted publickey for bob from <ip> port <n> ssh<n>
 599 × sshd: Failed password for <*> from <ip> port <n> ssh<n>
-… 1 more shape, 1 of them rare (≤ 2 lines):
+… 3 more shapes, 1 of them rare (≤ 2 lines):
 L1,701 × 1  sshd: fatal: no matching cipher found for 10.9.9.9
-L1  Nov 15 00:00:00 host sshd[1000]: Failed password for guest from 10.0.0.0 port 4000 ssh2
-L2  Nov 15 00:01:01 host sshd[1001]: Connection closed by 10.0.1.1 port 4001 [preauth]
-L2,400  Nov 17 15:59:39 host sshd[3399]: Accepted publickey for bob from 10.1.1.1 port 6399 ssh2
 </k3f9:7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="Failed password for (\\\\S+)", group=true) · context_read(handle="k3f9", lines="1696:1706") · context_query(handle="k3f9", sql="select left(text, 6) as day, count(*) from t where text like '%Failed password for%' group by 1 order by min(line_no)") · context_tail(handle="k3f9", lines=20)\
+Next: context_grep(handle="k3f9", pattern="Failed password for (\\\\S+)", group=true, limit=10) · context_read(handle="k3f9", lines="1696:1706")\
 """)
 
 
@@ -58,10 +53,8 @@ handle: k3f9
 <k3f9:7d1a7d1a>
 {page: 1, items: [2,000 × {id, name, status, user, tags}], total: 2000}
 $.items[*]: {id: int 0…1999, name: str "item 2781527649", status: "void" ×673|"open" ×668|"paid" ×659, user: {city: str, 5 distinct, most often "Oslo" ×400, "Bern" ×400, "Riga" ×400}, tags: [1 × "a"]}
-L1  {"page": 1, "items": [{"id": 0, "name": "item 2781527649", "status": "open", "user": {"city": "Oslo"}, "tags": ["a"]}, { … +198,297 bytes
-L1  … "]}, {"id": 1999, "name": "item 2338002282", "status": "paid", "user": {"city": "Doha"}, "tags": ["a"]}], "total": 2000}
 </k3f9:7d1a7d1a>
-Next: context_query(handle="k3f9", at="$.items", sql="select status, count(*) from t group by 1 order by 2 desc") · context_query(handle="k3f9", path="$.items[*].name") · context_grep(handle="k3f9", pattern="item 3492502437") · context_read(handle="k3f9", bytes="0:4000")\
+Next: context_query(handle="k3f9", at="$.items", sql="select id, name, status from t limit 20") · context_query(handle="k3f9", path="$.items[*].name", limit=10)\
 """)
 
 
@@ -71,12 +64,10 @@ The tool returned 55,055 bytes · 3,208 lines · ~18.3k tokens (openapi). Too la
 handle: k3f9
 
 <k3f9:7d1a7d1a>
-{openapi: "3.0.0", paths: {400 keys like "/api/v2/pods200", "/api/v0/pods399"}, info: {title: "x"}}
+{openapi: "3.0.0", paths: {400 keys like "/api/v2/pods200", "/api/v0/pods399": {get}}, info: {title: "x"}}
 $.paths.*: {get: {operationId: str "listPods0", tags: [1 × "core"]}}
-L2    "openapi": "3.0.0",
-L3,206      "title": "x"
 </k3f9:7d1a7d1a>
-Next: context_query(handle="k3f9", at="$.paths", sql="select key from t where key like '%pods%'") · context_query(handle="k3f9", path="$.paths['/api/v2/pods200']") · context_grep(handle="k3f9", pattern="pods") · context_read(handle="k3f9", lines="1:20")\
+Next: context_query(handle="k3f9", at="$.paths", sql="select key from t where key like '%pods%' limit 20") · context_query(handle="k3f9", path="$.paths['/api/v2/pods200']") · context_grep(handle="k3f9", pattern="pods", limit=3)\
 """)
 
 
@@ -88,13 +79,8 @@ handle: k3f9
 
 <k3f9:7d1a7d1a>
 [2,000 × {id: int 0…1999, name: str "item 2781527649", status: "void" ×673|"open" ×668|"paid" ×659, user: {city: str, 5 distinct, most often "Oslo" ×400, "Bern" ×400, "Riga" ×400}, tags: [1 × "a"]}]
-L1  {"id": 0, "name": "item 2781527649", "status": "open", "user": {"city": "Oslo"}, "tags": ["a"]}
-L2  {"id": 1, "name": "item 3492502437", "status": "void", "user": {"city": "Bern"}, "tags": ["a"]}
-L3  {"id": 2, "name": "item 887550090", "status": "void", "user": {"city": "Riga"}, "tags": ["a"]}
-L1,999  {"id": 1998, "name": "item 997294462", "status": "paid", "user": {"city": "Lima"}, "tags": ["a"]}
-L2,000  {"id": 1999, "name": "item 2338002282", "status": "paid", "user": {"city": "Doha"}, "tags": ["a"]}
 </k3f9:7d1a7d1a>
-Next: context_query(handle="k3f9", sql="select status, count(*) from t group by 1 order by 2 desc") · context_query(handle="k3f9", path="$[*].name") · context_grep(handle="k3f9", pattern="item 3492502437") · context_read(handle="k3f9", lines="1:20")\
+Next: context_query(handle="k3f9", sql="select id, name, status from t limit 20") · context_query(handle="k3f9", path="$[*].name", limit=10) · context_grep(handle="k3f9", pattern="item 3492502437", limit=3)\
 """)
 
 
@@ -108,16 +94,11 @@ handle: k3f9
 3,000 rows × 5 columns (comma-separated)
 id: int 0…2999
 Country/Region: "Bern" ×615|"Doha" ×608|"Oslo" ×598|"Riga" ×591|"Lima" ×588
-order: str, all distinct, e.g. "first, 0", "first, 1", "first, 2"
+order: str, all distinct, e.g. "first, 0"
 price: float 0…4498.5
 day: date 2026-01-01…2026-01-28
-L1  id,Country/Region,order,price,day
-L2  0,Bern,"first, 0",0.0,2026-01-01
-L3  1,Riga,"first, 1",1.5,2026-01-02
-L3,000  2998,Bern,"first, 2998",4497.0,2026-01-03
-L3,001  2999,Doha,"first, 2999",4498.5,2026-01-04
 </k3f9:7d1a7d1a>
-Next: context_query(handle="k3f9", sql="select \\"Country/Region\\", count(*), max(price) from t group by 1 order by 2 desc") · context_grep(handle="k3f9", pattern="Bern", limit=5) · context_read(handle="k3f9", lines="1:20")\
+Next: context_query(handle="k3f9", sql="select \\"Country/Region\\", count(*), max(price) from t group by 1 order by 2 desc limit 20") · context_grep(handle="k3f9", pattern="Bern", limit=5)\
 """)
 
 
@@ -132,12 +113,8 @@ handle: k3f9
 FAILED a.py::test_two · L2,511 · its details: L2,503–2,509: assert 1 == 2
 2,500 × test_<n>.py::test_<n> PASSED
 … 4 more shapes, 4 of them rare (≤ 2 lines)
-L1  = test session starts =
-L2  test_0.py::test_0 PASSED
-L3  test_1.py::test_1 PASSED
-L2,512  === 1 failed, 2500 passed in 3.20s ===
 </k3f9:7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="test_two", context=3) · context_read(handle="k3f9", lines="2503:2509") · context_tail(handle="k3f9", lines=20)\
+Next: context_grep(handle="k3f9", pattern="test_two", context=3, limit=3) · context_read(handle="k3f9", lines="2503:2509")\
 """)
 
 
@@ -156,23 +133,9 @@ handle: k3f9
 +16 −1  src/f84.py · L1,253
 +16 −1  src/f101.py · L1,508
 +16 −1  src/f118.py · L1,763
-+16 −1  src/f135.py · L2,018
-+16 −1  src/f152.py · L2,273
-+16 −1  src/f169.py · L2,528
-+16 −1  src/f186.py · L2,783
-+16 −1  src/f203.py · L3,038
-+16 −1  src/f220.py · L3,293
-+16 −1  src/f237.py · L3,548
-+16 −1  src/f254.py · L3,803
-+16 −1  src/f271.py · L4,058
-… 584 more files
-L1  diff --git a/src/f0.py b/src/f0.py
-L2  index 1..2 100644
-L3  --- a/src/f0.py
-L8,969  +new line
-L8,970  +new line
+… 593 more files
 </k3f9:7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="^diff --git a/(\\\\S+)", group=true) · context_read(handle="k3f9", lines="233:255")\
+Next: context_grep(handle="k3f9", pattern="^diff --git a/(\\\\S+)", group=true, limit=10) · context_read(handle="k3f9", lines="233:255")\
 """)
 
 
@@ -180,12 +143,17 @@ Next: context_grep(handle="k3f9", pattern="^diff --git a/(\\\\S+)", group=true) 
 def test_the_notices_of_pages_tell_their_headings() -> None:
     assert [data_of(notice_of(SHAPES[kind])).split("\n")[:4] for kind in ("html", "markdown")] == snapshot(
         [
-            ["title: A page", "900 <a>, 900 <p>, 900 headings", "  h2 Part 0 · L2", "  h2 Part 1 · L4"],
+            [
+                "title: A page",
+                "900 <a>, 900 <p>, 900 headings",
+                "  h2 Part 0 … 59 more like it · L2",
+                "… 840 more headings",
+            ],
             [
                 "1,500 headings, 0 code blocks, 1,500 links, 0 tables",
-                "## Part 0 · L1",
-                "## Part 1 · L6",
-                "## Part 2 · L11",
+                "## Part 0 … 59 more like it · L1",
+                "… 1,440 more headings",
+                "L7,500  - one",
             ],
         ]
     )
@@ -201,17 +169,16 @@ handle: k3f9
 PNG image: 640 × 480 px
 texts in it: "Software: made by a test"
 00000000  89 50 4e 47 0d 0a 1a 0a 00 00 00 0d 49 48 44 52
-00000010  00 00 02 80 00 00 01 e0 08 06 53 6f 66 74 77 61
-00000020  72 65 3a 20 6d 61 64 65 20 62 79 20 61 20 74 65
 </k3f9:7d1a7d1a>
-Next: context_grep(handle="k3f9", pattern="Software", literal=true, count=true) · context_read(handle="k3f9", bytes="0:4000")\
+Next: context_grep(handle="k3f9", pattern="Software", literal=true, limit=3) · context_read(handle="k3f9", bytes="0:128")\
 """)
 
 
 @requirement("notice:order")
-@pytest.mark.parametrize("shape", ["log", "pytest", "csv", "html", "xml"])
-def test_the_parts_stand_in_their_order(shape: str) -> None:
-    view = view_of(SHAPES[shape], tool="fetch")
+@pytest.mark.parametrize("most", [250, 500])
+@pytest.mark.parametrize("shape", ["log", "pytest", "csv", "html", "xml", "chinese"])
+def test_the_parts_stand_in_their_order(shape: str, most: int) -> None:
+    view = view_of(SHAPES[shape], tool="fetch", most_tokens=most)
     text = notice(view)
     lines = text.split("\n")
     assert lines[0].startswith("fetch returned ")
@@ -219,15 +186,15 @@ def test_the_parts_stand_in_their_order(shape: str) -> None:
     assert lines[2] == ""
     assert view.outline is not None
     data = data_of(text).split("\n")
-    kept = len(view.outline.lines)
-    assert tuple(data[:kept]) == view.outline.lines
-    numbers = [int(line[1:].split("  ")[0].replace(",", "")) for line in data[kept:]]
+    outlined = [line for line in view.outline.lines if line in data]
+    assert data[: len(outlined)] == outlined
+    assert outlined[0] == view.outline.lines[0]
+    numbers = [int(line[1:].split("  ")[0].replace(",", "")) for line in data[len(outlined) :]]
     last = view.facts.measure.lines
     ends = [number for number in numbers if number <= 3 or number >= last - 2]
     errors = [number for number, _ in view.errors]
     assert numbers[: len(ends)] == ends == sorted(ends)
-    assert ends[0] <= 3
-    assert ends[-1] >= last - 2
+    assert bool(ends) == (shape == "chinese" or (shape == "log" and most > 250))
     assert all(number in errors for number in numbers[len(ends) :])
     assert lines[-1].startswith("Next: context_")
 
@@ -242,7 +209,6 @@ def test_a_few_first_and_last_lines_are_shown_each_cut_at_a_byte_cap() -> None:
         [
             "L3  row 0 of many",
             "L5  row 2 of many",
-            "L9,001  row 8998 of many",
             "L9,002  row 8999 of xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx … +192 bytes",
         ]
     )
@@ -285,7 +251,7 @@ def test_counts_that_come_from_a_sample_are_marked() -> None:
             ["2026-01-01 00:00:00 → 2026-01-01 00:00:19 · INFO ~100 %", "~200,000 × INFO job <n> done in <n> ms"],
             [
                 '[~200,000 × {sku: str "A-0", qty: int ~0…8}]',
-                "shape from a sample: keys that stand only in the rest are not named",
+                "shape from a sample",
             ],
         ]
     )

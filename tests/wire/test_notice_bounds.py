@@ -57,7 +57,7 @@ HOSTILE: dict[str, str | bytes] = {
 
 @requirement("notice:max-tokens")
 @pytest.mark.parametrize("exact", [True, False], ids=["counted", "estimated"])
-@pytest.mark.parametrize("most", [500, 150])
+@pytest.mark.parametrize("most", [500, 250, 150])
 @pytest.mark.parametrize("shape", [*SHAPES, *HOSTILE])
 def test_the_notice_is_never_longer_than_it_may_be(shape: str, most: int, exact: bool) -> None:
     text = notice_of((SHAPES | HOSTILE)[shape], exact=exact, most_tokens=most)
@@ -128,7 +128,7 @@ def test_any_output_has_a_notice_that_fits_and_shows_what_it_says(
     data = end.join(lines * times) + end
     view = view_of(data, exact=exact)
     text = notice(view)
-    assert COUNT(text) <= 500
+    assert COUNT(text) <= 250
     assert text.split("\n")[1] == "handle: k3f9"
     assert text.count(f"<k3f9:{view.tag}>") == text.count(f"</k3f9:{view.tag}>") <= 1
     for span in shown_by_notice(view):
@@ -175,7 +175,7 @@ def test_a_tokenizer_that_fails_costs_no_notice() -> None:
     text = notice(notice_view(reader_with(b"a row\n" * 20_000), lambda: TAG, tokenizer=_Panics()))
     assert text.startswith("The tool returned 120,000 bytes")
     assert "\n20,000 × a row\n" in text
-    assert COUNT(text) <= 500
+    assert COUNT(text) <= 250
 
 
 def test_a_notice_without_an_outline_shows_the_ends() -> None:

@@ -53,7 +53,7 @@ def diff_outline(sample: Sample, room: Room) -> Outline | None:
         kept.append(f"… {'' if whole else 'at least '}{plural(left, 'more file')}")
     ranges = tuple((file.start, file.end, f"diff of {cut(name, 80)}") for name, file in ranked[:2])
     leads = (Lead("grep", {"pattern": _LISTS[sign], "group": True}),)
-    return Outline("diff", tuple(kept), not whole, (), ranges, leads)
+    return Outline("diff", tuple(kept), not whole, (), ranges, leads, ends=False)
 
 
 def _files(sample: Sample, sign: bytes) -> dict[str, _File]:

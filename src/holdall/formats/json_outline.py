@@ -28,7 +28,8 @@ from holdall.values.record import record
 
 _STEPS = ((24_000, 12_000), (30_000, 800))  # while so many were looked at in all, so many more for one path …
 _FEWER = 120  # … and then only so many
-_MAP_KEYS = 12  # a record with fewer names is never taken for a map
+_MAP_KEYS = 12  # a record with fewer names is never taken for a map …
+_MANY_KEYS = 120  # … and nothing with so many for a record
 _SHORTHAND = lazy_pattern(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*")
 
 
@@ -124,7 +125,11 @@ def is_map(objects: list[dict[str, Any]], keys: Counter[str]) -> bool:
         return False
     if len(objects) > 1:
         top = keys.most_common(1)[0][1]
+        if keys.total() >= _MANY_KEYS * len(objects):
+            return True
         return top * 2 < len(objects) and len(keys) * len(objects) > 3 * keys.total()
+    if len(keys) >= _MANY_KEYS:
+        return True
     values = list(islice(objects[0].values(), 200))
     kind, times = Counter(map(type, values)).most_common(1)[0]
     if times < len(values) * 0.9:
@@ -236,6 +241,7 @@ _VALUES = 2000  # values of each
 _HIGH = 24  # a column with no more different values is counted by before others
 _NAMES = ("name", "title", "id", "key", "path", "url", "message", "label", "code")
 _LONGEST_NAME = 60
+_SMALLEST, _SMALL = 12, 700  # characters of a value that is worth a call, and that is short enough for one
 _WORD = lazy_pattern(r"[^\W\d_]{3,20}")
 _SOUGHT = lazy_pattern(r"\w[\w .:/-]{2,28}\w")
 _CAMEL = lazy_pattern(r"[A-Z]?[a-z]{3,20}|[A-Z]{3,20}")
@@ -296,7 +302,8 @@ def _of_records(table: _Table, sql: Sql) -> Iterator[Lead]:
         return
     fields = list(_fields(table.rows))
     counted = min((field for field in fields if field.repeats), key=_dullness, default=None)
-    if counted is not None:
+    # Of a few values the shape tells already how often each occurs.
+    if counted is not None and not (counted.distinct <= _FEW and counted.group.exact):
         yield Lead("query", {**at, "sql": by_value(column(counted.name))})
     elif fields:
         names = ", ".join(column(field.name) for field in fields[:3])
@@ -322,17 +329,24 @@ def _named(rows: Group, fields: list[_Field]) -> Iterator[tuple[int, Group]]:
 
 
 def _of_map(table: _Table) -> Iterator[Lead]:
-    keys = [readable(key) for key in cast("dict[str, Any]", table.group.values[0])]
-    short = [key for key in keys if _SHOWN_KEY.fullmatch(key)] or [""]
-    key = short[len(short) // 2]
+    entries = cast("dict[str, Any]", table.group.values[0])
+    short = [key for key in entries if _SHOWN_KEY.fullmatch(readable(key))] or [""]
+    middle = short[len(short) // 2 :][:_LEAD_KEYS]
+    small = next((key for key in middle if table.rows.exact and _is_small(entries.get(key))), "")
+    key = readable(small or middle[0])
     words = _CAMEL.findall(key) or _WORD.findall(key)
     if words:
         sql = f"select key from t where key like '%{words[-1]}%'"  # noqa: S608 - a text to read
         at = {} if table.group.path == "$" else {"at": table.group.path}
         yield Lead("query", {"at": "$", "sql": sql, **at})
-    if key:
-        yield Lead("query", {"path": table.group.path + step(key.encode().decode("latin-1"))})
+    if small:
+        yield Lead("query", {"path": table.group.path + step(small)})
     yield from _word([key])
+
+
+def _is_small(value: Any) -> bool:
+    """Whether it is a container that one short answer holds."""
+    return type(value) in (dict, list) and _SMALLEST < len(repr(value)) <= _SMALL
 
 
 def _fields(rows: Group) -> Iterator[_Field]:
@@ -349,8 +363,8 @@ def _fields(rows: Group) -> Iterator[_Field]:
         yield _Field(readable(key), member, distinct, str in member.kinds, repeats)
 
 
-def _dullness(field: _Field) -> tuple[bool, bool]:
-    return field.distinct > _HIGH, not field.is_text
+def _dullness(field: _Field) -> tuple[bool, bool, bool]:
+    return field.distinct <= _FEW and field.group.exact, field.distinct > _HIGH, not field.is_text
 
 
 def _rank(key: str) -> int:
@@ -377,18 +391,31 @@ def _word(values: list[str]) -> Iterator[Lead]:
 
 
 _PLAIN = lazy_pattern(r"(?:[^\W\d]|[$@])[\w$@.-]*")
-_KEYS = 28  # members of a record that are named
 _INLINE = 80  # a container whose shape is longer gets a line of its own
 _INLINE_ROOT = 360  # the elements of the root have more room
 _ROOTS = ("$[*]", "$.*")
-_LEVELS = 3  # of containers on one line
-_LONGEST = 340  # a line that would be longer is written with fewer levels
+_LONGEST = 340  # a line that would be longer is written in the next way
+_ROOT_SHARE = 0.6  # of the room, where there is more to tell than the root
 _MAX_LINES = 14
 _DEEPEST = 9  # steps of a path that are told
 _LONGEST_PATH = 240
 _MISSES = 4  # lines that do not fit before it gives up
 _EXAMPLE_KEY = 56
 _SHORT_KEY = 24
+_LARGE = 100  # values below a record whose names are told, however little room there is
+_MIDDLE = 16  # keys in the middle of a map, of which the shortest is shown
+
+
+@record
+class _Way:
+    """How much a line tells: levels of containers, characters of the names of one, members of a record."""
+
+    levels: int
+    names: int
+    keys: int
+
+
+_WAYS = (_Way(3, _INLINE, 28), _Way(1, _INLINE, 28), _Way(0, _INLINE, 28), _Way(0, 32, 20), _Way(0, 14, 12))
 
 
 @record(frozen=False)
@@ -415,6 +442,7 @@ class Shapes:
         self._root = Group("$", [seen.value], seen.whole, self._allowance)
         self._waiting: list[Group] = []
         self._short = False
+        self._way = _WAYS[0]
         self._told: dict[str, str] = {}  # scalars by path: a line may be written more than once
 
     @property
@@ -426,15 +454,23 @@ class Shapes:
         return json_leads(self._root, self._counts, sql)
 
     def lines(self, room: Room) -> list[str]:
-        lines = [room.cut(self._line(self._root), 80)]
+        root = self._line(self._root, room)
+        if self._waiting:
+            self._waiting = []
+            root = self._line(self._root, room.less(_ROOT_SHARE))
+        lines = [room.cut(root, 80)]
         room = room.after(lines)
         misses = 0
         while self._waiting and len(lines) < _MAX_LINES and misses < _MISSES:
             self._waiting.sort(key=_weight)
             group = self._waiting.pop(0)
-            line = self._line(group)
+            others = list(self._waiting)
+            line = self._line(group, room)
             if room.of(line) > room.size and len(group.values) > 1:
-                line = self._in_short(group)
+                self._waiting = others
+                line = self._in_short(group, room)
+            if line.partition(": ")[2] in lines[-1]:
+                continue  # only its names fit, and these are told already
             if room.of(line) <= room.size:
                 lines.append(line)
                 room = room.after([line])
@@ -442,24 +478,26 @@ class Shapes:
                 misses += 1
         return lines
 
-    def _in_short(self, group: Group) -> str:
-        """Its line with the types of the scalars instead of what is in them."""
+    def _in_short(self, group: Group, room: Room) -> str:
+        """Its line with the types of the scalars instead of what is in them, or with its names only."""
         self._short = True
         try:
-            return self._line(group)
+            line = self._line(group, room)
+            return line if room.of(line) <= room.size or not group.objects else f"{group.path}: {_names(group, 40)}"
         finally:
             self._short = False
 
-    def _line(self, group: Group) -> str:
+    def _line(self, group: Group, room: Room) -> str:
+        """In the first way that is short enough and for which there is room."""
         lead = "" if group.path == "$" else f"{cut(group.path, _LONGEST_PATH)}: "
-        waiting = len(self._waiting)
+        waiting = list(self._waiting)
         text = ""
-        for levels in (_LEVELS, 1, 0):
-            del self._waiting[waiting:]
-            text = self._shape(group, levels)
-            if len(text) <= _LONGEST:
+        for self._way in _WAYS:
+            self._waiting = list(waiting)
+            text = lead + cut(self._shape(group, self._way.levels), 2 * _LONGEST)
+            if len(text) - len(lead) <= _LONGEST and room.of(text) <= room.size:
                 break
-        return lead + cut(text, 2 * _LONGEST)
+        return text
 
     def _shape(self, group: Group, levels: int) -> str:
         texts: list[str] = []
@@ -481,9 +519,9 @@ class Shapes:
         if not keys:
             return "{}"
         if group.is_map:
-            head = f"{self._sizes(group, group.objects)} keys like {_like(keys)}"
-            return f"{{{head}: {self._child(group.entries, levels)}}}"
-        names = list(keys) if len(keys) <= _KEYS else [key for key, _ in keys.most_common(_KEYS)]
+            return f"{{{self._map(group)}: {self._child(group.entries, levels)}}}"
+        most = self._way.keys
+        names = list(keys) if len(keys) <= most else [key for key, _ in keys.most_common(most)]
         parts: list[_Part] = []
         for key in names:
             label = _name(key) + ("?" if keys[key] < len(group.objects) else "")
@@ -494,8 +532,8 @@ class Shapes:
             else:
                 parts.append(_Part([label], child, self._child(child, levels)))
         texts = [f"{'|'.join(part.labels)}: {part.text}" for part in parts]
-        if len(keys) > _KEYS:
-            texts.append(f"… +{len(keys) - _KEYS:,} keys")
+        if len(keys) > most:
+            texts.append(f"… +{len(keys) - most:,} keys")
         return "{" + ", ".join(texts) + "}"
 
     def _child(self, group: Group, levels: int) -> str:
@@ -515,19 +553,26 @@ class Shapes:
             return "{…}" if group.objects else "[…]"
         if group.arrays and not group.objects:
             inner = group.elements
+            if self._way is _WAYS[-1]:
+                self._waiting.append(inner if inner.objects or inner.arrays else group)
+                return f"[{self._sizes(group, group.arrays)}]"
             if inner.objects or inner.arrays:
                 return f"[{self._sizes(group, group.arrays)} × {self._stand_in(inner)}]"
             self._waiting.append(group)
             return f"[{self._sizes(group, group.arrays)}]"
         if group.is_map:
             inner = group.entries
-            text = f"{{{self._sizes(group, group.objects)} keys like {_like(group.keys)}"
             if not inner.objects and not inner.arrays:
-                return f"{text}: {self._scalars(inner)}}}"
+                return f"{{{self._map(group)}: {self._scalars(inner)}}}"
             self._waiting.append(inner)
-            return text + "}"
+            values = f": {_names(inner, self._way.names // 2)}" if inner.objects and not inner.is_map else ""
+            return f"{{{self._map(group)}{values if self._way.names == _INLINE else ''}}}"
         self._waiting.append(group)
-        return _names(group)
+        return _names(group, _INLINE if _below(group) >= _LARGE else self._way.names)
+
+    def _map(self, group: Group) -> str:
+        """How many keys it has, with one of them; two where they are short."""
+        return f"{self._sizes(group, group.objects)} keys like {_like(group.keys, several=self._way.names == _INLINE)}"
 
     def _scalars(self, group: Group) -> str:
         if self._short:
@@ -554,34 +599,42 @@ def _is_wide(group: Group) -> bool:
     return any(len(value) > most for value in islice(group.objects, 3))
 
 
-def _like(keys: Counter[str]) -> str:
-    """One from the middle, where keys are most like the others; two where they are short."""
+def _like(keys: Counter[str], *, several: bool) -> str:
+    """A short one from the middle, where keys are most like the others, and the last where both are short."""
     ordered = list(keys)
-    examples = [ordered[len(ordered) // 2], ordered[-1]]
-    return ", ".join(quoted(key, _EXAMPLE_KEY) for key in examples[: 1 if max(map(len, examples)) > _SHORT_KEY else 2])
+    middle = len(ordered) // 2
+    examples = [min(ordered[middle : middle + _MIDDLE], key=len), ordered[-1]]
+    few = not several or max(map(len, examples)) > _SHORT_KEY
+    return ", ".join(quoted(key, _EXAMPLE_KEY) for key in examples[: 1 if few else 2])
 
 
-def _names(group: Group) -> str:
-    """Only the names of a record, as many as are short."""
-    names = [_name(key) + ("?" if times < len(group.objects) else "") for key, times in group.keys.most_common(_KEYS)]
-    room, shown = _INLINE, 0
+def _names(group: Group, room: int) -> str:
+    """Only the names of a record, as many as there is room for."""
+    ordered = group.keys.most_common(_WAYS[0].keys)
+    names = [_name(key) + ("?" if times < len(group.objects) else "") for key, times in ordered]
+    shown = 0
     while shown < len(names) and room > len(names[shown]):
         room -= len(names[shown]) + 2
         shown += 1
+    shown += len(names) == len(group.keys) == shown + 1  # to say that there is one more is as long as its name
     left = len(group.keys) - shown
-    return "{" + ", ".join(names[:shown]) + (f", … +{left:,} keys" if left else "") + "}"
+    return "{" + ", ".join([*names[:shown], *([f"… +{left:,} keys"] if left else [])]) + "}"
 
 
 def _weight(group: Group) -> float:
     """What stands for many values is told before what occurs once, unless it is much deeper."""
     depth = group.path.count(".") + group.path.count("[")
-    below = sum(
+    return depth - min(2.5, math.log10(max(1, len(group.values), _below(group) / 4)))
+
+
+def _below(group: Group) -> int:
+    """How many values are in the containers of its first records."""
+    return sum(
         len(cast("list[object]", value))
         for each in islice(group.objects, 20)
         for value in islice(each.values(), 20)
         if isinstance(value, dict | list)
     )
-    return depth - min(2.5, math.log10(max(1, len(group.values), below / 4)))
 
 
 def _name(key: str) -> str:
@@ -648,9 +701,8 @@ def json_outline(sample: Sample, room: Room) -> Outline | None:
     notes = list(_notes(seen))
     lines = shapes.lines(room.after(notes))
     lines[1:1] = notes
-    return Outline(
-        _label(seen), fitted(lines, room), sampled=shapes.sampled, errors=(), leads=shapes.leads(_sql(seen, sample))
-    )
+    leads = shapes.leads(_sql(seen, sample))
+    return Outline(_label(seen), fitted(lines, room), shapes.sampled, (), leads=leads, ends=False)
 
 
 def _notes(seen: Seen) -> Iterator[str]:
@@ -661,7 +713,7 @@ def _notes(seen: Seen) -> Iterator[str]:
     if seen.note:
         yield f"{seen.note}; the shape is that of the part before"
     elif not seen.whole:
-        yield "shape from a sample: keys that stand only in the rest are not named"
+        yield "shape from a sample"
 
 
 def _sql(seen: Seen, sample: Sample) -> Sql:

@@ -69,7 +69,7 @@ def complaint(line: str) -> int:
 # Logs and other lines: the shapes that are frequent, with counts, and those that are rare, with their places.
 
 
-_WIDTH = 110  # characters of a shape that are shown
+_WIDTH, _NARROW = 110, 80  # characters of a shape that are shown, and where there is little room
 _RARE = 2  # a shape with at most this many lines is rare
 _TIME_IN = 160  # bytes of a line in which its time is looked for
 _NEAR = 200  # lines from both ends in which a time is looked for
@@ -103,26 +103,28 @@ def parts(
     often = [shape for shape in said if shape.seen > _RARE]
     counted = [count(shape.lines * lines.scale, lines.exact and shape.exact) for shape in often[:_GRADED]]
     width = max(map(len, counted[:12]), default=0)
-    told = [f"{number:>{width}} × {cut(shape.text, _WIDTH)}" for number, shape in zip(counted, often, strict=False)]
+    small = room.is_small
+    most_chars = _NARROW if small else _WIDTH
+    told = [f"{number:>{width}} × {cut(shape.text, most_chars)}" for number, shape in zip(counted, often, strict=False)]
     room = room.after([_more(len(shapes), len(rare), mined, exact=lines.exact, told=True)])
     chosen: list[int] = []
-    left = room.less(0.58 if rare else 1.0)
-    for at in _order(often[:_GRADED]):
+    left = room.less(1.0 if not rare else 0.75 if small else 0.58)
+    for at in _order(often[:_GRADED], 1 if small else _WRONG):
         left = left.after([told[at]])
         if left.size < 0 or len(chosen) == most:
             break
         chosen.append(at)
     shown = [told[at] for at in sorted(chosen)]
-    rare_shown = _rare([shape for shape in said if shape.seen <= _RARE], lines, sample, room.after(shown))
+    rare_shown = _rare([shape for shape in said if shape.seen <= _RARE], lines, sample, room.after(shown), most_chars)
     more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(rare_shown))
     return shown, ([more] if more else []) + rare_shown
 
 
-def _order(often: list[Shape]) -> list[int]:
-    """Which are told first: the most frequent, then some that speak of errors, then the others."""
+def _order(often: list[Shape], first: int) -> list[int]:
+    """Which are told first: so many of the most frequent, then some that speak of errors, then the others."""
     grades = complaints([shape.body for shape in often])
     wrong = [at for at, grade in enumerate(grades) if grade][:_WRONG]
-    return list(dict.fromkeys([*range(min(_WRONG, len(often))), *wrong, *range(len(often))]))
+    return list(dict.fromkeys([*range(min(first, len(often))), *wrong, *range(len(often))]))
 
 
 def _more(hidden: int, rare: int, mined: Shapes, *, exact: bool, told: bool) -> str:
@@ -138,7 +140,7 @@ def _more(hidden: int, rare: int, mined: Shapes, *, exact: bool, told: bool) -> 
     )
 
 
-def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[str]:
+def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room, most_chars: int) -> list[str]:
     grades = complaints([shape.body for shape in rare])
     order = sorted(range(len(rare)), key=lambda at: (-grades[at], rare[at].lines, rare[at].first))
     told: list[str] = []
@@ -148,7 +150,7 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room) -> list[s
             continue  # the first and the last line are shown anyway
         where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.start(shape.first))
         times = f" × {shape.seen}" if lines.exact else ""  # once in a sample is not once
-        line = f"{where}{times}  {cut(' '.join(shape.body.split()), _WIDTH)}"
+        line = f"{where}{times}  {cut(' '.join(shape.body.split()), most_chars)}"
         room = room.after([line])
         if room.size < 0:
             break

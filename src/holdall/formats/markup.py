@@ -19,7 +19,7 @@ _OPEN = lazy_pattern(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
 _ATTRIBUTE = lazy_pattern(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
 _TAGS = 40_000  # tags that are counted
 _NESTED = 1500  # tags by which the tree is told
-_NAMES = 24  # elements that are told
+_NAMES, _FEW = 24, 6  # elements that are told, and where there is little room
 _SHOWN = 4  # attributes of each
 _VALUES = 60  # elements of one name whose attributes are looked at
 _RANGE = 1500  # bytes from the first of the elements that are asked about
@@ -40,25 +40,35 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
     root = next(iter(paths), next(iter(names)))
     about = "" if sample.whole else "at least "
     told = [f"root <{_text(root)}> · {about}{plural(len(names), 'element name')}"]
-    room = room.after(["… 12,345 more names", *told])
-    found: list[tuple[bytes, int, _Values]] = []
-    for name, times in names.most_common(_NAMES):
+    ordered = names.most_common(_NAMES)
+    small = room.is_small
+    found = [(name, times, _attributes(sample, name)) for name, times in ordered[: _FEW if small else _NAMES]]
+    element, leads = _leads(found)
+    room = room.after(["… 12,345 more names", *told, *([_often(ordered, sample)] if small else [])])
+    # Where there is little room: one real element, and how many of the others there are.
+    found = [each for each in found if each[0] == element] if small else found
+    for name, times, values in found:
         where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name)
-        values = _attributes(sample, name)
         number = count(times * sample.scale, sample.whole)
         line = f"{number} × {cut(_text(where), 100)}{_shown(values, complete=sample.whole and times <= _VALUES)}"
         room = room.after([line])
         if room.size < 0 and len(told) > 1:
             break
         told.append(line)
-        found.append((name, times, values))
     left = len(names) - len(told) + 1
+    if small and left:
+        others = [each for each in ordered[:_FEW] if each[0] != element]
+        left -= len(others)
+        told += [_often(others, sample)] if others else []
     if left:
         told.append(f"… {about}{plural(left, 'more name')}")
-    element, leads = _leads(found)
     at = stringzilla.find(sample.head, b"<" + element + b" ")
     ranges = ((at, min(sample.size, at + _RANGE), f"the first <{_text(element)}>"),) if at >= 0 else ()
-    return Outline("xml", tuple(told), not sample.whole, (), ranges, leads)
+    return Outline("xml", tuple(told), not sample.whole, (), ranges, leads, ends=False)
+
+
+def _often(names: list[tuple[bytes, int]], sample: Sample) -> str:
+    return ", ".join(f"{count(n * sample.scale, sample.whole)} × {cut(_text(name), 40)}" for name, n in names[:_FEW])
 
 
 def bounded(sample: Sample) -> Sample:
@@ -144,6 +154,12 @@ _TITLE = lazy_pattern(rb"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
 _TITLE_IN = 64 * 1024
 _HEADING = lazy_pattern(rb"<h([1-4])\b[^>]{0,400}>(.{0,400}?)</h[1-4]", re.IGNORECASE | re.DOTALL)
 _LEVELS = tuple(b"<%b%d" % (sign, level) for level in range(1, 5) for sign in (b"h", b"H"))
+_PARAGRAPH = lazy_pattern(
+    rb"<p\b[^>]{0,400}>([^<]{60,600}|(?:[^<]{0,200}<(?!/p)[^<>]{0,200}>){1,8}[^<]{60,400})", re.IGNORECASE
+)
+_TRIED = 40  # paragraphs among which the first with words is looked for
+_UPPER = 12  # headings that are told one by one; of more, those of the upper levels
+_DIGITS = lazy_pattern(r"\d+")
 _INSIDE = lazy_pattern(rb"<[^>]{0,400}>")
 _MARKDOWN = lazy_pattern(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
 _MARKS = 10_000  # lines that begin with # and are looked at
@@ -167,11 +183,22 @@ def html_outline(sample: Sample, room: Room) -> Outline:
     number = sum(tags[b"h%d" % level] for level in range(1, 5))
     counts = [f"{count(tags[name] * sample.scale, sample.whole)} <{name.decode()}>" for name in _COUNTED if tags[name]]
     told.append(f"{', '.join(counts) or 'no links, tables or paragraphs'}, {_many(number, sample)}")
-    told += [f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}" for at, level, text in headings]
+    told += _paragraph(sample.head)
+    shown = [
+        (f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings)
+    ]
     leads = (Lead("grep", {"pattern": _LINKS, "group": True}),) if sample.count(b"href=") > 1 else ()
     leads = leads or word_lead([text for _, _, text in headings] or told)
-    lines = _with_rest(told, len(headings), max(number, len(headings)), sample, room)
-    return Outline("html", lines, not sample.whole, (), _sections(headings, sample), leads)
+    lines = _with_rest(told, shown, max(number, len(headings)), sample, room)
+    return Outline("html", lines, not sample.whole, (), _sections(headings, sample), leads, ends=False)
+
+
+def _paragraph(data: bytes) -> list[str]:
+    """The first one that has words."""
+    starts = sorted(at for sign in (b"<p>", b"<p ", b"<P>", b"<P ") for at in _first(data, sign, _TRIED))
+    found = (_PARAGRAPH.match(data, at) for at in starts[:_TRIED])
+    texts = (_plain(match[1]) for match in found if match)
+    return [f"<p> {text}" for text in islice(filter(None, texts), 1)]
 
 
 def _html_headings(sample: Sample) -> list[_Heading]:
@@ -211,9 +238,9 @@ def markdown_outline(sample: Sample, room: Room) -> Outline:
         for times, noun in ((code, "code block"), (links, "link"), (tables, "table"))
     ]
     told = [", ".join([_many(number, sample), *counts])]
-    told += [f"{'#' * level} {text} · {sample.place(at)}" for at, level, text in headings]
+    shown = [(f"{'#' * level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings)]
     leads = word_lead([text for _, _, text in headings])
-    lines = _with_rest(told, len(headings), number, sample, room)
+    lines = _with_rest(told, shown, number, sample, room)
     return Outline("markdown", lines, not sample.whole, (), _sections(headings, sample), leads)
 
 
@@ -244,9 +271,36 @@ def _sections(headings: list[_Heading], sample: Sample) -> tuple[tuple[int, int,
     return tuple((at, end, text) for (at, _, text), end in islice(zip(headings, ends, strict=False), 1, 3))
 
 
-def _with_rest(told: list[str], headings: int, number: int, sample: Sample, room: Room) -> tuple[str, ...]:
-    kept = fitted(told, room.after(["… ~12,345 more headings"]))
-    left = number - (headings - (len(told) - len(kept)))
+def _chosen(headings: list[_Heading]) -> list[tuple[int, int, str, int]]:
+    """Where a heading starts, its level, its text, and how many headings are told by it.
+
+    Of many only those of the upper levels; those that follow each other and differ only in a number are told once.
+    """
+    levels = [level for _, level, _ in headings]
+    deepest = next((deep for deep in range(6, 0, -1) if sum(map(deep.__ge__, levels)) <= _UPPER), 1)
+    deepest = max(deepest, min(levels, default=1))
+    found: list[tuple[int, int, str, int]] = []
+    shapes: list[tuple[int, str]] = []
+    for at, level, text in headings:
+        if level > deepest:
+            continue
+        shapes.append((level, _DIGITS.sub("#", text)))
+        if shapes[-2:-1] == shapes[-1:]:
+            first, _, told, times = found[-1]
+            found[-1] = first, level, told, times + 1
+        else:
+            found.append((at, level, text, 1))
+    return [
+        (at, level, text if times == 1 else f"{text} … {times - 1:,} more like it", times)
+        for at, level, text, times in found
+    ]
+
+
+def _with_rest(
+    told: list[str], headings: list[tuple[str, int]], number: int, sample: Sample, room: Room
+) -> tuple[str, ...]:
+    kept = fitted(told + [line for line, _ in headings], room.after(["… ~12,345 more headings"]))
+    left = number - sum(times for _, times in headings[: max(0, len(kept) - len(told))])
     if not left:
         return kept
     return (*kept, f"… {count(left * sample.scale, sample.whole)} more heading{'' if left == 1 else 's'}")

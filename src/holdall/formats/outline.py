@@ -236,6 +236,7 @@ class Outline:
     errors: tuple[tuple[int, str], ...]
     ranges: tuple[tuple[int, int, str], ...] = ()
     leads: tuple[Lead, ...] = field(default=())
+    ends: bool = True  # whether the first and last lines of the output tell something besides
 
 
 def _chars(line: str) -> int:
@@ -251,6 +252,11 @@ class Room:
 
     def of(self, line: str) -> int:
         return self.cost(line) + 1
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there is room for a few short lines only."""
+        return self.size < self.cost("word " * 150)
 
     def after(self, lines: Sequence[str]) -> "Room":
         """What is left when these are said."""

@@ -275,7 +275,8 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
         not lines_in.exact or mined.stride > 1 or not found.complete,
         tuple(errors or error_lines(mined, lines_in)),
         tuple(ranges),
-        _leads(found, sample, [_text(key) for key, _ in ordered[:1]]),
+        _leads(found, [_text(key) for key, _ in ordered[:1]]),
+        ends=not kept,
     )
 
 
@@ -298,11 +299,8 @@ def _rest(known: list[tuple[int, int]], mined: Shapes, lines: Lines, sample: Sam
     return [*frequent, *rare]
 
 
-def _leads(found: _Found, sample: Sample, failed: list[str]) -> tuple[Lead, ...]:
-    words = [word.decode() for word in STATUSES if sample.count(b"\n" + word + b" ") > 1]
+def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:
     leads = list(found.leads)
-    if found.label == "pytest" and len(words) > 1:
-        leads.append(Lead("grep", {"pattern": f"^({'|'.join(words)}) ", "group": True}))
     for name in failed:
         words = _NAME.findall(name.split("[")[0].split(" - ")[0])
         if words and not found.leads:

@@ -45,6 +45,7 @@ _CELLS = 160_000  # cells that are looked at
 _ROWS = 20_000
 _VALUE = 32
 _FEW = 5
+_EXAMPLES = 3
 _DATES = 500  # values by which a column of dates is told
 _RUN = 5  # columns side by side with like names are told as one from this number on
 _DATE = lazy_pattern(r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d.{0,20})?")
@@ -73,12 +74,13 @@ def table_outline(sample: Sample, room: Room) -> Outline | None:
     body = [row for row in body if len(row) == width] or body
     columns = list(zip(*(row for row in body if len(row) == width), strict=True)) or [()] * width
     told = [_size(lines, sample, width, sign, named)]
-    told += [_run(header[start:end], columns[start:end], start, whole) for start, end in _runs(header)]
+    examples = 1 if room.is_small else _EXAMPLES
+    told += [_run(header[start:end], columns[start:end], start, whole, examples) for start, end in _runs(header)]
     ragged = len(rows) - named - len(body)
     if ragged:
         told.insert(1, f"{'' if whole else '~'}{plural(ragged, 'row')} with another number of columns")
     leads = _leads(header, columns) if named else (Lead("query", {"sql": "select * from t limit 5"}),)
-    return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, room), not whole, (), leads=leads)
+    return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, room), not whole, (), leads=leads, ends=False)
 
 
 def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
@@ -121,18 +123,18 @@ def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _run(names: list[str], columns: list[tuple[str, ...]], start: int, whole: bool) -> str:
+def _run(names: list[str], columns: list[tuple[str, ...]], start: int, whole: bool, examples: int) -> str:
     if len(names) == 1:
-        return f"{_name(names[0], start)}: {_column(columns[0], whole)}"
-    ends = columns[0] + columns[-1]
-    return f"{len(names):,} columns {_name(names[0], start)} … {_name(names[-1], start)}: {_column(ends, whole=False)}"
+        return f"{_name(names[0], start)}: {_column(columns[0], whole, examples)}"
+    ends = _column(columns[0] + columns[-1], False, examples)
+    return f"{len(names):,} columns {_name(names[0], start)} … {_name(names[-1], start)}: {ends}"
 
 
 def _name(name: str, position: int) -> str:
     return cut(name.strip(), 60) or f"(column {position + 1})"
 
 
-def _column(values: tuple[str, ...], whole: bool) -> str:
+def _column(values: tuple[str, ...], whole: bool, examples: int) -> str:
     filled = [value for value in values if value.strip()]
     if not filled:
         return "empty"
@@ -144,7 +146,7 @@ def _column(values: tuple[str, ...], whole: bool) -> str:
         return f"{kind} {about}{min(numbers):.12g}…{max(numbers):.12g}{note}"
     if all(map(_DATE.fullmatch, filled[:_DATES])):
         return f"date {about}{cut(min(filled), 32)}…{cut(max(filled), 32)}{note}"
-    return _words(filled, about, whole) + note
+    return _words(filled, about, whole, examples) + note
 
 
 def _numbers(filled: list[str]) -> list[int] | list[float]:
@@ -157,13 +159,13 @@ def _numbers(filled: list[str]) -> list[int] | list[float]:
     return []
 
 
-def _words(filled: list[str], about: str, whole: bool) -> str:
+def _words(filled: list[str], about: str, whole: bool, most: int) -> str:
     distinct = Counter(filled)
     if len(distinct) == 1:
         return f"{about}always {_quoted(filled[0])}"
     if len(distinct) <= _FEW:
         return about + "|".join(_quoted(value) + (f" ×{n:,}" if whole else "") for value, n in distinct.most_common())
-    examples = ", ".join(_quoted(value) for value, _ in distinct.most_common(3))
+    examples = ", ".join(_quoted(value) for value, _ in distinct.most_common(most))
     unique = "all distinct" if len(distinct) == len(filled) else f"{about}{len(distinct):,} distinct"
     return f"str, {unique}, e.g. {examples}"
 
@@ -206,7 +208,7 @@ def _fit(told: list[str], header: list[str], room: Room) -> tuple[str, ...]:
     kept = fitted(told, room)
     if len(kept) == len(told):
         return kept
-    kept = fitted(told, room.less(0.8))
+    kept = fitted(told, room.less(0.6 if room.is_small else 0.8))
     names = ", ".join(flat(name) for name in header[len(kept) - 1 :])
     more = cut(f"… and {len(told) - len(kept)} more: {names}", 240)
     return (*kept, room.after(kept).cut(more, 20))

@@ -29,7 +29,7 @@ DIALECTS = {
 _ALSO_BYTES = ("toolResponseMaxBytes", "maxInlineBytes")
 _ALSO_CHARS = ("maxInlineChars",)
 _ALSO_TOKENS = ("asyncTokenThreshold",)
-NOTICE_TOKENS = 500  # the default budget of a notice
+NOTICE_TOKENS = 250  # the default budget of a notice
 SNIPPET_LINES, SNIPPET_BYTES = 40, 2048  # of each end in the dialect refs
 
 # An agent's file, which may be part of a checkout, may tighten what the user has set and loosen none of it. Which way

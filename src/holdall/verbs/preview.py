@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from holdall.formats import Outline, Room, outline
+from holdall.formats.outline import ERROR_BYTES, cut
 from holdall.policy.decide import Fits, Limits, decide
 from holdall.store import deadline
 from holdall.store.deadline import within
@@ -19,6 +20,7 @@ from holdall.values.errors import HoldallError, OutOfTime
 from holdall.values.settings import NOTICE_TOKENS
 from holdall.values.spans import Span
 from holdall.wire.dialect import PREVIEW_BYTES, View
+from holdall.wire.notice import READ_TOKENS as _READ_TOKENS
 from holdall.wire.notice import counter
 
 # Lines that look like errors together with what is around them, for notices that show paragraphs.
@@ -102,9 +104,13 @@ def _place_of(reader: OutputReader, byte: int, text: str) -> Span:
 # The two ends of an output, its outline, and whether all of it would fit: what a notice is built from.
 
 
-# What a notice says besides the outline, in tokens; where few may be said, the outline still gets a quarter of them.
-_BESIDES, _BESIDES_JSON = 240, 205  # the first lines of JSON tell little, and are short
+# What a notice says besides the outline, in tokens: its frame, and shares for its calls and a line of the output. Where
+# few may be said, the outline still gets a quarter of them.
+_FRAME, _CALLS, _LINES = 80, 0.18, 0.12
+_NO_LINES = ("json", "html", "diff", "log", "csv")  # their shape tells more than their ends
 _LEAST = 0.25
+_NEAR, _AROUND = 4096, 5  # bytes that are read of what is worth reading, and lines on either side of an error
+_ERROR, _ROOMY = 88, 400  # characters of a line that looks like an error, where fewer tokens may be said
 _OUTLINE_SECONDS = 5.0  # a hundred times what the largest outline takes
 
 
@@ -123,12 +129,14 @@ def notice_view(
     facts, total = reader.facts, reader.totals.bytes
     head, tail = reader.read(0, ends), reader.read(max(0, total - ends), total)
     found = _outline(reader, tokenizer, most_tokens) if outlined else None
-    errors = tuple((line_of_byte(reader, byte), text) for byte, text in found.errors) if found else ()
-    places = tuple(_place_of(reader, byte, text) for byte, text in found.errors) if found else ()
-    near = None
-    if found and found.ranges:
-        start, end, _ = found.ranges[0]
-        near = line_of_byte(reader, start), line_of_byte(reader, max(start, end - 1))
+    wrong = (
+        [(byte, cut(text, _ERROR if most_tokens < _ROOMY else ERROR_BYTES)) for byte, text in found.errors]
+        if found
+        else []
+    )
+    errors = tuple((line_of_byte(reader, byte), text) for byte, text in wrong)
+    places = tuple(_place_of(reader, byte, text) for byte, text in wrong)
+    near = _near(reader, found, counter(tokenizer)) if found else None
     shown = [head, tail, facts.origin.tool.encode("utf-8", "replace"), facts.error.encode("utf-8", "replace")]
     if found:
         said = [*found.lines, *(text for _, text in errors), *(str(lead.arguments) for lead in found.leads)]
@@ -141,9 +149,35 @@ def notice_view(
     )
 
 
+def _near(reader: OutputReader, found: Outline, count: Callable[[str], int]) -> tuple[int, int] | None:
+    """The first and the last line of what is worth reading: as many as one short answer holds."""
+    before = list[bytes]()
+    if found.ranges:
+        start, end, _ = found.ranges[0]
+    elif found.errors:
+        start, end = found.errors[0][0], found.errors[0][0] + _NEAR
+        lines = reader.read(max(0, start - _NEAR), start).split(b"\n")[:-1]
+        cut_off = start > _NEAR
+        before = _fitting(lines[: cut_off - 1 : -1] if cut_off else lines[::-1], _READ_TOKENS // 2, count)[:_AROUND]
+    else:
+        return None
+    lines = reader.read(start, min(end, start + _NEAR)).removesuffix(b"\n").split(b"\n")
+    after = _fitting(lines, _READ_TOKENS - sum(count(decode(line)[0]) for line in before), count)
+    line = line_of_byte(reader, start)
+    most = len(after) if found.ranges else min(len(after), _AROUND + 1)
+    return (line - len(before), line + most - 1) if after else None
+
+
+def _fitting(lines: list[bytes], most: int, count: Callable[[str], int]) -> list[bytes]:
+    """The first lines that have at most so many tokens."""
+    sums = accumulate(count(decode(line)[0]) + 1 for line in lines)
+    return [line for line, tokens in zip(lines, sums, strict=True) if tokens <= most]
+
+
 def _outline(reader: OutputReader, tokenizer: Tokenizer, most_tokens: int) -> Outline | None:
     """None if none can be made: then the notice has the two ends. The tests make an error of the warning."""
-    besides = _BESIDES_JSON if reader.facts.measure.kind == "json" else _BESIDES
+    lines = 0 if reader.facts.measure.kind in _NO_LINES else _LINES
+    besides = _FRAME + (_CALLS + lines) * most_tokens
     counted = counter(tokenizer)
 
     def tokens(text: str) -> int:

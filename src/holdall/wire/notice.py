@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from math import ceil
 
 from holdall.formats import Lead
@@ -141,12 +141,12 @@ _known_word, _known_other = lru_cache(maxsize=4096)(_word), lru_cache(maxsize=10
 
 # The first and the last lines of an output as they are in a notice: each cut at a byte cap, with its number.
 #
-# What is cut says so. Lines without a letter or a digit tell nothing and are passed over. Nothing here reads: the two
-# ends are handed in.
+# What is cut says so. Lines without a letter or a digit tell nothing and are passed over, and so are tags that only
+# close or declare something. Nothing here reads: the two ends are handed in.
 
 
 LINE_BYTES = 120
-_TELLS = lazy_pattern(rb"[0-9A-Za-z\x80-\xff]")
+_TELLS = lazy_pattern(rb"(?:\s|</[^>\n]{0,80}>|<[?!][^>\n]{0,300}>|[^0-9A-Za-z\x80-\xff<])*+[0-9A-Za-z\x80-\xff<]")
 _HEX_ROW = 16
 _ENDS_OF_LINES = dict.fromkeys(map(ord, "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
@@ -171,7 +171,7 @@ def first_lines(view: View, most: int) -> list[End]:
         start, at = at, at + len(line) + 1
         # The last one is cut where the glimpse ends.
         known = whole or at <= len(view.head)
-        if _TELLS.search(line) and (known or not found):
+        if _TELLS.match(line) and (known or not found):
             found.append(_beginning(view, number, start, line, known))
         if len(found) == most:
             break
@@ -192,7 +192,7 @@ def last_lines(view: View, most: int) -> list[End]:
         line, at = lines[index], at - len(lines[index])
         if number > 1 and index == 0 and start and len(lines) > 1:
             break  # its beginning may be missing
-        if _TELLS.search(line):
+        if _TELLS.match(line):
             begins_here = not start or index > 0
             found.append(_beginning(view, number, at, line, known=True) if begins_here else _ending(number, at, line))
         number, at = number - 1, at - 1
@@ -238,13 +238,16 @@ def _rows(head: bytes, most: int) -> list[End]:
 
 
 # How to continue from a notice: calls with real values, ready to copy, the most useful first.
+#
+# Each runs as it is, is answered in under 600 tokens, and tells what the notice does not: what is worth counting by or
+# looking up in this output (the leads of its outline), what is around its first error, and then its ends.
 
 
-MOST = 4
-_SHORT_CALL, _LONG_CALL = 20, 120  # lines that are read at once, where nothing is known of them and at most
-_AROUND = 5  # lines before an error
-_BYTES = 4000
-_LONG_LINE = 1000  # bytes; longer lines are read by bytes
+MOST = 3
+READ_TOKENS = 400  # of the lines that one call reads
+_READ_LINES = 20
+_READ_HEX = 128  # bytes of binary data
+_VALUES, _MATCHES, _ROWS = 10, 3, 20  # that one call shows
 _ARGUMENT = 240  # characters: SQL with a few names of the output in it
 _PATTERN = 80
 _WORD = lazy_pattern(r"""(?s)"[^"]*"?|'[^']*'?|[^\s"']+""")
@@ -252,7 +255,7 @@ _LONGEST_WORD = 60
 
 
 def next_calls(view: View) -> list[str]:
-    """At most four, and one that asks a model where there is one. What is worth reading comes second.
+    """At most three. What is worth reading comes second, and last asks a model where there is one.
 
     Of an output of nothing there is nothing to ask.
     """
@@ -260,14 +263,17 @@ def next_calls(view: View) -> list[str]:
         return []
     leads = view.outline.leads if view.outline is not None else ()
     short = (lead for lead in leads if all(_is_short(name, str(one)) for name, one in lead.arguments.items()))
-    calls = [_lead(view, lead) for lead in islice(short, MOST - 1)]
-    if not any(lead.member for lead in leads):  # of what is packed, the packed bytes tell nothing
-        calls.insert(1 if view.near or view.errors else MOST, _read(view))
-    if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and view.facts.measure.lines > _SHORT_CALL:
-        calls.append(as_a_call("tail", view.handle, {"lines": _SHORT_CALL}))
+    calls = [as_a_call(lead.verb, view.handle + lead.member, _short_answer(lead)) for lead in islice(short, MOST)]
+    if view.near is not None:
+        calls.insert(1, as_a_call("read", view.handle, {"lines": f"{view.near[0]}:{view.near[1]}"}))
+    if len(calls) < MOST - 1 and not any(lead.member for lead in leads):  # packed bytes tell nothing
+        calls.append(_read_beginning(view))
+    has_ends = view.outline is None or view.outline.ends
+    if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and has_ends and (lines := _lines_at_end(view)):
+        calls.append(as_a_call("tail", view.handle, {"lines": lines}))
     if view.extracts:
-        calls.append(f'tool_output(handle="{view.handle}", extract="…")')
-    return list(dict.fromkeys(calls))
+        calls[MOST - 1 :] = [f'tool_output(handle="{view.handle}", extract="…")']
+    return list(dict.fromkeys(calls))[:MOST]
 
 
 def _is_short(name: str, value: str) -> bool:
@@ -276,35 +282,50 @@ def _is_short(name: str, value: str) -> bool:
     return len(value) <= most and all(len(word[0]) <= _LONGEST_WORD + 2 for word in _WORD.finditer(value))
 
 
-def _lead(view: View, lead: Lead) -> str:
-    return as_a_call(lead.verb, view.handle + lead.member, dict(lead.arguments))
+def _short_answer(lead: Lead) -> dict[str, str | int | bool]:
+    """Its arguments, with a bound on what is shown."""
+    arguments = dict(lead.arguments)
+    if "sql" in arguments:
+        sql = str(arguments["sql"])
+        return {**arguments, "sql": sql if " limit " in sql else f"{sql} limit {_ROWS}"}
+    if lead.verb == "read" or arguments.get("count") or "*" not in str(arguments.get("path", "*")):
+        return arguments
+    arguments.setdefault("limit", _VALUES if lead.verb == "query" or arguments.get("group") else _MATCHES)
+    return arguments
 
 
-def _read(view: View) -> str:
-    measure = view.facts.measure
-    if format_of(measure.kind).is_binary or measure.bytes > _LONG_LINE * max(1, measure.lines):
-        return as_a_call("read", view.handle, {"bytes": f"0:{min(_BYTES, measure.bytes)}"})
-    if view.near is not None:
-        first, last = view.near
-    elif view.errors:
-        first, last = view.errors[0][0] - _AROUND, view.errors[0][0] + _AROUND
-    else:
-        first, last = 1, _SHORT_CALL
-    first = max(1, first)
-    last = min(measure.lines, max(first, last), first + _LONG_CALL - 1)
-    return as_a_call("read", view.handle, {"lines": f"{first}:{last}"})
+def _read_beginning(view: View) -> str:
+    measure, count = view.facts.measure, counter(view.tokenizer)
+    if format_of(measure.kind).is_binary:
+        return as_a_call("read", view.handle, {"bytes": f"0:{min(_READ_HEX, measure.bytes)}"})
+    lines = _fitting(_lines(view.head), count)
+    if lines:
+        return as_a_call("read", view.handle, {"lines": f"1:{lines}"})
+    size = len(view.head)
+    while count(view.head[:size].decode("utf-8", "replace")) > READ_TOKENS:
+        size = size * 2 // 3
+    return as_a_call("read", view.handle, {"bytes": f"0:{size}"})
+
+
+def _lines_at_end(view: View) -> int:
+    return _fitting(_lines(view.tail)[:0:-1], counter(view.tokenizer))
+
+
+def _fitting(lines: list[bytes], count: Callable[[str], int]) -> int:
+    """How many of the lines one short answer holds."""
+    tokens = accumulate(count(line.decode("utf-8", "replace")) + 1 for line in lines[:_READ_LINES])
+    return sum(each <= READ_TOKENS for each in tokens)
 
 
 _TOOL_CHARS, _TOOL_TOKENS = 60, 24  # of a tool's name, which comes from outside
 _SERVER_CHARS, _SERVER_TOKENS = 40, 12  # of its server's
 _ERROR_CHARS, _ERROR_TOKENS = 60, 20
 _MORE_OF_ERROR = 300  # characters, inside the fence
-_ERRORS = 3
-_FIRST, _LAST = 3, 2  # lines of the output
-_SHORT_LINES = 80  # bytes
+_ERROR_RANKS = (14, 30, 83)
+_FIRST = 3  # lines of a text; of anything else one
 _PLACE = lazy_pattern(r"\bL(\d{1,3}(?:,\d{3})*)\b")
 _PLAIN_NAME = lazy_pattern(r"\w[\w ./@…-]*")
-_CALL_RANKS = (1, 2, 60, 90, 91)
+_CALL_RANKS = (1, 60, 82)
 _FENCE = 6  # tokens that a fence and the ends of lines cost besides what is counted
 
 
@@ -374,12 +395,16 @@ def _parts(view: View) -> list[_Part]:
         parts.insert(0, _Part(3, f"error: {one_line(view.facts.error, _MORE_OF_ERROR)}"))
     told = {int(number.replace(",", "")) for line in outline for number in _PLACE.findall(line)}
     first, last = _ends(view, told)
-    parts += [_Part(80 if at == 0 else 100 + at, end.text, end=end) for at, end in enumerate(first)]
-    # Nearest to the end counts most.
-    parts += [_Part(81 if at == len(last) - 1 else 110, end.text, end=end) for at, end in enumerate(last)]
+    newest = view.facts.measure.kind == "log"  # the last line of a log tells most, the first one of anything else
+    parts += [_Part(100 + at if at else 81 if newest else 80, end.text, end=end) for at, end in enumerate(first)]
+    parts += [_Part(80 if newest else 81, end.text, end=end) for end in last]
     told |= {end.line for end in first + last}
-    wrong = [end for end in errors if end.line not in told]
-    parts += [_Part(82 + at, f"L{end.line:,}  {end.text}", end=end) for at, end in enumerate(wrong[:_ERRORS])]
+    said = "\n".join(outline)
+    alone = view.outline is not None and not view.outline.ends  # such an outline tells the errors, too
+    wrong = [end for end in errors if not alone and end.line not in told and end.text not in said]
+    parts += [
+        _Part(rank, f"L{end.line:,}  {end.text}", end=end) for rank, end in zip(_ERROR_RANKS, wrong, strict=False)
+    ]
     calls = [_Part(_CALL_RANKS[at], call, is_call=True) for at, call in enumerate(next_calls(view))]
     return [_Part(part.rank, part.text, place, part.end, part.is_call) for place, part in enumerate(parts + calls)]
 
@@ -390,16 +415,15 @@ def _error_in(line: str, errors: list[End]) -> End | None:
 
 
 def _ends(view: View, told: set[int]) -> tuple[list[End], list[End]]:
-    """The first and the last lines. More than one of each where they tell more, and are not told already."""
+    """The first and the last lines, where they tell something that is not told already."""
+    if view.outline is not None and not view.outline.ends:
+        return [], []
     measure = view.facts.measure
-    few = measure.kind == "json" and measure.bytes < _SHORT_LINES * measure.lines  # a member on each line
-    first, last = first_lines(view, 1 if few else _FIRST), last_lines(view, 1 if few else _LAST)
-    first = [end for at, end in enumerate(first) if at == 0 or end.line not in told or not end.line]
-    known = {end.line for end in first} if measure.lines > 1 else set[int]()
-    last = [
-        end for at, end in enumerate(last) if end.line not in known and (at == len(last) - 1 or end.line not in told)
-    ]
-    return first, last
+    first = first_lines(view, _FIRST if measure.kind == "text" or view.outline is None else 1)
+    said = "\n".join(view.outline.lines) if view.outline is not None else ""
+    first = [end for end in first if (end.line not in told and end.text.partition("  ")[2] not in said) or not end.line]
+    known = told | {end.line for end in first} if measure.lines > 1 else set[int]()
+    return first, [end for end in last_lines(view, 1) if end.line not in known]
 
 
 def _chosen(view: View, *, calls: bool = True) -> list[_Part]:
