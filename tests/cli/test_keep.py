@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import time
@@ -34,6 +35,28 @@ def test_put_keeps_standard_input_and_tells_handle_facts_and_notice(holdall: Pro
     assert holdall("cat", "call_1").out == LOG
 
 
+@requirement("notice:calls-in-a-shell")
+@pytest.mark.parametrize(
+    "output",
+    [
+        LOG.replace(b"job 77 ", b"ERROR job's 77 $HOME "),
+        json.dumps([{"it's": f"a's $(touch x) {n % 9}", "n": n} for n in range(3_000)]).encode(),
+        b"<r>" + b"".join(b'<b type="T%d" a="\'"/>' % (n % 4) for n in range(3_000)) + b"</r>",
+    ],
+    ids=["log", "json", "xml"],
+)
+def test_the_next_calls_of_put_are_commands_that_run_as_they_are(holdall: Program, output: bytes) -> None:
+    for options in ((), ("--session", "it's one")):
+        told = holdall("put", *options, stdin=output).text
+        commands = told.rstrip("\n").rpartition("\nNext: ")[2].split(" · ")
+        assert 1 <= len(commands) <= 3
+        for command in commands:
+            name, *arguments = shlex.split(command)
+            ran = holdall(*arguments)
+            assert (name, ran.code) == ("holdall", 0), f"{command}: {ran.err}"
+            assert ran.out
+
+
 @requirement("cli:put-prints-notice", "notice:what-it-is", "notice:handle", "notice:how-to-go-on")
 def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Program) -> None:
     ran = holdall("put", "--tool", "fetch_logs", stdin=LOG)
@@ -44,7 +67,7 @@ def test_put_of_a_large_output_prints_the_notice_on_standard_output(holdall: Pro
     assert holdall("cat", handle).out == LOG
     # The exact texts of notices are snapshots beside the code that words them.
     assert lines[-2].startswith("Next: ")
-    assert f'context_read(handle="{handle}", lines="1:' in lines[-2]
+    assert f" · holdall tail {handle} -n 20" in lines[-2]
     assert "20,000 × INFO job <n> done" in lines
     assert "2026-01-01 00:00:00 INFO job 0 done" in ran.text
     assert "2026-01-01 00:00:00 INFO job 19999 done" in ran.text

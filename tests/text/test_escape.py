@@ -1,12 +1,13 @@
 """What a person may safely see: nothing that a terminal or an eye can be fooled with is left as it is."""
 
+import shlex
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.text.escape import for_people, foreign, hidden_in, one_line
+from holdall.text.escape import for_people, foreign, hidden_in, one_line, shell_quoted
 from tests.requirements import requirement
 
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -19,6 +20,12 @@ def is_safe(char: str) -> bool:
     return char in "\t\n" or (
         unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") and char not in BIDIRECTIONAL and char not in TAGS
     )
+
+
+@given(st.text(st.characters(exclude_characters="\0")))
+def test_a_word_of_a_command_line_is_read_as_it_was(text: str) -> None:
+    assert shlex.split(shell_quoted(text)) == [text]
+    assert shell_quoted("select 'x'") == "\"select 'x'\""
 
 
 @pytest.mark.parametrize(

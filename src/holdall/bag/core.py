@@ -269,6 +269,7 @@ class Core:
         self.is_left = False  # nobody may use it any more; its calls continue
         self.is_closed = False
         self._process = os.getpid()
+        self.shell: str | None = None  # notices are for a shell, whose commands need these options
         self.ends_session = True  # leaving ends it: not for one who only looks into the session of somebody else
         self.ending: concurrent.futures.Future[None] | None = None  # done when it has ended
         self._counted = functools.lru_cache(maxsize=16)(functools.partial(count_in_pieces, parts.tokenizer))

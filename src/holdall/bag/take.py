@@ -175,7 +175,7 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
 def marked_view(core: Core, view: View) -> View:
     """The same with the mark of the session, where the dialect has its place for it."""
     ends = {"snippet_lines": core.settings.snippet_lines, "snippet_bytes": core.settings.snippet_bytes}
-    return replace(view, mark=core.mark_text, prefix=core.shown_handle(""), **ends)
+    return replace(view, mark=core.mark_text, prefix=core.shown_handle(""), shell=core.shell, **ends)
 
 
 def work_of(core: Core, running: Sequence[StillRunning], in_background: Collection[str], *, listed: bool) -> Work:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import typer
 
 from holdall.cli import streams
-from holdall.text.escape import for_people, one_line
+from holdall.text.escape import for_people, one_line, shell_quoted
 from holdall.values.errors import HoldallError, NothingFound, StoreFault, UsageError, json_name
 from holdall.values.handles import is_uuid
 from holdall.values.record import record
@@ -76,6 +76,8 @@ class Options:
             home=found.home, session=found.session, settings=found.settings, dialect=lasting(found.settings)
         )
         bag.core.ends_session = False
+        given = (("--home", found.home, self.home), ("--session", found.session, self.session))
+        bag.core.shell = "".join(f" {flag} {shell_quoted(str(value))}" for flag, value, told in given if told)
         return bag
 
     def read_bag(self) -> "Holdall":

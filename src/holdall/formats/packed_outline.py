@@ -20,7 +20,7 @@ from holdall.values.patterns import lazy_pattern
 LOOKED = 8 * 1024 * 1024  # unpacked bytes that are looked at
 _MOST_MEMBERS = 20_000  # that are counted
 _SHOWN = 8
-_BEGINNING = "0:1000"  # bytes of a member: under 600 tokens, whatever it is
+_BEGINNING = "0:800"  # bytes of a member: under 600 tokens, whatever it is
 _UNREADABLE = lazy_pattern(
     r"(?i).*\.(?:png|jpe?g|gif|webp|ico|pdf|zip|jar|whl|gz|tgz|bz2|xz|zst|7z|so|dylib|dll|exe|o|a|pyc|class|woff2?|ttf"
     r"|mp[34]|parquet|arrow|db|sqlite3?|bin|npy|pack|idx)"

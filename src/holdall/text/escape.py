@@ -23,6 +23,7 @@ _HIDDEN = lazy_pattern(f"[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\u
 
 
 _WORD = lazy_pattern(r"[\w.$-]{1,40}")
+_BARE = lazy_pattern(r"[\w./:=@%+,-]+", re.ASCII)
 _NAME = lazy_pattern(r"[\w.$:/@+()\[\]…-]+")
 _ROOM_FOR_WORDS, _ROOM_FOR_OTHERS = 400, 120  # signs
 
@@ -88,6 +89,15 @@ def named(value: object, limit: int = 60) -> str:
 def quoted(text: str) -> str:
     """As JSON writes it, in quotes, with the escapes of JSON for what is unsafe too: an argument of a call to copy."""
     return _UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(text, ensure_ascii=False))
+
+
+def shell_quoted(text: str) -> str:
+    """One word of a command line. What cannot be seen must not be in it: a shell takes no escapes in quotes."""
+    if _BARE.fullmatch(text):
+        return text
+    if "'" in text and not set(text) & set('"$`\\!'):
+        return f'"{text}"'
+    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def _escape(match: re.Match[str]) -> str:

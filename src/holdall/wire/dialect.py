@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from holdall.formats import Outline
 from holdall.policy.decide import Limits
-from holdall.text.escape import foreign, quoted
+from holdall.text.escape import foreign, quoted, shell_quoted
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.text.utf8 import encode
 from holdall.values.errors import HoldallError, UsageError
@@ -21,6 +21,7 @@ from holdall.wire.answers import Frame, Waited, our_wait, plain_refusal
 from holdall.wire.extraction import Fits, own_answer
 from holdall.wire.system_notice import StatusWords
 from holdall.wire.tool import Ask, Tool, ToolSpec, tool_problem
+from holdall.wire.verbs import VERBS
 
 PREVIEW_BYTES = 4096  # how much of each end is enough to build a notice from
 
@@ -46,6 +47,7 @@ class View:
     snippet_bytes: int = SNIPPET_BYTES
     more_errors: int = 0  # lines that look like errors and are not among them
     error_spans: tuple[Span, ...] = ()  # where each of the errors is; an empty one where it is not shown as stored
+    shell: str | None = None  # for somebody in a shell: the options that each command needs
     imitates: bool = False  # it is kept because it holds the mark, and not for its size
 
     @property
@@ -85,6 +87,17 @@ def text_problem(text: object, handle: str, most: int | None) -> str:
 def as_a_call(verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
     """`context_read(handle="k3f9", lines="51:100")`"""
     return call_text(f"context_{verb}", {"handle": handle, **arguments})
+
+
+def as_a_command(options: str, verb: str, handle: str, arguments: Mapping[str, Any]) -> str:
+    """The same for somebody in a shell: `holdall read k3f9 --lines 51:100`"""
+    words = ["holdall", verb, shell_quoted(handle)]
+    for argument in VERBS[verb].arguments:
+        value, flag = arguments.get(argument.name), argument.flags.partition(" ")[0]
+        if value is not None and value is not False:
+            words += [flag] if flag else []
+            words += [] if value is True else [shell_quoted(str(value))]
+    return " ".join(words) + options
 
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:

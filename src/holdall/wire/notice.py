@@ -8,14 +8,14 @@ output: parts have ranks, and those that do not fit are left out. The first sent
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import accumulate, islice
 from math import ceil
 
 from holdall.formats import Lead
 from holdall.formats.registry import format_of
-from holdall.text.escape import foreign, one_line
+from holdall.text.escape import for_people, foreign, one_line
 from holdall.text.excerpt import beginning, ending
 from holdall.text.numbers import grouped, plural, roughly
 from holdall.text.tokens import Estimate, Tokenizer
@@ -24,7 +24,7 @@ from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.wire.answers import hidden_note
-from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call
+from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call, as_a_command
 from holdall.wire.notes import all_is_kept
 
 # How many tokens a short text has at most, where nothing is at hand that can count them.
@@ -262,23 +262,32 @@ def next_calls(view: View) -> list[str]:
     if not view.facts.measure.bytes:
         return []
     leads = view.outline.leads if view.outline is not None else ()
-    short = (lead for lead in leads if all(_is_short(name, str(one)) for name, one in lead.arguments.items()))
-    calls = [as_a_call(lead.verb, view.handle + lead.member, _short_answer(lead)) for lead in islice(short, MOST)]
+    short = (lead for lead in leads if all(_is_short(view, name, str(one)) for name, one in lead.arguments.items()))
+    calls = [_call(view, lead.verb, _short_answer(lead), lead.member) for lead in islice(short, MOST)]
     if view.near is not None:
-        calls.insert(1, as_a_call("read", view.handle, {"lines": f"{view.near[0]}:{view.near[1]}"}))
+        calls.insert(1, _call(view, "read", {"lines": f"{view.near[0]}:{view.near[1]}"}))
     if len(calls) < MOST - 1 and not any(lead.member for lead in leads):  # packed bytes tell nothing
         calls.append(_read_beginning(view))
     has_ends = view.outline is None or view.outline.ends
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and has_ends and (lines := _lines_at_end(view)):
-        calls.append(as_a_call("tail", view.handle, {"lines": lines}))
+        calls.append(_call(view, "tail", {"lines": lines}))
     if view.extracts:
-        calls[MOST - 1 :] = [f'tool_output(handle="{view.handle}", extract="…")']
+        asks = f'tool_output(handle="{view.handle}", extract="…")'
+        calls[MOST - 1 :] = [asks if view.shell is None else f"holdall extract {view.handle} '…'{view.shell}"]
     return list(dict.fromkeys(calls))[:MOST]
 
 
-def _is_short(name: str, value: str) -> bool:
+def _call(view: View, verb: str, arguments: Mapping[str, str | int | bool], member: str = "") -> str:
+    if view.shell is None:
+        return as_a_call(verb, view.handle + member, arguments)
+    return as_a_command(view.shell, verb, view.handle + member, arguments)
+
+
+def _is_short(view: View, name: str, value: str) -> bool:
     """Names of an output stand in it outside of the fence: none may be a sentence."""
     most = _ARGUMENT if name == "sql" else _PATTERN
+    if view.shell is not None and (for_people(value) != value or not value.isprintable()):
+        return False  # a shell takes no escapes for what cannot be seen
     return len(value) <= most and all(len(word[0]) <= _LONGEST_WORD + 2 for word in _WORD.finditer(value))
 
 
@@ -297,14 +306,14 @@ def _short_answer(lead: Lead) -> dict[str, str | int | bool]:
 def _read_beginning(view: View) -> str:
     measure, count = view.facts.measure, counter(view.tokenizer)
     if format_of(measure.kind).is_binary:
-        return as_a_call("read", view.handle, {"bytes": f"0:{min(_READ_HEX, measure.bytes)}"})
+        return _call(view, "read", {"bytes": f"0:{min(_READ_HEX, measure.bytes)}"})
     lines = _fitting(_lines(view.head), count)
     if lines:
-        return as_a_call("read", view.handle, {"lines": f"1:{lines}"})
+        return _call(view, "read", {"lines": f"1:{lines}"})
     size = len(view.head)
     while count(view.head[:size].decode("utf-8", "replace")) > READ_TOKENS:
         size = size * 2 // 3
-    return as_a_call("read", view.handle, {"bytes": f"0:{size}"})
+    return _call(view, "read", {"bytes": f"0:{size}"})
 
 
 def _lines_at_end(view: View) -> int:
