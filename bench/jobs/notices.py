@@ -20,8 +20,9 @@ from bench.peers.catalogue import Library
 from bench.peers.install import NotInstalled, installed
 from bench.report import say
 from bench.result import Gate, Measured, Row
+from holdall.formats.heads import head_of
 from holdall.formats.outline import Lines
-from holdall.formats.shapes import head_of, mine
+from holdall.formats.shapes import mine
 
 _GATE = Gate(1.55)
 _DRAIN = Library("drain3", "", {}, "0.9.11")

@@ -33,7 +33,7 @@ def test_json_that_is_cut_off_tells_what_can_be_seen_and_that_it_is_cut() -> Non
     whole = json.dumps([{"sku": f"A-{n}", "qty": n} for n in range(100)])
     assert text_of(whole[:1500]) == snapshot("""\
 json
-[~55 × {sku: str "A-0", qty: int ~0…53}]
+[at least 55 × {sku: str "A-0", qty: int at least 0…53}]
 cut off: it ends at byte 1,500 without the closing bracket; the shape is that of the part before\
 """)
 
@@ -62,13 +62,13 @@ values one after the other: a path sees them as one array, $[0], $[1], …\
 """)
     assert text_of("".join(records)[:1500]) == snapshot("""\
 json
-[~58 × {sku: str "A-0", qty: int ~0…57}]
+[at least 58 × {sku: str "A-0", qty: int at least 0…57}]
 values one after the other: a path sees them as one array, $[0], $[1], …
 cut off: its last value has no end; the shape is that of the part before\
 """)
     assert text_of("".join(records) + "\nDone\n") == snapshot("""\
 json
-[~100 × {sku: str "A-0", qty: int ~0…99}]
+[at least 100 × {sku: str "A-0", qty: int at least 0…99}]
 values one after the other: a path sees them as one array, $[0], $[1], …
 not valid JSON from byte 2,581 on; the shape is that of the part before\
 """)
@@ -84,7 +84,7 @@ def test_a_large_text_that_does_not_end_as_json_is_not_said_to_be_cut_off() -> N
 def test_broken_json_is_told_up_to_where_it_breaks() -> None:
     assert text_of('{"a": 1, "b": [1, 2, {"c": "x"}], "d": oops}') == snapshot("""\
 json
-{a: 1, b: [3 × {c: "x"}|~1|2]}
+{a: 1, b: [3 × {c: "x"|…}|1|2|…]}
 not valid JSON from byte 39 on; the shape is that of the part before\
 """)
 
@@ -130,7 +130,7 @@ csv
 id: int 0…7
 name: str, all distinct, e.g. "name, 0", "name, 1", "name, 2"
 share: float 0…1.75
-ok: always "yes" · 50 % filled
+ok: always "yes" · 4 empty
 day: date 2024-01-01…2024-01-08\
 """)
 
@@ -142,7 +142,7 @@ def test_columns_side_by_side_with_like_names_are_told_once() -> None:
 csv
 2 rows × 31 columns (comma-separated)
 country: "Fiji" ×1|"Togo" ×1
-30 columns 1/1/20 … 1/30/20: int ~0…79\
+30 columns 1/1/20 … 1/30/20: int at least 0…79\
 """)
 
 
@@ -156,7 +156,7 @@ def test_a_log_has_its_times_programs_frequent_shapes_and_rare_lines() -> None:
     log = LOG.replace("\n", "\nNov 15 02:00:00 host sshd[9]: error: maximum attempts exceeded for bob\n", 1)
     assert text_of(log) == snapshot("""\
 log
-Nov 15 02:00:00 → Nov 15 02:00:23 · 1 program: sshd 100 %
+Nov 15 02:00:00 → Nov 15 02:00:23 · 1 program: sshd 25
 24 × sshd: Failed password for <*> from <ip> port <n>
 … 1 more shape, 1 of them rare (≤ 2 lines):
 L2 × 1  sshd: error: maximum attempts exceeded for bob\

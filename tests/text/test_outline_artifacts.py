@@ -9,7 +9,10 @@ from tests.text.outline_tools import outlined
 _BENCH = Path(__file__).parents[2] / "../shared/bench/artifacts"
 _EXPECTED = {
     "auth_log.txt": ["Mar 27 13:06:56 → Apr 20 14:14:29", "sshd", "288 × sshd: Failed password for invalid user <*>"],
-    "cn_pcas_min.txt": [' × {code: str "11", name: str "北京市", children: [', "$[*].children[*].children[*]: {"],
+    "cn_pcas_min.txt": [
+        ' × {code: str "11", name: str "北京市", children: [',
+        "$[*].children[*].children[*].children[*]: {",
+    ],
     "findbugs_xml.txt": ["1,820 × BugCollection/BugInstance", "5,074 × ", "ClassStats class=", "size="],
     "gc_unified_serial.txt": [
         "0.011s → 21.415s",
@@ -33,7 +36,7 @@ _EXPECTED = {
         "PASSED 80",
     ],
     "sympy_tests.txt": ["854 passed, 1 failed", "853 × <*> ok", "sympy/sets/tests/test_sets.py:test_imageset"],
-    "tau_gpt4o_traj.json": ["[200 × {task_id", "reward: ~", "$[*].info.task: {user_id"],
+    "tau_gpt4o_traj.json": ["[200 × {task_id", "reward: 0.0|1.0|…", "$[*].info.task: {user_id"],
     "tcpdump_sflow.txt": [
         "142 × expanded counter sample (<n>), length <n>, seqnum <n>, type <n>, idx <n>, records <n>"
     ],

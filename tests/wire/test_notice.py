@@ -34,7 +34,7 @@ fetch_logs returned 210,258 bytes · 2,400 lines · ~85.6k tokens (log). Too lar
 handle: k3f9
 
 <k3f9:7d1a7d1a>
-Nov 15 00:00:00 → Nov 17 15:59:39 · 1 program: sshd 100 %
+Nov 15 00:00:00 → Nov 17 15:59:39 · 1 program: sshd 2,400
 600 × sshd: Connection closed by <ip> port <n> [preauth]
 599 × sshd: Failed password for <*> from <ip> port <n> ssh<n>
 … 3 more shapes, 1 of them rare (≤ 2 lines):
@@ -248,10 +248,13 @@ def test_counts_that_come_from_a_sample_are_marked() -> None:
     seen = [data_of(notice_of(each)).split("\n")[:2] for each in (rows, records)]
     assert seen == snapshot(
         [
-            ["2026-01-01 00:00:00 → 2026-01-01 00:00:19 · INFO ~100 %", "~200,000 × INFO job <n> done in <n> ms"],
             [
-                '[~200,000 × {sku: str "A-0", qty: int ~0…8}]',
-                "shape from a sample",
+                "at least 2026-01-01 00:00:00 → 2026-01-01 00:00:59 · of 12,028 sampled lines: INFO ~100 %",
+                "of 12,028 sampled lines:",
+            ],
+            [
+                '[200,000 × {sku: str "A-0", qty: int at least 0…8}]',
+                "shape from a sample: keys that stand only in the rest are not named",
             ],
         ]
     )

@@ -12,7 +12,7 @@ _SIGNS = (b"diff --git ", b"Index: ", b"--- ")
 _NEW = lazy_pattern(rb"\n\+\+\+ (?:b/)?(?P<new>[^\t\n]+)")
 _STATE = lazy_pattern(rb"\n(?P<state>new file|deleted file|rename from|Binary files|GIT binary)")
 _STATES = {b"new file": "new", b"deleted file": "deleted", b"rename from": "renamed"}
-_MOST = 2000  # parts that are looked at
+_ALL, _MOST = 8000, 2000  # up to so many parts all are looked at; of more so many
 _NAMED_IN = 3000  # bytes in which the name of a file is looked for
 _LISTS = {
     b"diff --git ": r"^diff --git a/(\S+)",
@@ -36,15 +36,13 @@ def diff_outline(sample: Sample, room: Room) -> Outline | None:
         return None
     parts = sample.count(b"\n" + sign) + sample.head.startswith(sign)
     added, removed = (sample.count(b"\n" + side) - sample.count(b"\n" + side * 3 + b" ") for side in (b"+", b"-"))
-    whole = sample.whole and parts <= _MOST
-    seen = sample if parts <= _MOST else thinned(sample, _MOST / parts)
+    whole = sample.whole and parts <= _ALL
+    seen = sample if whole or parts <= _MOST else thinned(sample, _MOST / parts)
     files = _files(seen, sign)
     if not files:
         return None
-    about = "" if sample.whole else "~"
     number = plural(len(files), "file") if whole else f"at least {plural(len(files), 'file')}"
-    total = [f"{about}{sign_of}{round(lines * sample.scale):,}" for sign_of, lines in (("+", added), ("−", removed))]
-    told = [f"{number}, {' '.join(total)}"]
+    told = [f"{number}, {'' if sample.whole else 'at least '}+{added:,} −{removed:,}"]
     ranked = sorted(files.items(), key=lambda each: -each[1].added - each[1].removed)
     told += [_line(name, file, seen) for name, file in ranked[:200]]
     kept = list(fitted(told, room.after(["… at least 12,345 more files"])))
@@ -86,7 +84,7 @@ def _places(data: bytes, sign: bytes) -> list[int]:
 
 
 def _line(name: str, file: _File, sample: Sample) -> str:
-    about = "" if sample.whole else "~"
+    about = "" if sample.whole else "at least "
     note = f" ({file.note})" if file.note else ""
     return f"{about}+{file.added:,} −{file.removed:,}  {cut(name, 160)}{note} · {sample.place(file.start)}"
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from holdall.formats.json_values import Seen, loads, readable, see_all
 from holdall.formats.leads import literal
-from holdall.formats.outline import Lead, Outline, Room, Sample, count, cut, fitted, split, spread
+from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, split, spread
 from holdall.formats.table import by_value, column
 from holdall.text.json.path import normalized_step
 from holdall.values.patterns import lazy_pattern
@@ -26,7 +26,7 @@ from holdall.values.record import record
 # how deep the text is. Nothing is written here; `_Shapes` below does that.
 
 
-_STEPS = ((24_000, 12_000), (30_000, 800))  # while so many were looked at in all, so many more for one path …
+_STEPS = ((100_000, 40_000), (120_000, 2_000))  # while so many were looked at in all, so many more for one path …
 _FEWER = 120  # … and then only so many
 _MAP_KEYS = 12  # a record with fewer names is never taken for a map …
 _MANY_KEYS = 120  # … and nothing with so many for a record
@@ -157,24 +157,25 @@ _TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "nul
 _TEXT = 48
 _FEW = 4
 _SHORT = 20  # of values that are this short, more than one is told
-_LOOKED_AT = 12_000
+_LOOKED_AT = 40_000
 _PROBED, _LONG = 48, 60  # values by which prose is told, and how long they then are
 
 
 def scalars(values: list[Any], *, exact: bool) -> str:
-    """`exact`: these are all the values that there are. Else what is said of all of them has a `~`."""
-    about = "" if exact else "~"
+    """`exact`: these are all the values that there are. Else there may be others: `|…`, or "at least" a range."""
+    exact = exact and len(values) <= _LOOKED_AT
+    about = "" if exact else "at least "
+    others = "" if exact else "|…"
     kinds = Counter(map(type, values))
     if _is_prose(values):
         return f"{types(values)} {_example(values, kinds, about)}"
     distinct = _distinct(values, kinds)
     if len(distinct) == 1:
-        return json_literal(values[0]) if exact or len(values) == 1 else about + json_literal(values[0])
+        return json_literal(values[0]) + others
     if len(distinct) <= _FEW and all(len(str(value)) <= 40 for _, value in distinct):
         counted = exact and len(values) > _FEW
-        return about + "|".join(
-            json_literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)
-        )
+        told = [json_literal(value) + (f" ×{n:,}" if counted else "") for (_, value), n in distinct.most_common(_FEW)]
+        return "|".join(told) + others
     names = types(values)
     (kind, top), times = distinct.most_common(1)[0]
     if kind is str and times > 2 and len(distinct) * 4 <= len(values):
@@ -229,7 +230,7 @@ def _example(values: list[Any], kinds: Counter[type], about: str) -> str:
 
 
 def _number(number: float) -> str:
-    return f"{number:.6g}" if isinstance(number, float) else cut(str(number), 24) if abs(number) < 1e300 else "…"
+    return repr(number) if isinstance(number, float) else cut(str(number), 24) if abs(number) < 1e300 else "…"
 
 
 # What to ask next of JSON: its largest table by SQL, values of it by path, and a word of it by grep.
@@ -247,7 +248,7 @@ _SOUGHT = lazy_pattern(r"\w[\w .:/-]{2,28}\w")
 _CAMEL = lazy_pattern(r"[A-Z]?[a-z]{3,20}|[A-Z]{3,20}")
 _SHOWN_KEY = lazy_pattern(r"[\w$@./: {}-]{1,48}")
 
-Counts = dict[int, tuple[float, bool]]
+Counts = dict[int, tuple[int, bool]]
 Sql = Literal["plain", "at", "none"]
 """Whether SQL can be asked of it: of the output as it is, only with `at`, or not."""
 
@@ -533,7 +534,7 @@ class Shapes:
                 parts.append(_Part([label], child, self._child(child, levels)))
         texts = [f"{'|'.join(part.labels)}: {part.text}" for part in parts]
         if len(keys) > most:
-            texts.append(f"… +{len(keys) - most:,} keys")
+            texts.append(f"… +{figure(len(keys) - most, group.exact)} keys")
         return "{" + ", ".join(texts) + "}"
 
     def _child(self, group: Group, levels: int) -> str:
@@ -578,18 +579,19 @@ class Shapes:
         if self._short:
             return types(group.plain)
         if group.path not in self._told:
-            self._told[group.path] = scalars(group.plain, exact=group.exact)
+            alone = "[*]" not in group.path and ".*" not in group.path  # one path, one value
+            self._told[group.path] = scalars(group.plain, exact=group.exact or alone)
         return self._told[group.path]
 
     def _sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
         if len(containers) == 1:
-            return count(*self._counts.get(id(containers[0]), (len(containers[0]), True)))
+            return figure(*self._counts.get(id(containers[0]), (len(containers[0]), True)))
         sizes = list(map(len, containers))
         if self._counts:
             known = (self._counts.get(id(each)) for each in containers)
-            sizes = [round(each[0]) if each else size for each, size in zip(known, sizes, strict=True)]
+            sizes = [each[0] if each else size for each, size in zip(known, sizes, strict=True)]
         low, high = min(sizes), max(sizes)
-        mark = "" if group.exact else "~"
+        mark = "" if group.exact else "at least "
         return f"{mark}{low:,}" if low == high else f"{mark}{low:,}–{high:,}"
 
 
@@ -618,7 +620,7 @@ def _names(group: Group, room: int) -> str:
         shown += 1
     shown += len(names) == len(group.keys) == shown + 1  # to say that there is one more is as long as its name
     left = len(group.keys) - shown
-    return "{" + ", ".join([*names[:shown], *([f"… +{left:,} keys"] if left else [])]) + "}"
+    return "{" + ", ".join([*names[:shown], *([f"… +{figure(left, group.exact)} keys"] if left else [])]) + "}"
 
 
 def _weight(group: Group) -> float:
@@ -666,7 +668,7 @@ def ndjson_outline(sample: Sample, room: Room) -> Outline | None:
     told = shapes.lines(room)
     broken = len(texts) - len(records)
     if broken:
-        told.insert(1, f"{'' if whole else '~'}{round(broken * lines.scale):,} lines are not JSON")
+        told.insert(1, f"{figure(broken, whole)} line{'' if broken == 1 else 's'} not JSON")
     return Outline("ndjson", fitted(told, room), shapes.sampled, (), leads=shapes.leads())
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import stringzilla
 
 from holdall.formats.outline import SCANNED, Sample, take
-from holdall.text.json.reader import Cursor, Following, JsonFault, following
+from holdall.text.json.reader import Cursor, Following, JsonFault, count_members, following
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 
@@ -279,8 +279,8 @@ class _Skimmed:
 # JSON as values, as far as it can be seen: all of it, or parts of it where it is large, cut off or broken.
 
 
-_AFFORDABLE = 22.0  # milliseconds for which all of a text is parsed …
-_AFFORDABLE_SKIMMED = 12.0  # … and of one whose members can be counted without that; of a dearer one …
+_AFFORDABLE = 30.0  # milliseconds for which all of a text is parsed …
+_AFFORDABLE_SKIMMED = 20.0  # … and of one whose members can be counted without that; of a dearer one …
 _SPENT = 7.0  # … so much of its beginning as takes so long, …
 _HEAD = 64 * 1024  # … from where it is known which containers are open
 _BEGINNING = 2 * 1024 * 1024  # and never more than this
@@ -297,7 +297,7 @@ class Seen:
     value: Any
     note: str = ""
     whole: bool = True
-    counts: dict[int, tuple[float, bool]] = field(default_factory=dict[int, tuple[float, bool]])
+    counts: dict[int, tuple[int, bool]] = field(default_factory=dict[int, tuple[int, bool]])
     several: bool = False  # `value` is a list of values that stand one after the other
     text_from: int | None = None  # where other text begins, after the value
 
@@ -349,7 +349,7 @@ def _begun(sample: Sample, text: str, note: str) -> Seen | None:
 
 
 def _read_further(seen: Seen, begun: Prefix, text: str, sample: Sample) -> None:
-    """Records and members from the rest of the sample; estimates of how many there are."""
+    """Records and members from the rest of the sample; of open containers, how many members there are at least."""
     spine = begun.spine()
     for depth, container in enumerate(spine):
         size = len(container)
@@ -358,16 +358,16 @@ def _read_further(seen: Seen, begun: Prefix, text: str, sample: Sample) -> None:
         if size < (2 if isinstance(container, list) else _MAP):
             continue
         start = begun.open_at[depth]
-        sizes = [(begun.end - start) / size]  # of one member, here and in each window
         if depth + 1 < len(spine):  # the last one is not whole
             _drop_last(container)
         lead = _FIRST_KEY.match(text, start) if isinstance(container, list) else None
         start_of_record = (lead[1] if lead[1].startswith("\n") else lead[1].lstrip()) if lead else ""
         # Where there are more of it than records it also begins something inside of them.
         if lead and text.count(start_of_record, start, begun.end) <= size + 1:
-            sizes += _gather(cast("list[Any]", container), start_of_record, sample)
+            _gather(cast("list[Any]", container), start_of_record, sample)
             _join_tail(spine[:depth], start_of_record, sample)
-        seen.counts[id(container)] = max(size, (sample.size - start) * len(sizes) / sum(sizes)), False
+        number = count_members(sample.head[start + 1 :]) if sample.whole and not seen.note else None
+        seen.counts[id(container)] = (size, False) if number is None else (number, True)
         return
 
 
@@ -387,23 +387,20 @@ def _windows(sample: Sample) -> Iterator[str]:
         yield sample.head[start : start + _WINDOW].decode("latin-1")
 
 
-def _gather(records: list[Any], lead: str, sample: Sample) -> list[float]:
-    """Records of the windows, found by how the first one begins; what one takes on average, for each window."""
+def _gather(records: list[Any], lead: str, sample: Sample) -> None:
+    """Records of the windows, found by how the first one begins."""
     decoder = json.JSONDecoder(strict=False)
-    sizes: list[float] = []
     for window in _windows(sample):
-        starts = [window.find(lead)]
-        while starts[-1] >= 0 and len(starts) <= _FROM_WINDOW:
+        at = window.find(lead)
+        for _ in range(_FROM_WINDOW):
+            if at < 0:
+                break
             try:
-                record, end = decoder.raw_decode(window, window.index("{", starts[-1]))
+                record, end = decoder.raw_decode(window, window.index("{", at))
             except (ValueError, RecursionError):
                 break
             records.append(record)
-            starts.append(window.find(lead, end))
-        known = [at for at in starts if at >= 0]
-        if len(known) > 2:
-            sizes.append((known[-1] - known[0]) / (len(known) - 1))
-    return sizes
+            at = window.find(lead, end)
 
 
 def _join_tail(spine: list[Any], lead: str, sample: Sample) -> None:
@@ -485,7 +482,7 @@ def _several(sample: Sample, after: Following) -> Seen:
         values += [begun.value] if begun is not None else []
         end = after.end
     if not whole:
-        seen.counts[id(values)] = len(values) * sample.size / max(1, before + end), False
+        seen.counts[id(values)] = len(values), False
     return seen
 
 

@@ -11,6 +11,8 @@ from functools import cached_property
 
 import stringzilla
 
+from holdall.formats.heads import begins_with_time, has_level, request
+from holdall.formats.outline import spread
 from holdall.text.json.reader import begins_json
 from holdall.values.patterns import lazy_pattern
 
@@ -27,12 +29,8 @@ _MARKDOWN = lazy_pattern(
     re.MULTILINE,
 )
 _HEADING = lazy_pattern(r"^#{1,6} \S", re.MULTILINE)
-_STAMP = lazy_pattern(
-    r"^\W{0,3}(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d\d[:/.-]\d\d[:/.-]\d\d"
-    r"|\[?\d+\.\d{3,}s?\]?[ \t\[]|\d{10,13}[ .,])",
-    re.ASCII,
-)
-_LEVEL = lazy_pattern(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)\b", re.ASCII)
+_LOOKED_AT = 200  # lines by which logs are told
+_LINE = 300  # characters of each
 _MAGIC = (
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -98,8 +96,12 @@ class Ends:
     @cached_property
     def stamped(self) -> bool:
         """Whether a third of the lines begin with a time."""
-        sample = self.lines[:200]
-        return sum(map(bool, map(_STAMP.match, sample))) * 3 >= len(sample)
+        return sum(map(begins_with_time, self.sampled)) * 3 >= len(self.sampled)
+
+    @cached_property
+    def sampled(self) -> list[str]:
+        """Some of the lines, spread evenly over the beginning."""
+        return [line[:_LINE] for line in spread(self.lines, _LOOKED_AT)]
 
 
 def _is_arrow_stream(head: bytes) -> bool:
@@ -171,14 +173,21 @@ def is_diff(ends: Ends) -> bool:
 
 def is_csv(ends: Ends) -> bool:
     # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
-    return not (ends.stamped and _STAMP.match(ends.lines[0])) and delimiter_of(ends.lines) is not None
+    return not (ends.stamped and begins_with_time(ends.lines[0][:_LINE])) and delimiter_of(ends.lines) is not None
+
+
+def is_access_log(ends: Ends) -> bool:
+    """Of a web server."""
+    if '] "' not in ends.start[:4096]:  # between the time and the request
+        return False
+    return sum(request(line.encode()) is not None for line in ends.sampled) * 2 > len(ends.sampled)
 
 
 def is_log(ends: Ends) -> bool:
     if ends.stamped:
         return True
-    sample = ends.lines[:200]
-    return len(sample) > 3 and sum(bool(_LEVEL.search(line[:200])) for line in sample) * 2 >= len(sample)
+    sample = ends.sampled
+    return len(sample) > 3 and sum(map(has_level, sample)) * 2 >= len(sample)
 
 
 def is_markdown(ends: Ends) -> bool:

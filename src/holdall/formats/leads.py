@@ -8,7 +8,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from holdall.formats.lines import complaints, times
+from holdall.formats.heads import Tally
+from holdall.formats.lines import complaints
 from holdall.formats.outline import Lead, Lines
 from holdall.formats.shapes import ANY, Shape, Shapes, places
 from holdall.values.patterns import lazy_pattern
@@ -48,15 +49,15 @@ class _Pattern:
     weight: float
 
 
-def text_leads(mined: Shapes, lines: Lines, *, log: bool) -> tuple[Lead, ...]:
-    """For lines of which many are alike."""
+def text_leads(mined: Shapes, lines: Lines, tally: Tally | None) -> tuple[Lead, ...]:
+    """For lines of which many are alike; `tally` is that of a log."""
     haystack = _haystack(mined, lines)
     best = _best(_patterns(mined), haystack)
     leads = [Lead("grep", {"pattern": best.regex, "group": True})] if best else []
-    if log:
+    if tally is not None:
         words = _short(best.words) if best and best.weight >= _OF_ERRORS / 2 else ""
-        level = next((level for level in _GRAVE if mined.levels[level] and level.encode() in haystack), "")
-        leads += _over_time(lines, words or level)
+        level = next((level for level in _GRAVE if tally.levels[level] and level.encode() in haystack), "")
+        leads += _over_time(tally, words or level)
     return tuple(leads)
 
 
@@ -170,14 +171,14 @@ def _short(words: str) -> str:
     return words if len(words) <= _SHORT else words[: _SHORT + 1].rpartition(" ")[0] or words
 
 
-def _over_time(lines: Lines, words: str) -> list[Lead]:
+def _over_time(tally: Tally, words: str) -> list[Lead]:
     """How many lines there are in each span of time, where lines begin with a time."""
-    first, last = times(lines)
+    first, last = tally.first, tally.last
     for stamp, ends in _STAMPS:
         if not (stamp.match(first) and stamp.match(last)):
             continue
-        at = lines.texts[0].find(first.encode())
-        if not 0 <= at <= _STAMP_AT:
+        at = tally.at
+        if at > _STAMP_AT:
             return []
         span = next((number for number, end in enumerate(ends[:2]) if first[:end] != last[:end]), 2)
         part = f"left(text, {ends[span]})" if at == 0 else f"substr(text, {at + 1}, {ends[span]})"

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from operator import itemgetter
 
-from holdall.formats.outline import MAX_ERRORS, Lines, Room, Sample, count, cut, cut_bytes, share
-from holdall.formats.shapes import Shape, Shapes, access, time_of
+from holdall.formats.heads import Tally
+from holdall.formats.outline import MAX_ERRORS, Lines, Room, Sample, cut, cut_bytes, figure, share
+from holdall.formats.shapes import Shape, Shapes
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 
@@ -71,11 +72,7 @@ def complaint(line: str) -> int:
 
 _WIDTH, _NARROW = 110, 80  # characters of a shape that are shown, and where there is little room
 _RARE = 2  # a shape with at most this many lines is rare
-_TIME_IN = 160  # bytes of a line in which its time is looked for
-_NEAR = 200  # lines from both ends in which a time is looked for
 _GRADED = 120  # of the frequent shapes, so many are looked at for what went wrong
-_STATUSES, _STATUSES_IN = 400, 64 * 1024  # lines by which the statuses of an access log are told
-_PROBED = 4096  # bytes by which an access log is told
 _WRONG = 3  # frequent shapes that speak of errors and are told before others that are more frequent
 
 
@@ -101,12 +98,10 @@ def parts(
     rare = [shape for shape in shapes if shape.seen <= _RARE]
     said = [shape for shape in shapes if passed_over is None or not passed_over.match(shape.text)]
     often = [shape for shape in said if shape.seen > _RARE]
-    counted = [count(shape.lines * lines.scale, lines.exact and shape.exact) for shape in often[:_GRADED]]
-    width = max(map(len, counted[:12]), default=0)
     small = room.is_small
     most_chars = _NARROW if small else _WIDTH
-    told = [f"{number:>{width}} × {cut(shape.text, most_chars)}" for number, shape in zip(counted, often, strict=False)]
-    room = room.after([_more(len(shapes), len(rare), mined, exact=lines.exact, told=True)])
+    told = [f"{_times(shape, mined, lines)} × {cut(shape.text, most_chars)}" for shape in often[:_GRADED]]
+    room = room.after([_more(len(shapes), len(rare), mined, told=True)])
     chosen: list[int] = []
     left = room.less(1.0 if not rare else 0.75 if small else 0.58)
     for at in _order(often[:_GRADED], 1 if small else _WRONG):
@@ -115,8 +110,9 @@ def parts(
             break
         chosen.append(at)
     shown = [told[at] for at in sorted(chosen)]
-    rare_shown = _rare([shape for shape in said if shape.seen <= _RARE], lines, sample, room.after(shown), most_chars)
-    more = _more(len(shapes) - len(shown), len(rare), mined, exact=lines.exact, told=bool(rare_shown))
+    seldom = [shape for shape in said if shape.seen <= _RARE]
+    rare_shown = _rare(seldom, mined, lines, sample, room.after(shown), most_chars)
+    more = _more(len(shapes) - len(shown), len(rare), mined, told=bool(rare_shown))
     return shown, ([more] if more else []) + rare_shown
 
 
@@ -127,20 +123,28 @@ def _order(often: list[Shape], first: int) -> list[int]:
     return list(dict.fromkeys([*range(min(first, len(often))), *wrong, *range(len(often))]))
 
 
-def _more(hidden: int, rare: int, mined: Shapes, *, exact: bool, told: bool) -> str:
+def _times(shape: Shape, mined: Shapes, lines: Lines) -> str:
+    return f"{shape.seen:,}" if mined.exact else share(shape.lines, len(lines.texts))
+
+
+def sample_named(mined: Shapes, lines: Lines) -> list[str]:
+    """What shares are of, where they are not of all lines."""
+    return [] if mined.exact or not lines.texts else [f"of {plural(len(lines.texts), 'sampled line')}:"]
+
+
+def _more(hidden: int, rare: int, mined: Shapes, *, told: bool) -> str:
     if not hidden:
         return ""
-    about = "" if exact and mined.stride == 1 else "~"
-    unseen = round(rare * (mined.stride - 1))
-    more = f"… {about}{plural(hidden + unseen, 'more shape')}"
-    if not rare:
-        return more
-    return f"{more}, {about}{rare + unseen:,} of them rare (≤ {_RARE} lines{'' if exact else ' of the sample'})" + (
-        ":" if told else ""
-    )
+    end = ":" if told else ""
+    if not mined.exact:  # in all of it they may be others, and not as many
+        return f"… rare in the sample (≤ {_RARE} lines){end}" if rare else ""
+    more = f"… {plural(hidden, 'more shape')}"
+    return f"{more}, {rare:,} of them rare (≤ {_RARE} lines){end}" if rare else more
 
 
-def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room, most_chars: int) -> list[str]:
+def _rare(
+    rare: list[Shape], mined: Shapes, lines: Lines, sample: Sample, room: Room, most_chars: int
+) -> list[str]:
     grades = complaints([shape.body for shape in rare])
     order = sorted(range(len(rare)), key=lambda at: (-grades[at], rare[at].lines, rare[at].first))
     told: list[str] = []
@@ -149,7 +153,7 @@ def _rare(rare: list[Shape], lines: Lines, sample: Sample, room: Room, most_char
         if not grades[at] and shape.first in (0, len(lines.texts) - 1):
             continue  # the first and the last line are shown anyway
         where = f"L{shape.first + 1:,}" if lines.exact else sample.place(lines.start(shape.first))
-        times = f" × {shape.seen}" if lines.exact else ""  # once in a sample is not once
+        times = f" × {shape.seen}" if mined.exact else ""  # once in a sample is not once
         line = f"{where}{times}  {cut(' '.join(shape.body.split()), most_chars)}"
         room = room.after([line])
         if room.size < 0:
@@ -186,63 +190,29 @@ def error_lines(mined: Shapes, lines: Lines) -> list[tuple[int, str]]:
     return [(lines.start(shape.first), cut_bytes(lines.texts[shape.first])) for _, shape in graded[:MAX_ERRORS]]
 
 
-def summary(lines: Lines, mined: Shapes, sample: Sample) -> list[str]:
-    """From when to when, and who speaks."""
+def summary(tally: Tally, *, exact: bool) -> list[str]:
+    """From when to when, who speaks, and how. Not `exact`: `tally` is that of some lines."""
     told: list[str] = []
-    first, last = times(lines)
-    about = "" if lines.exact and mined.stride == 1 else "~"
-    if first and last:
-        told.append(first if first == last else f"{first} → {last}")
-    programs = Counter({name: number for name, number in mined.programs.items() if name})
-    if programs.total() * 2 > mined.programs.total():
-        named = plural(len(programs), "program")
-        told.append(f"{about}{named}: {_shares(programs, mined.programs.total(), 4, about)}")
-    levels = Counter({name: number for name, number in mined.levels.items() if name})
-    if levels.total() * 3 > mined.levels.total():
-        told.append(_shares(levels, mined.levels.total(), 6, about))
-    statuses, whole = _statuses(sample)
-    if statuses:
-        told.append(f"status {_shares(statuses, statuses.total(), 6, '' if whole else '~')}")
+    about = "" if exact else "at least "
+    if tally.first:
+        told.append(about + (tally.first if tally.first == tally.last else f"{tally.first} → {tally.last}"))
+    if tally.programs:
+        told.append(f"{about}{plural(len(tally.programs), 'program')}")
+        told[-1] += f": {_counted(tally.programs, tally, exact)}" if exact else ""
+    if not exact and (tally.programs or tally.levels):
+        shares = [_counted(counts, tally, exact) for counts in (tally.programs, tally.levels) if counts]
+        told.append(f"of {plural(tally.lines, 'sampled line')}: {', '.join(shares)}")
+    elif tally.levels:
+        told.append(_counted(tally.levels, tally, exact))
     return [" · ".join(told)] if told else []
 
 
-def times(lines: Lines) -> tuple[str, str]:
-    """The first and the last time stamp, as they are written."""
-    return _time(lines.texts[:_NEAR]), _time(lines.texts[: -_NEAR - 1 : -1])
+_NAMED = 6  # programs, levels or statuses
 
 
-def _shares(counts: Counter[str], total: int, most: int, about: str) -> str:
-    shown = ", ".join(f"{name} {about}{share(number, total)}" for name, number in counts.most_common(most))
-    return shown + (", …" if len(counts) > most else "")
-
-
-def _time(texts: list[bytes]) -> str:
-    for text in texts:
-        found = time_of(_text(text[:_TIME_IN]))
-        if found:
-            return found
-    return ""
-
-
-def is_access_log(sample: Sample) -> bool:
-    """Of a web server, by its first lines."""
-    probed = sample.head[:_PROBED]
-    if b'] "' not in probed:  # between the time and the request
-        return False
-    texts = [text for text in probed.split(b"\n")[:-1] if text.strip()]
-    return len(texts) > 1 and sum(access(_text(text)) is not None for text in texts) * 2 > len(texts)
-
-
-def _statuses(sample: Sample) -> tuple[Counter[str], bool]:
-    """Of a web server's access log, from its first lines; and whether these are all."""
-    if not is_access_log(sample):
-        return Counter(), True
-    texts = sample.head[:_STATUSES_IN].split(b"\n")
-    found = [access(_text(line)) for line in texts[:_STATUSES]]
-    hits = [each for each in found if each]
-    whole = sample.size <= _STATUSES_IN and len(texts) <= _STATUSES
-    return (Counter(status for _, _, status in hits) if len(hits) * 2 > len(found) else Counter()), whole
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+def _counted(counts: Counter[str], tally: Tally, exact: bool) -> str:
+    shown = [
+        f"{name} {figure(number, True) if exact else share(number, tally.lines)}"
+        for name, number in counts.most_common(_NAMED)
+    ]
+    return ", ".join(shown + (["…"] if len(counts) > _NAMED else []))

@@ -8,8 +8,9 @@ from itertools import islice
 
 import stringzilla
 
+from holdall.formats.heads import Head, Tally, head_of, requests, tally
 from holdall.formats.leads import text_leads, word_lead
-from holdall.formats.lines import complaint, error_lines, is_access_log, is_in, merged, parts, summary
+from holdall.formats.lines import complaint, error_lines, is_in, merged, parts, sample_named, summary
 from holdall.formats.outline import (
     MAX_ERRORS,
     Lead,
@@ -18,13 +19,14 @@ from holdall.formats.outline import (
     Room,
     Sample,
     all_of,
-    count,
     cut,
     cut_bytes,
+    figure,
     fitted,
+    share,
     split,
 )
-from holdall.formats.shapes import Head, Shapes, head_of, mine
+from holdall.formats.shapes import Shapes, mine
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -83,7 +85,7 @@ def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, bytes]]:
 # Stack traces of Python, Java, JavaScript, Go and Rust: which exception, how often, and the innermost frames.
 
 
-_MAX_TRACES = 120  # traces of each language that are looked at, over all that was read
+_MAX_TRACES = 400  # traces of each language that are looked at, over all that was read
 _LONGEST = 40_000  # bytes of one …
 _FRAMES = 120  # … and lines
 _TRACE_LINE = 4000  # bytes in which the ends of a line are looked for
@@ -129,7 +131,7 @@ def traces(sample: Sample) -> list[Trace]:
 
 
 def told(trace: Trace, sample: Sample) -> str:
-    times = f" ×{trace.times:,}{'+' if trace.more else ''}" if trace.times > 1 else ""
+    times = f" × {figure(trace.times, not trace.more)}" if trace.times > 1 else ""
     frames = "".join(f" ← {cut(frame, 70)}" for frame in trace.frames[:2])
     return f"{sample.place(trace.start)} {cut(trace.message, 160)}{times}{frames}"
 
@@ -230,38 +232,61 @@ _THROWN_LINE = lazy_pattern(r"\w(Error|Exception)\b")
 _BEGINNING = 1000  # bytes in which a word is looked for
 _PROSE_LINE = 160
 _LOOKED_AT = 4_000  # lines among which headings are looked for
+_LOGS = ("log", "access log")
+_STATUSES, _METHODS = 6, 3
 
 
 def text_outline(sample: Sample, room: Room, *, kind: str) -> Outline:
     lines = split(sample)
     found = traces(sample)
-    is_access = kind == "text" and is_access_log(sample)
-    is_log = kind == "log" or is_access
+    is_log = kind in _LOGS
     mined = mine(lines, head_of if is_log else _no_head)
-    first = summary(lines, mined, sample) if is_log else []
-    label = "access log" if is_access else kind
-    if kind == "text" and found and not is_access:
+    every = lines if lines.exact or not is_log else split(sample, every=True)
+    counted = tally(every.texts) if is_log else None
+    first = _summary(counted, every, kind) if counted else []
+    label = kind
+    if kind == "text" and found:
         label = f"{found[0].language} stack trace"
     thrown = [told(trace, sample) for trace in sorted(found, key=lambda trace: (trace.times, trace.start))[:4]]
     if is_log or _repeats(mined, lines):
+        first += [named for named in sample_named(mined, lines) if not any(named in line for line in first)]
         known = [(trace.start, trace.end + 1) for trace in found]
         frequent, rare = parts(mined, lines, sample, room.after(first + thrown), known=known)
         before = 4 if is_log else 0  # a log is told by what it is full of, then by what went wrong in it
         error_lines_shown = [*first, *frequent[:before], *thrown, *frequent[before:], *rare]
-        leads = (*_first_leads(found, is_access), *text_leads(mined, lines, log=is_log))
+        leads = (*_first_leads(found, kind), *text_leads(mined, lines, counted))
     else:
         prose = _prose(sample, lines, mined)
         error_lines_shown = thrown + prose
         words = [line.split(" ", 1)[-1] for line in prose[1:]] or [_plain_text(sample.head[:_BEGINNING])]
-        leads = _first_leads(found, is_access) or word_lead(words)
+        leads = _first_leads(found, kind) or word_lead(words)
     shown = fitted(error_lines_shown or ["only blank lines" if sample.size else "empty"], room)
     errors = _errors(found, mined, lines, [] if lines.exact else far_errors(sample))
-    return Outline(label, shown, not lines.exact or mined.stride > 1, errors, _ranges(found), leads)
+    return Outline(label, shown, not mined.exact, errors, _ranges(found), leads)
 
 
-def _first_leads(found: list[Trace], is_access: bool) -> tuple[Lead, ...]:
+def access_log_outline(sample: Sample, room: Room) -> Outline:
+    return text_outline(sample, room, kind="access log")
+
+
+def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:
+    told = summary(counted, exact=lines.exact)
+    if kind != "access log":
+        return told
+    methods, statuses = requests(lines.texts)
+    total = statuses.total()
+    shown = ", ".join(
+        f"{name} {figure(number, True) if lines.exact else share(number, total)}"
+        for name, number in (*statuses.most_common(_STATUSES), *methods.most_common(_METHODS))
+    )
+    more = ", …" if len(statuses) > _STATUSES or len(methods) > _METHODS else ""
+    of = "" if lines.exact else f"of {plural(total, 'sampled request')}: "
+    return [*told, f"{of}status {shown}{more}"] if total else told
+
+
+def _first_leads(found: list[Trace], kind: str) -> tuple[Lead, ...]:
     """How often each exception was thrown, or each status returned."""
-    if is_access:
+    if kind == "access log":
         return (Lead("grep", {"pattern": r'HTTP/[\d.]+" (\d+)', "group": True}),)
     thrown = next((name for name in map(_THROWN_LINE.search, (trace.message for trace in found)) if name), None)
     return (Lead("grep", {"pattern": rf"([\w.]+{thrown[1]})\b", "group": True}),) if thrown else ()
@@ -282,20 +307,23 @@ def _prose(sample: Sample, lines: Lines, mined: Shapes) -> list[str]:
     if not lines.texts or not (lines.exact or any(map(bytes.strip, lines.texts))):  # what has no end is not among them
         line = f"no end of a line in what was read; {plural(sample.lines, 'line')}"
         return [line] if sample.size else []
-    often = [shape for shape in mined.shapes[:5] if shape.seen > 2]
-    repeated = [f"{count(s.lines * lines.scale, lines.exact and s.exact)} × {cut(s.text, _PROSE_LINE)}" for s in often]
-    return [_measures(lines), *_sections(sample, lines), *repeated]
+    often = [shape for shape in mined.shapes[:5] if shape.seen > 2] if mined.exact else []
+    repeated = [f"{shape.seen:,} × {cut(shape.text, _PROSE_LINE)}" for shape in often]
+    return [_measures(sample, lines), *_sections(sample, lines), *repeated]
 
 
-def _measures(lines: Lines) -> str:
+def _measures(sample: Sample, lines: Lines) -> str:
+    if not lines.exact and sample.whole:
+        lines = split(sample, every=True)
     filled = b"\0" + bytes(map(bool, map(bytes.strip, lines.texts)))  # a byte for each line: 1 where it has text
-    blank = filled.count(b"\0", 1) * lines.scale
-    starts = filled.count(b"\0\1") * lines.scale
-    longest = max(map(len, lines.texts))
-    paragraphs = f"{count(starts, lines.exact) if starts else 'no'} paragraph{'' if starts == 1 else 's'}"
-    about = "" if lines.exact else "at least "
-    blanks = f"{count(blank, lines.exact) if blank else 'no'} blank line{'' if blank == 1 else 's'}"
-    return f"{paragraphs}, {blanks}, longest line {about}{longest:,} bytes"
+    blank = filled.count(b"\0", 1)
+    starts = max(0, filled.count(b"\0\1") - max(0, len(lines.runs) - 1))  # where two windows meet it may not be one
+    told = [
+        f"{figure(number, lines.exact) if number else 'no'} {noun}{'' if number == 1 else 's'}"
+        for number, noun in ((starts, "paragraph"), (blank, "blank line"))
+        if number or lines.exact
+    ]
+    return ", ".join([*told, f"longest line {plural(sample.longest, 'byte')}"])
 
 
 def _sections(sample: Sample, lines: Lines) -> list[str]:

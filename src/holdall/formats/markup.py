@@ -7,7 +7,7 @@ from itertools import islice
 import stringzilla
 
 from holdall.formats.leads import literal, word_lead
-from holdall.formats.outline import Lead, Outline, Room, Sample, count, cut, fitted, thinned
+from holdall.formats.outline import Lead, Outline, Room, Sample, cut, figure, fitted, thinned
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 
@@ -17,7 +17,7 @@ from holdall.values.patterns import lazy_pattern
 TAG = lazy_pattern(rb"<([A-Za-z_][\w:.-]{0,80})(?=[\s/>])")
 _OPEN = lazy_pattern(rb"<(/?)([A-Za-z_][\w:.-]{0,80})([^<>]{0,2000})>")
 _ATTRIBUTE = lazy_pattern(rb"([\w:.-]{1,80})\s{0,8}=\s{0,8}(?:\"([^\"]{0,400})\"|'([^']{0,400})')")
-_TAGS = 40_000  # tags that are counted
+_TAGS, _SOME_TAGS = 500_000, 40_000  # tags that are counted
 _NESTED = 1500  # tags by which the tree is told
 _NAMES, _FEW = 24, 6  # elements that are told, and where there is little room
 _SHOWN = 4  # attributes of each
@@ -49,7 +49,7 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
     found = [each for each in found if each[0] == element] if small else found
     for name, times, values in found:
         where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name)
-        number = count(times * sample.scale, sample.whole)
+        number = figure(times, sample.whole)
         line = f"{number} × {cut(_text(where), 100)}{_shown(values, complete=sample.whole and times <= _VALUES)}"
         room = room.after([line])
         if room.size < 0 and len(told) > 1:
@@ -68,13 +68,13 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
 
 
 def _often(names: list[tuple[bytes, int]], sample: Sample) -> str:
-    return ", ".join(f"{count(n * sample.scale, sample.whole)} × {cut(_text(name), 40)}" for name, n in names[:_FEW])
+    return ", ".join(f"{figure(n, sample.whole)} × {cut(_text(name), 40)}" for name, n in names[:_FEW])
 
 
 def bounded(sample: Sample) -> Sample:
-    """No more tags than can be counted in time."""
-    tags = sample.count(b"<")
-    return thinned(sample, _TAGS / tags) if tags > _TAGS else sample
+    """No more tags than can be counted in time: where they are not all there, fewer will do."""
+    tags, most = sample.count(b"<"), _TAGS if sample.whole else _SOME_TAGS
+    return thinned(sample, _SOME_TAGS / tags) if tags > most else sample
 
 
 def _paths(data: bytes) -> list[bytes]:
@@ -152,8 +152,8 @@ def _text(data: bytes) -> str:
 
 _TITLE = lazy_pattern(rb"<title[^>]{0,200}>([^<]{0,400})", re.IGNORECASE)
 _TITLE_IN = 64 * 1024
-_HEADING = lazy_pattern(rb"<h([1-4])\b[^>]{0,400}>(.{0,400}?)</h[1-4]", re.IGNORECASE | re.DOTALL)
-_LEVELS = tuple(b"<%b%d" % (sign, level) for level in range(1, 5) for sign in (b"h", b"H"))
+_HEADING = lazy_pattern(rb"<h([1-6])\b[^>]{0,400}>(.{0,400}?)</h[1-6]", re.IGNORECASE | re.DOTALL)
+_LEVELS = tuple(b"<%b%d" % (sign, level) for level in range(1, 7) for sign in (b"h", b"H"))
 _PARAGRAPH = lazy_pattern(
     rb"<p\b[^>]{0,400}>([^<]{60,600}|(?:[^<]{0,200}<(?!/p)[^<>]{0,200}>){1,8}[^<]{60,400})", re.IGNORECASE
 )
@@ -162,7 +162,7 @@ _UPPER = 12  # headings that are told one by one; of more, those of the upper le
 _DIGITS = lazy_pattern(r"\d+")
 _INSIDE = lazy_pattern(rb"<[^>]{0,400}>")
 _MARKDOWN = lazy_pattern(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
-_MARKS = 10_000  # lines that begin with # and are looked at
+_MARKS, _SOME_MARKS = 150_000, 10_000  # lines that begin with # and are looked at
 _HEADINGS_SHOWN = 60  # headings
 _LINKS = "href=[\"']([^\"'#?]+)"
 _COUNTED = (b"a", b"table", b"tr", b"form", b"img", b"script", b"li", b"p")
@@ -180,8 +180,8 @@ def html_outline(sample: Sample, room: Room) -> Outline:
     for name in [name for name in tags if not name.islower()]:
         tags[name.lower()] += tags.pop(name)
     headings = _html_headings(sample)
-    number = sum(tags[b"h%d" % level] for level in range(1, 5))
-    counts = [f"{count(tags[name] * sample.scale, sample.whole)} <{name.decode()}>" for name in _COUNTED if tags[name]]
+    number = sum(tags[b"h%d" % level] for level in range(1, 7))
+    counts = [f"{figure(tags[name], sample.whole)} <{name.decode()}>" for name in _COUNTED if tags[name]]
     told.append(f"{', '.join(counts) or 'no links, tables or paragraphs'}, {_many(number, sample)}")
     told += _paragraph(sample.head)
     shown = [
@@ -222,7 +222,7 @@ def _first(data: bytes, sign: bytes, most: int) -> list[int]:
 
 def markdown_outline(sample: Sample, room: Room) -> Outline:
     marks = sample.count(b"\n#")
-    sample = thinned(sample, _MARKS / marks) if marks > _MARKS else sample
+    sample = thinned(sample, _SOME_MARKS / marks) if marks > (_MARKS if sample.whole else _SOME_MARKS) else sample
     headings: list[_Heading] = []
     number = code = links = tables = 0
     for start, data in sample.pieces:
@@ -234,8 +234,9 @@ def markdown_outline(sample: Sample, room: Room) -> Outline:
     code, links = sample.count(b"\n```") // 2, sample.count(b"](")
     tables = sum(map(sample.count, (b"\n|--", b"\n| --", b"\n|:-", b"\n| :-")))
     counts = [
-        f"{count(times * sample.scale, sample.whole) if times else '0'} {noun}{'' if times == 1 else 's'}"
+        f"{figure(times, sample.whole)} {noun}{'' if times == 1 else 's'}"
         for times, noun in ((code, "code block"), (links, "link"), (tables, "table"))
+        if times or sample.whole
     ]
     told = [", ".join([_many(number, sample), *counts])]
     shown = [(f"{'#' * level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings)]
@@ -258,7 +259,9 @@ def _outside_code(data: bytes, *, first: bool) -> list[tuple[int, int, bytes]]:
 
 
 def _many(headings: int, sample: Sample) -> str:
-    return f"{count(headings * sample.scale, sample.whole) if headings else 'no'} heading{'' if headings == 1 else 's'}"
+    if not headings:
+        return "no headings" if sample.whole else "no headings in what was read"
+    return f"{figure(headings, sample.whole)} heading{'' if headings == 1 else 's'}"
 
 
 def _plain(text: bytes) -> str:
@@ -299,8 +302,8 @@ def _chosen(headings: list[_Heading]) -> list[tuple[int, int, str, int]]:
 def _with_rest(
     told: list[str], headings: list[tuple[str, int]], number: int, sample: Sample, room: Room
 ) -> tuple[str, ...]:
-    kept = fitted(told + [line for line, _ in headings], room.after(["… ~12,345 more headings"]))
+    kept = fitted(told + [line for line, _ in headings], room.after(["… at least 12,345 more headings"]))
     left = number - sum(times for _, times in headings[: max(0, len(kept) - len(told))])
     if not left:
         return kept
-    return (*kept, f"… {count(left * sample.scale, sample.whole)} more heading{'' if left == 1 else 's'}")
+    return (*kept, f"… {figure(left, sample.whole)} more heading{'' if left == 1 else 's'}")

@@ -4,7 +4,7 @@ one its ends and windows spread evenly. Every cut is marked in the same way.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal, TypeVar
@@ -23,7 +23,7 @@ from holdall.values.record import record
 Read = Callable[[int, int], bytes]
 LineAt = Callable[[int], int]
 
-WHOLE = 4 * 1024 * 1024 + 256 * 1024  # outputs up to this size are read whole
+WHOLE = 8 * 1024 * 1024  # outputs up to this size are read whole, and what is said of them is exact
 SCANNED = 16 * 1024 * 1024  # up to this size all of an output may be searched for a few words, piece by piece
 _PIECE = 1024 * 1024
 _END = 128 * 1024  # of a larger one, so much of both ends …
@@ -46,6 +46,7 @@ class Sample(_Remembering):
     lines: int  # of the whole
     read: Read | None = None
     line_at: LineAt | None = None  # the line that holds a byte, for places outside of what was read
+    longest: int = 0  # bytes of the longest line of the whole
 
     @property
     def whole(self) -> bool:
@@ -62,11 +63,6 @@ class Sample(_Remembering):
     @property
     def tail_start(self) -> int:
         return self.pieces[-1][0] if self.pieces else 0
-
-    @property
-    def scale(self) -> float:
-        """How many bytes of the whole each one that was read stands for."""
-        return 1.0 if self.whole else self.size / max(1, sum(len(data) for _, data in self.pieces))
 
     def count(self, sign: bytes) -> int:
         return sum(stringzilla.count(data, sign) for _, data in self.pieces)
@@ -94,16 +90,16 @@ class Sample(_Remembering):
         return before
 
 
-def take(read: Read, size: int, lines: int, line_at: LineAt | None = None) -> Sample:
+def take(read: Read, size: int, lines: int, line_at: LineAt | None = None, longest: int = 0) -> Sample:
     if size <= WHOLE:
-        return Sample(((0, read(0, size)),) if size else (), size, lines, read, line_at)
+        return Sample(((0, read(0, size)),) if size else (), size, lines, read, line_at, longest)
     pieces = [(0, read(0, _END))]
     gap = (size - 2 * _END - _WINDOWS * _WINDOW) / (_WINDOWS + 1)
     for number in range(_WINDOWS):
         start = int(_END + gap + number * (_WINDOW + gap))
         pieces.append((start, read(start, start + _WINDOW)))
     pieces.append((size - _END, read(size - _END, size)))
-    return Sample(tuple(pieces), size, lines, read, line_at)
+    return Sample(tuple(pieces), size, lines, read, line_at, longest)
 
 
 def thinned(sample: Sample, keep: float) -> Sample:
@@ -118,7 +114,7 @@ def thinned(sample: Sample, keep: float) -> Sample:
             is_last = number == parts - 1 and start + len(data) == sample.size
             at = len(data) - length if is_last else number * stride
             pieces.append((start + at, data[at : at + length]))
-    return Sample(tuple(pieces), sample.size, sample.lines, sample.read, sample.line_at)
+    return replace(sample, pieces=tuple(pieces))
 
 
 def all_of(sample: Sample, overlap: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -136,9 +132,9 @@ def all_of(sample: Sample, overlap: int = 0) -> Iterator[tuple[int, bytes]]:
 # The whole lines of a sample, so many at most that they can be counted in time.
 
 
-_ALL = 32_000  # up to so many lines all are looked at, …
-_SOME = 12_000  # … of more so many, …
-_VARIED = 3_000  # … and where nearly every one has a shape of its own: more would tell no more
+_ALL = 120_000  # up to so many lines all are looked at, …
+_SOME = 12_000  # … of more so many, and where many of them have a shape of their own, …
+_VARIED = 3_000  # … or nearly every one: more would tell no more
 _PROBE = 64 * 1024
 
 
@@ -151,11 +147,6 @@ class Lines(_Remembering):
     total: int  # lines of the whole output
     exact: bool
 
-    @property
-    def scale(self) -> float:
-        """How many lines of the whole each of these stands for."""
-        return 1.0 if self.exact or not self.texts else max(1.0, self.total / len(self.texts))
-
     @cached_property
     def _ends(self) -> list[int]:
         return list(accumulate(map(len, self.texts), initial=0))
@@ -166,14 +157,13 @@ class Lines(_Remembering):
         return at + self._ends[index] - self._ends[first] + index - first
 
 
-def split(sample: Sample) -> Lines:
-    """Of a window the first and the last line are left out, for they may be cut."""
+def split(sample: Sample, *, every: bool = False) -> Lines:
+    """Of a window the first and the last line are left out, for they may be cut. `every`: however they vary."""
     read = sum(len(data) for _, data in sample.pieces)
     expected = sample.lines * read / max(1, sample.size)
-    if _varied(sample.head[:_PROBE]):
-        most = _VARIED
-    else:
-        most = expected if sample.whole and expected <= _ALL else _SOME
+    most = _ALL if sample.whole else _SOME
+    if not every:
+        most = min(most, max(_VARIED, _most_shapes(sample.head[:_PROBE])))
     if expected > most:
         sample = thinned(sample, most / expected)
     texts: list[bytes] = []
@@ -194,10 +184,13 @@ def split(sample: Sample) -> Lines:
     return Lines(texts, runs, sample.lines, sample.whole)
 
 
-def _varied(start: bytes) -> bool:
-    """Whether nearly all of these lines differ in more than their digits."""
+def _most_shapes(start: bytes) -> int:
+    """How many lines are worth grouping: fewer where more of these differ in more than their digits."""
     lines = start.translate(None, b"0123456789").split(b"\n")
-    return len(lines) > 100 and len(set(lines)) * 10 > 9 * len(lines)
+    if len(lines) <= 100:
+        return _ALL
+    different = len(set(lines)) / len(lines)
+    return _VARIED if different > 0.9 else _SOME if different > 0.3 else _ALL
 
 
 # What an outline is, how much it may say, and the one way in which its parts are cut: so that the cut can be seen.
@@ -225,9 +218,10 @@ class Lead:
 class Outline:
     """What is in an output and what is rare in it.
 
-    `lines` stand most important first, each for itself: callers may drop the last ones. Counts that come from a sample
-    have a `~`; `sampled` says that there are such. `errors` are lines that look like errors, as byte offset and text;
-    `ranges` are bytes worth reading, as start, end and what they are; `leads` are what to ask.
+    `lines` stand most important first, each for itself: callers may drop the last ones. Figures are exact or say "at
+    least"; only shares of a sample that is named have a `~`. `sampled` says that some are not exact. `errors` are lines
+    that look like errors, as byte offset and text; `ranges` are bytes worth reading, as start, end and what they are;
+    `leads` are what to ask.
     """
 
     label: str
@@ -303,20 +297,15 @@ def cut_bytes(line: bytes, most: int = ERROR_BYTES) -> str:
     return text if len(line.strip()) <= most or text.endswith("…") else text[:-1] + "…"
 
 
-def count(number: float, exact: bool) -> str:
-    """`1,204`, or `~1,200` where it is an estimate: no more digits than a sample can give."""
-    if exact:
-        return f"{int(number):,}"
-    whole = round(number)
-    if whole >= 100:
-        step = 10 ** (len(str(whole)) - 2)
-        whole = round(whole / step) * step
-    return f"~{max(1, whole):,}"
+def figure(number: int, exact: bool) -> str:
+    """`1,204`, or `at least 1,204` where not all was looked at. There are no estimates in an outline."""
+    return f"{number:,}" if exact else f"at least {number:,}"
 
 
 def share(part: float, whole: float) -> str:
+    """The only figure with a `~`: of a sample that is named beside it."""
     percent = 100 * part / whole if whole else 0
-    return "<1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
+    return "<1 %" if 0 < percent < 1 else ">99 %" if 99 < percent < 100 else f"~{percent:.0f} %"
 
 
 def fitted(lines: Sequence[str], room: Room) -> tuple[str, ...]:

@@ -70,6 +70,7 @@ FORMATS = (
     Format("json", kinds.is_json, ("json_outline:json_outline",), "application/json", "json", "json", has_tree=True),
     Format("html", kinds.is_html, ("markup:html_outline",), "text/html"),
     Format("diff", kinds.is_diff, ("diff:diff_outline",), "text/x-diff", "diff"),
+    Format("access log", kinds.is_access_log, ("logs:access_log_outline",), ending="log"),
     Format("csv", kinds.is_csv, ("table:table_outline",), "text/csv", "csv", "csv"),
     Format("log", kinds.is_log, ending="log"),
     Format("markdown", kinds.is_markdown, ("reports:report_outline", "markup:markdown_outline"), "text/markdown", "md"),
@@ -98,7 +99,7 @@ def outline(
     `read(start, end)` gives exact bytes, `line_at` the line that holds a byte. Little more than one MiB of a large
     output is looked at, whatever its size, and all of an output up to about four. `tool` may tell what cannot be seen.
     """
-    sample = take(read, measure.bytes, measure.lines, line_at)
+    sample = take(read, measure.bytes, measure.lines, line_at, measure.longest_line)
     named = format_of(measure.kind).outlines
     for make in map(_maker, named) if named else _plain_makers(sample, measure, tool):
         found = make(sample, room)

@@ -9,8 +9,9 @@ from itertools import islice
 
 import stringzilla
 
+from holdall.formats.heads import Head
 from holdall.formats.leads import literal
-from holdall.formats.lines import error_lines, parts
+from holdall.formats.lines import error_lines, parts, sample_named
 from holdall.formats.outline import (
     MAX_ERRORS,
     Lead,
@@ -18,13 +19,13 @@ from holdall.formats.outline import (
     Outline,
     Room,
     Sample,
-    count,
     cut,
     cut_bytes,
+    figure,
     fitted,
     split,
 )
-from holdall.formats.shapes import Head, Shapes, mine
+from holdall.formats.shapes import Shapes, mine
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -140,9 +141,10 @@ WARNING_SIGNS = (b": warning: ", b": warning ", b"\nwarning: ", b"\nwarning[", b
 STATUSES = (b"PASSED", b"FAILED", b"ERROR", b"SKIPPED", b"XFAIL", b"XPASS", b"WARNING")
 
 
-_MOST = 400  # failures that are collected
-_TRIED = 1500  # places of one sign that are looked at
+_MOST = 5000  # failures that are collected
+_TRIED = 3000  # places of one sign that are looked at
 _SIGNS_IN = 48 * 1024  # of both ends, where such output says what it is and what came of it
+_WARNINGS = 10_000  # of one sign
 _SHOWN = 30
 _FAILURE = 200  # characters of one
 _FREQUENT = 3  # shapes of lines besides
@@ -201,9 +203,8 @@ def _build(sample: Sample) -> _Found | None:
         return None
     kinds = {match.lastgroup for match in places.values()}
     failures = [(at, places[at][0].strip()) for at in sorted(places)]
-    warnings = sum(map(sample.count, WARNING_SIGNS))
     mark = "" if sample.whole and complete else "at least "
-    about = f"{'' if sample.whole else '~'}{plural(round(warnings * sample.scale), 'warning')}"
+    about = _warnings(sample)
     names = (("rust", "cargo build"), ("lint", "lint output"), ("text", "compiler output"), ("make", "make output"))
     label = next((label for kind, label in names if kind in kinds), "build output")
     found = _Found(
@@ -212,6 +213,17 @@ def _build(sample: Sample) -> _Found | None:
     if any(_PLACED.search(b"\n" + name) for _, name in failures[:3]):
         found.leads = [Lead("grep", {"pattern": r"^([^:\s]+):\d+:\d+: error", "group": True})]
     return found
+
+
+def _warnings(sample: Sample) -> str:
+    """How many lines have one of the signs."""
+    exact, places = sample.whole, set[int]()
+    for start, data in sample.pieces:
+        for sign in WARNING_SIGNS:
+            found = [start + at for at in islice(_lines_with(data, sign), _WARNINGS)]
+            exact &= len(found) < _WARNINGS
+            places.update(found)
+    return f"{'' if exact else 'at least '}{plural(len(places), 'warning')}"
 
 
 def _lines_with(data: bytes, sign: bytes) -> Iterator[int]:
@@ -272,7 +284,7 @@ def _told(found: _Found, sample: Sample, room: Room) -> Outline:
     return Outline(
         found.label,
         tuple(kept),
-        not lines_in.exact or mined.stride > 1 or not found.complete,
+        not mined.exact or not found.complete,
         tuple(errors or error_lines(mined, lines_in)),
         tuple(ranges),
         _leads(found, [_text(key) for key, _ in ordered[:1]]),
@@ -296,7 +308,7 @@ def _rest(known: list[tuple[int, int]], mined: Shapes, lines: Lines, sample: Sam
     if room.cost("x" * 100) > room.size:
         return []
     frequent, rare = parts(mined, lines, sample, room, known=known, most=_FREQUENT, passed_over=_RULE)
-    return [*frequent, *rare]
+    return [*(sample_named(mined, lines) if frequent else []), *frequent, *rare]
 
 
 def _leads(found: _Found, failed: list[str]) -> tuple[Lead, ...]:
@@ -312,7 +324,7 @@ def _by_status(sample: Sample) -> list[str]:
     """How many lines begin with each of the words that say what became of a test."""
     words = {word: sample.count(b"\n" + word + b" ") + sample.head.startswith(word + b" ") for word in STATUSES}
     told = [
-        f"{word.decode()} {count(times * sample.scale, sample.whole)}"
+        f"{word.decode()} {figure(times, sample.whole)}"
         for word, times in sorted(words.items(), key=lambda each: -each[1])
         if times
     ]

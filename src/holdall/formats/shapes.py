@@ -1,5 +1,5 @@
-"""Lines grouped by shape: a small template miner of our own, linear in what it reads. Times and programs at the head
-of a line are set apart, what varies is masked, and what is left is the shape.
+"""Lines grouped by shape: a small template miner of our own, linear in what it reads. What varies is masked, and what
+is left is the shape.
 """
 
 import re
@@ -9,65 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate, chain
 
+from holdall.formats.heads import Head
 from holdall.formats.outline import Lines, spread
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
-
-# The head of a log line: its time, and the program or level that it names. What follows is the body.
-
-
-_ISO = r"\d{4}[-/.]\d\d[-/.]\d\d[T ,]{1,2}\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
-_DATED = (
-    rf"{_ISO}|(?:[A-Z][a-z]{{2}},? )?[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?: \d{{4}})?"
-    r"|\d\d[/.]\d\d[/.]\d\d(?:\d\d)?[ ,]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-    r"|\d{1,2}/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?"
-)
-_STAMP = rf"(?:{_DATED}|\d{{1,10}}\.\d{{3,9}}s?\b|\d{{10,13}}\b)"  # bare numbers only where a line begins
-_LEVELS = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|FATAL|CRIT(?:ICAL)?|SEVERE|ALERT|EMERG|PANIC"
-_TIME = lazy_pattern(_DATED, re.ASCII)
-_LEAD = lazy_pattern(
-    rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>)?[\[(]?({_STAMP})[\])]?[ \t:,|-]{{0,4}}", re.ASCII
-)
-_PROGRAM = lazy_pattern(r"(?P<host>[\w.:-]{1,80}) (?P<program>[A-Za-z][\w./@-]{0,60}?)(?:\[\d{1,9}\])?: ", re.ASCII)
-_LEVEL = lazy_pattern(rf"\b(?:{_LEVELS})\b", re.ASCII)
-_BRACKETED = lazy_pattern(rf"(?:\[|\blevel=\"?|\bseverity=\"?|^)({_LEVELS})\b *\]?\"?:?", re.ASCII | re.IGNORECASE)
-_ACCESS = lazy_pattern(
-    r"(\S{1,100}) \S{1,60} \S{1,60} \[([^\]]{1,60})\] \"([A-Z]{3,10}) [^\"]{0,2000}\" (\d{3})\b", re.ASCII
-)
-
-
-@record
-class Head:
-    time: str = ""
-    program: str = ""
-    level: str = ""
-    body: str = ""
-
-
-def time_of(line: str) -> str:
-    """The time at which a line begins, or one that is in it; empty if there is none."""
-    lead = _LEAD.match(line)
-    found = lead[1] if lead else _TIME.search(line)
-    return (found if isinstance(found, str) else found[0]).strip() if found else ""
-
-
-def head_of(line: str) -> Head:
-    lead = _LEAD.match(line)
-    rest = line[lead.end() :] if lead else line
-    time = lead[1] if lead else ""
-    program = _PROGRAM.match(rest) if lead else None
-    name = ""
-    if program and not _LEVEL.fullmatch(program["host"]):
-        name, rest = program["program"], rest[program.end() :]
-    level = _LEVEL.search(rest, 0, 80) or _BRACKETED.search(rest, 0, 80)
-    return Head(time, name, (level[level.lastindex or 0].upper() if level else ""), rest)
-
-
-def access(line: str) -> tuple[str, str, str] | None:
-    """Time, method and status of a line of a web server's access log."""
-    found = _ACCESS.match(line)
-    return (found[2], found[3], found[4]) if found else None
-
 
 # What varies from line to line, masked: times, addresses, numbers, hashes, paths. What is left is a line's shape.
 #
@@ -151,17 +96,18 @@ def _hex(found: re.Match[str]) -> str:
 # position stay apart: `Accepted publickey` and `Accepted password` are not the same thing.
 
 
-_MOST = 500  # groups that are masked one by one; of more, these are spread evenly over the rare ones …
-_MAX_OF_FEW, _FEW = 1200, 2500  # … and where there are few lines, more of them
+_ALL, _MOST = 1200, 500  # up to so many groups all are masked, one by one; of more so many, some of them rare ones
+_FEW = 5000  # lines with different numbers of digits that are compared without regard to how many
 _VARIES = 4  # so many words at one position make it vary
 _ROUNDS = 3
 _WORDS = 40  # a shape with more words is compared as a whole
 _LINE = 400  # bytes of a line that are grouped by
 _OF_A_WORD = 20  # rare lines with one of the telling words
 _TELLING = (b"rror", b"ERROR", b"xception", b"atal", b"FATAL", b"CRIT", b"anic", b"raceback", b"ailed", b"FAIL")
-_Groups = list[tuple[bytes, int]]
+_Groups = list[tuple[int, int]]  # the first line of each, and how many there are
 ANY = "<*>"
-_DIGITS = b"0123456789"
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_RUNS = lazy_pattern(rb"00+")
 
 
 @record(frozen=False)
@@ -175,32 +121,20 @@ class Shape:
     program: str = ""  # the name of the program that `text` and `body` then begin with
     seen: int = 0  # lines that were looked at; `lines` is more where groups were left out
 
-    @property
-    def exact(self) -> bool:
-        return self.lines == self.seen
-
 
 @record
 class Shapes:
     shapes: list[Shape]  # most frequent first
-    left_out: int  # groups of rare lines that were not looked at
-    programs: Counter[str]  # lines of the sample by the program that they name …
-    levels: Counter[str]  # … and by their level
-    stride: float = 1.0  # how many groups each of the rare ones stands for
+    exact: bool = True  # every line was looked at
 
 
 def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
     """`take_head` takes the head (time, host, level) off a line."""
-    groups, some, first, left_out = _by_letters(lines.texts)
+    groups, some, left_out = _by_letters(lines.texts, lines.exact)
     stride = 1 + left_out / max(1, len(some))  # how many groups each of `some` stands for
     shapes: dict[str, Shape] = {}
-    programs: Counter[str] = Counter()
-    levels: Counter[str] = Counter()
-    for number, (key, times) in enumerate(groups + some):
-        index = first[key]
+    for number, (index, times) in enumerate(groups + some):
         head = take_head(lines.texts[index][:_LINE].decode("utf-8", "replace"))
-        programs[head.program] += times
-        levels[head.level] += times
         body = f"{head.program}: {head.body}" if head.program else head.body
         text = masked(body)
         if not text:
@@ -215,7 +149,7 @@ def mine(lines: Lines, take_head: Callable[[str], Head]) -> Shapes:
         if len(merged) == before:
             break
     merged.sort(key=lambda shape: (-shape.lines, shape.first))
-    return Shapes(merged, left_out, programs, levels, stride)
+    return Shapes(merged, lines.exact and not left_out)
 
 
 def _join(shape: Shape, times: int, first: int, body: str) -> None:
@@ -224,28 +158,46 @@ def _join(shape: Shape, times: int, first: int, body: str) -> None:
         shape.first, shape.body = first, body
 
 
-def _by_letters(texts: list[bytes]) -> tuple[_Groups, _Groups, dict[bytes, int], int]:
-    """How often each line without its digits occurs, and where first.
+def _by_letters(texts: list[bytes], exact: bool) -> tuple[_Groups, _Groups, int]:
+    """How often each line occurs, whatever digits it has, and where first.
 
     Where there are too many, the second list has some of the rare ones, and the number tells how many are left out.
     """
     is_long = max(map(len, texts), default=0) > _LINE
-    joined = b"\n".join([text[: 2 * _LINE] for text in texts] if is_long else texts)
-    keys = joined.translate(None, _DIGITS).split(b"\n") if texts else []
-    if is_long:
-        keys = [key[:_LINE] for key in keys]
+    joined = b"\n".join([text[:_LINE] for text in texts] if is_long else texts)
+    # Without its digits a line may be the same as one that has none there: near enough for a sample, and faster.
+    keys = (joined.translate(_DIGITS) if exact else joined.translate(None, b"0123456789")).split(b"\n")[: len(texts)]
     times = Counter(keys)
-    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    if exact and 0 < len(times) <= _FEW:
+        short = dict(zip(times, _RUNS.sub(b"0", b"\n".join(times)).split(b"\n"), strict=True))
+        alike: Counter[bytes] = Counter()
+        for key, number in times.items():
+            alike[short[key]] += number
+        firsts = {short[key]: key for key in reversed(times)}
+        times = Counter({firsts[key]: number for key, number in alike.items()})
     groups = times.most_common()
-    most = _MAX_OF_FEW if len(texts) <= _FEW else _MOST
-    if len(groups) <= most:
-        return groups, [], first, 0
-    often, rare = groups[: most // 2], groups[most // 2 :]
-    telling = _telling([key for key, _ in rare])
-    often += [rare[at] for at in telling]
-    rare = [group for at, group in enumerate(rare) if at not in telling]
-    some = spread(rare, most // 2)
-    return often, some, first, len(rare) - len(some)
+    some: list[tuple[bytes, int]] = []
+    left_out = 0
+    if len(groups) > _ALL:
+        often, rare = groups[: _MOST // 2], groups[_MOST // 2 :]
+        telling = _telling([key for key, _ in rare])
+        groups = often + [rare[at] for at in telling]
+        rare = [group for at, group in enumerate(rare) if at not in telling]
+        some = spread(rare, _MOST // 2)
+        left_out = len(rare) - len(some)
+    first = _first_places(keys, {key for key, _ in groups + some})
+    return [(first[key], number) for key, number in groups], [(first[key], number) for key, number in some], left_out
+
+
+def _first_places(keys: list[bytes], sought: set[bytes]) -> dict[bytes, int]:
+    first: dict[bytes, int] = {}
+    for at, key in enumerate(keys):
+        if key in sought:
+            first[key] = at
+            sought.discard(key)
+            if not sought:
+                break
+    return first
 
 
 def _telling(keys: list[bytes]) -> set[int]:

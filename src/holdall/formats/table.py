@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from holdall.formats.kinds import delimiter_of
 from holdall.formats.leads import literal
-from holdall.formats.outline import Lead, Lines, Outline, Room, Sample, cut, fitted, flat, share, split, spread
+from holdall.formats.outline import Lead, Lines, Outline, Room, Sample, cut, figure, fitted, flat, split, spread
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 
@@ -78,7 +78,7 @@ def table_outline(sample: Sample, room: Room) -> Outline | None:
     told += [_run(header[start:end], columns[start:end], start, whole, examples) for start, end in _runs(header)]
     ragged = len(rows) - named - len(body)
     if ragged:
-        told.insert(1, f"{'' if whole else '~'}{plural(ragged, 'row')} with another number of columns")
+        told.insert(1, f"{'' if whole else 'at least '}{plural(ragged, 'row')} with another number of columns")
     leads = _leads(header, columns) if named else (Lead("query", {"sql": "select * from t limit 5"}),)
     return Outline("tsv" if sign == "\t" else "csv", _fit(told, header, room), not whole, (), leads=leads, ends=False)
 
@@ -102,10 +102,10 @@ def _rows(lines: Lines, sign: str) -> tuple[list[list[str]], bool]:
 def _size(lines: Lines, sample: Sample, width: int, sign: str, named: bool) -> str:
     quotes = any(data.count(b'"') for _, data in sample.pieces)
     odd = quotes and any(text.count(b'"') % 2 for text in lines.texts[:5000])
-    mark = "~" if odd else ""
     rows = max(0, sample.lines - named)
     header = "" if named else ", no header"
-    return f"{mark}{plural(rows, 'row')} × {plural(width, 'column')} ({_NAMES[sign]}-separated{header})"
+    noun = "line" if odd else "row"  # a cell goes over several of them
+    return f"{plural(rows, noun)} × {plural(width, 'column')} ({_NAMES[sign]}-separated{header})"
 
 
 def _runs(header: list[str]) -> Iterator[tuple[int, int]]:
@@ -138,8 +138,9 @@ def _column(values: tuple[str, ...], whole: bool, examples: int) -> str:
     filled = [value for value in values if value.strip()]
     if not filled:
         return "empty"
-    about = "" if whole else "~"
-    note = "" if len(filled) == len(values) else f" · {about}{share(len(filled), len(values))} filled"
+    about = "" if whole else "at least "
+    empty = len(values) - len(filled)
+    note = f" · {figure(empty, whole)} empty" if empty else ""
     numbers = _numbers(filled)
     if numbers:
         kind = "int" if isinstance(numbers[0], int) else "float"
@@ -162,11 +163,12 @@ def _numbers(filled: list[str]) -> list[int] | list[float]:
 def _words(filled: list[str], about: str, whole: bool, most: int) -> str:
     distinct = Counter(filled)
     if len(distinct) == 1:
-        return f"{about}always {_quoted(filled[0])}"
+        return f"always {_quoted(filled[0])}" if whole else f"{_quoted(filled[0])}|…"
     if len(distinct) <= _FEW:
-        return about + "|".join(_quoted(value) + (f" ×{n:,}" if whole else "") for value, n in distinct.most_common())
+        values = [_quoted(value) + (f" ×{n:,}" if whole else "") for value, n in distinct.most_common()]
+        return "|".join(values if whole else [*values, "…"])
     examples = ", ".join(_quoted(value) for value, _ in distinct.most_common(most))
-    unique = "all distinct" if len(distinct) == len(filled) else f"{about}{len(distinct):,} distinct"
+    unique = "all distinct" if whole and len(distinct) == len(filled) else f"{about}{len(distinct):,} distinct"
     return f"str, {unique}, e.g. {examples}"
 
 

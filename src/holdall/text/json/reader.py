@@ -93,6 +93,25 @@ def balance(stretch: bytes, inside: bool) -> Balance:
     return Balance(closes, opens, ends_inside, broken=len(closes) + len(opens) < len(brackets))
 
 
+_WITHOUT_COMMAS = bytes(byte for byte in range(256) if byte not in b'",[]{}\\')
+_MOST_SIGNS = 2_500_000  # what has more of them, 8 MB of brackets, takes too long
+_inner = lazy_pattern(rb"\{,*+\}|\[,*+\]")
+
+
+def count_members(rest: bytes) -> int | None:
+    """How many members a container has that is not empty, and whose inside `rest` begins with. None if it has no end."""
+    if b"\\" in rest:
+        rest = rest.replace(b"\\\\", b"").replace(b'\\"', b"")
+    signs = b"".join(rest.translate(None, _WITHOUT_COMMAS).replace(b'""', b"").split(b'"')[::2])
+    for _ in range(_ROUNDS if len(signs) <= _MOST_SIGNS else 0):
+        before = len(signs)
+        signs = _inner.sub(b"", signs.replace(b"[]", b"").replace(b"{}", b""))
+        if len(signs) == before:
+            break
+    commas = len(signs) - len(signs.lstrip(b","))
+    return commas + 1 if signs[commas : commas + 1] in (b"]", b"}") else None
+
+
 def _unpaired(brackets: bytes) -> bytes:
     """The same for deep nesting: one pass with a stack."""
     left = bytearray()

@@ -1,0 +1,403 @@
+"""The heads of log lines: when each was written, by which program and at which level.
+
+`tally` counts them over all lines that it is given. Lines whose first bytes differ only in which digits they have are
+read once: so it costs little more than to split them. Nothing here is an estimate.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import field
+from itertools import groupby
+from operator import itemgetter
+
+from holdall.formats.outline import spread
+from holdall.values.patterns import lazy_pattern
+from holdall.values.record import record
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH = "(?:" + "|".join(_MONTHS) + ")"
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![:\d])"
+_FORMS = {
+    "iso": (
+        r"\d{4}(?:-\d\d-\d\d|/\d\d/\d\d|\.\d\d\.\d\d)(?:T|, ?| {1,2})\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?![:\d])"
+        r"(?: ?(?:Z|UTC|[+-]\d\d:?\d\d)\b)?"
+    ),
+    "named": rf"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?{_MONTH} [ \d]\d {_CLOCK}(?: (?:19|20)\d\d\b)?",
+    "access": rf"\d{{1,2}}/{_MONTH}/\d{{4}}:\d\d:\d\d:\d\d(?: [+-]\d{{4}})?",
+    "short": rf"\d\d(?:/\d\d/|\.\d\d\.)\d\d(?:\d\d)?[ ,]{_CLOCK}",
+}
+# Only where a line begins: anywhere else `12:30:00` may be a duration, and `10.255` the beginning of an address.
+_FIRST = {
+    "clock": rf"{_CLOCK}(?![.\w])",
+    "seconds": r"\d{1,8}\.\d{3,9}s?(?=\])|\d{1,8}\.\d{3,9}s(?![\w.])",
+    "epoch": r"1\d{9}(?:\.\d{1,9})?(?![\w.])|1\d{12}(?![\w.])",
+}
+
+
+def _any_of(forms: dict[str, str]) -> str:
+    return "(?:" + "|".join(f"(?P<{name}>{pattern})" for name, pattern in forms.items()) + ")"
+
+
+_LEAD = lazy_pattern(
+    rf"\s{{0,8}}(?:\d{{1,7}} {{1,4}})?(?:<\d{{1,3}}>(?:\d )?)?[\[(]? {{0,8}}{_any_of(_FORMS | _FIRST)}[\])]?"
+    r"[ \t:,|-]{0,4}",
+    re.ASCII,
+)
+_INSIDE = lazy_pattern(rf"(?<![\w.:/-]){_any_of(_FORMS)}", re.ASCII)
+_INSIDE_UP_TO = 120  # bytes of a line in which its time is looked for
+_NAMES = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|FATAL|CRIT(?:ICAL)?|SEVERE|ALERT|EMERG|PANIC"
+_LEVEL_UP_TO = 110
+_LEVEL = lazy_pattern(
+    rf"(?<![^\s\[(<|=\":])(?:(?P<upper>{_NAMES})(?![^\s\])>|:,\"])"
+    rf"|(?:(?<=[\[<])|(?<=level=)|(?<=level=\")|(?<=severity=)|(?<=severity=\")|(?<=^))(?i:(?P<any>{_NAMES}))(?![\w-]))",
+    re.ASCII,
+)
+_HOST = r"(?P<host>[\w.:-]{1,80}) "
+_PROGRAM = lazy_pattern(
+    rf"{_HOST}{{1,2}}(?:-- )?(?P<program>[A-Za-z/_][\w./@+ -]{{0,60}}?(?=\[\d)"
+    r"|[A-Za-z/_][\w./@+-]{0,60}(?: ?\([^()\n]{1,40}\))?(?: \d[\w.]{0,20})?)"
+    r"(?:\[\d{1,9}\])?(?: \([^()\n]{1,80}\))?: ",
+    re.ASCII,
+)
+_PROGRAM_UP_TO = 160
+_READ = 200  # bytes of a line that are read at all
+
+
+@record
+class Head:
+    time: str = ""
+    program: str = ""
+    level: str = ""
+    body: str = ""
+
+
+@record
+class _Place:
+    """Where a line has its time: form, start, end, and the end of the part that names the day or the hour."""
+
+    form: str
+    start: int
+    end: int
+    coarse: int
+    leads: bool  # the line begins with it
+
+
+def head_of(line: str) -> Head:
+    lead = _LEAD.match(line)
+    rest = line[lead.end() :] if lead else line
+    time = lead[lead.lastgroup or 0] if lead else ""
+    program, length = _program(rest) if lead else ("", 0)
+    return Head(time, program, _level(line), rest[length:])
+
+
+def begins_with_time(line: str) -> bool:
+    return _LEAD.match(line) is not None
+
+
+def has_level(line: str) -> bool:
+    return _level_in(line) is not None
+
+
+def _program(rest: str) -> tuple[str, int]:
+    found = _PROGRAM.match(rest[:_PROGRAM_UP_TO])
+    if not found or _LEVEL.fullmatch(found["host"]):
+        return "", 0
+    return found["program"], found.end()
+
+
+def _level(line: str) -> str:
+    found = _level_in(line)
+    return found[found.lastgroup or 0].upper() if found else ""
+
+
+def _level_in(line: str) -> re.Match[str] | None:
+    return _LEVEL.search(line[:_LEVEL_UP_TO])
+
+
+def _place(line: str, *, leads: bool = False) -> _Place | None:
+    """`leads`: only at its beginning."""
+    lead = _LEAD.match(line)
+    found = lead or (None if leads else _INSIDE.search(line[:_INSIDE_UP_TO]))
+    if not found or not found.lastgroup:
+        return None
+    form, (start, end) = found.lastgroup, found.span(found.lastgroup)
+    coarse = 0
+    if form not in ("seconds", "epoch"):
+        coarse = found[form].index(":") - {"clock": 0, "access": 0}.get(form, 3)
+    return _Place(form, start, end, start + coarse, lead is not None)
+
+
+_REQUEST = lazy_pattern(
+    rb"\S{1,100} [^\[]{1,120} \[[^\]]{1,60}\] \"([A-Z]{3,10}) (?:[^\"\\]|\\.){0,8000}+\" (\d{3})\b", re.DOTALL
+)
+
+
+def request(line: bytes) -> tuple[bytes, ...] | None:
+    """Method and status of a line of a web server's access log."""
+    found = _REQUEST.match(line)
+    return found.groups() if found else None
+
+
+def requests(texts: list[bytes]) -> tuple[Counter[str], Counter[str]]:
+    """How often each method and each status occurs, over all lines that are requests."""
+    found = Counter(map(request, texts))
+    methods: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
+    for each, number in found.items():
+        if each:
+            methods[each[0].decode()] += number
+            statuses[each[1].decode()] += number
+    return methods, statuses
+
+
+# All lines at once.
+
+
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_PROBED = 300  # lines by which it is told what there is to count
+_MANY = 4000  # different beginnings that are read once each; where there are more, every line is read
+
+
+@record(frozen=False)
+class Tally:
+    """Over all lines. `stamped` are those with a time; `first` and `last` are the earliest and the latest time."""
+
+    lines: int
+    stamped: int = 0
+    programs: Counter[str] = field(default_factory=Counter[str])
+    levels: Counter[str] = field(default_factory=Counter[str])
+    first: str = ""
+    last: str = ""
+    at: int = 0  # the byte of a line at which most times start
+
+
+def tally(texts: list[bytes]) -> Tally:
+    probe = [text[:_READ].decode("latin-1") for text in spread(texts, _PROBED)]
+    stamps = [place for place in map(_place, probe) if place]
+    found = Tally(len(texts))
+    if sum(bool(head_of(line).program) for line in probe) * 2 > max(1, len(stamps)):
+        found.programs = _programs(texts)
+    levels = [level for level in map(_level_in, probe) if level]
+    if len(levels) * 3 <= max(1, len(stamps) or len(probe)):
+        levels = []
+    form, leads = Counter((place.form, place.leads) for place in stamps).most_common(1)[0][0] if stamps else ("", False)
+    if not form and not levels:
+        return found
+    alike = [place for place in stamps if place.form == form and place.leads == leads]
+    ends = [place.end for place in alike] + [level.end() for level in levels]
+    beginnings = _Beginnings(texts, max(ends) + 2)
+    if form:
+        found.at = Counter(place.start for place in alike).most_common(1)[0][0]
+        beginnings.find_times(form, leads=leads)
+        found.stamped = beginnings.stamped
+        found.first, found.last = (each.decode("latin-1").strip() for each in beginnings.first_and_last(form))
+    if levels:
+        found.levels = beginnings.levels()
+    return found
+
+
+class _Beginnings:
+    """The first bytes of lines, any digit as 0: where two are the same, both have their time and level there.
+
+    Once times have been found, a line without one is taken for the rest of another, and has no level.
+    """
+
+    def __init__(self, texts: list[bytes], length: int) -> None:
+        self._texts, self._length = texts, length
+        self._keys = b"\n".join([text[:length] for text in texts]).translate(_DIGITS).split(b"\n")[: len(texts)]
+        self._known = dict(zip(self._keys, texts, strict=True))
+        if len(self._known) > _MANY:
+            self._known = {}
+        self._places: list[_Place | None] | None = None  # of each line; None where all are `_alike`
+        self._alike: _Place | None = None
+        self.stamped = 0
+
+    def find_times(self, form: str, *, leads: bool) -> None:
+        told = {key: _place(text[:_READ].decode("latin-1"), leads=leads) for key, text in self._known.items()}
+        # Where a line goes on after what is compared, its time must have ended before, or there must be none.
+        sure = {
+            key: place
+            for key, place in told.items()
+            if len(key) < self._length or (place and place.end < self._length) or (leads and b"0" not in key)
+        }
+        places = set(sure.values())
+        if self._known and len(sure) == len(told) and len(places) == 1 and None not in places:
+            self._alike, self.stamped = places.pop(), len(self._texts)
+            return
+        self._places = [
+            sure[key] if key in sure else _place(text[:_READ].decode("latin-1"), leads=leads)
+            for key, text in zip(self._keys, self._texts, strict=True)
+        ]
+        self._places = [place if place and place.form == form else None for place in self._places]
+        self.stamped = len(self._places) - self._places.count(None)
+
+    def first_and_last(self, form: str) -> tuple[bytes, bytes]:
+        """The earliest and the latest time."""
+        alike = self._alike
+        if alike and form == "iso" and len({key[alike.start : alike.end] for key in self._known}) == 1:
+            texts = [text[alike.start : alike.end] for text in self._texts]
+            return min(texts), max(texts)  # one way to write them, in which they are in order
+        places = [alike] * len(self._texts) if self._places is None else self._places
+        stamps = [
+            (text[place.start : place.coarse], text[place.start : place.end])
+            for text, place in zip(self._texts, places, strict=True)
+            if place
+        ]
+        return _FIRST_AND_LAST.get(form, _ends)(stamps, form) or (b"", b"")
+
+    def levels(self) -> Counter[str]:
+        """A line without a level where others have it is read by itself."""
+        texts, keys = self._texts, self._keys
+        if self._places is not None:
+            texts = [text for text, place in zip(texts, self._places, strict=True) if place]
+            keys = [key for key, place in zip(keys, self._places, strict=True) if place]
+        # A word that ends with what is compared may go on after it.
+        told = {key: _level(text[: self._length - 1].decode("latin-1")) for key, text in self._known.items()}
+        found: Counter[str] = Counter()
+        for key, number in Counter(keys).items() if told else ():
+            found[told[key]] += number
+        open_ = {key for key, level in told.items() if not level and len(key) >= self._length - 1}
+        if open_ or not told:
+            rest = [text for text, key in zip(texts, keys, strict=True) if not told or key in open_]
+            found.update([_level(text[:_LEVEL_UP_TO].decode("latin-1")) for text in rest])
+        del found[""]
+        return found
+
+
+def _programs(texts: list[bytes]) -> Counter[str]:
+    """By what is before the first colon and space of each line. Names with digits are read line by line."""
+    heads = [text[:_PROGRAM_UP_TO].partition(b": ")[0] for text in texts]
+    keys = b"\n".join(heads).translate(_DIGITS).split(b"\n")[: len(heads)]
+    known = dict(zip(keys, heads, strict=True))
+    found: Counter[str] = Counter()
+    if len(known) <= _MANY:
+        told = {key: _program_of(head) for key, head in known.items()}
+        numbered = {key for key, name in told.items() if any(map(str.isdigit, name))}
+        found.update([told[key] for key in keys if key not in numbered])
+        heads = [head for key, head in zip(keys, heads, strict=True) if key in numbered] if numbered else []
+    found.update(map(_program_of, heads))
+    del found[""]
+    return found
+
+
+def _program_of(head: bytes) -> str:
+    return head_of(head.decode("utf-8", "replace") + ": ").program
+
+
+_Stamp = tuple[bytes, bytes]  # the part that names its day or hour, and all of it
+_ISO = lazy_pattern(
+    rb"(\d{4}).(\d\d).(\d\d)[T, ]+(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)? ?(?:Z|UTC|([+-])(\d\d):?(\d\d))?"
+)
+
+
+def _numbers(stamps: list[_Stamp], _: str) -> tuple[bytes, bytes]:
+    texts = [text for _, text in stamps]
+
+    def value(text: bytes) -> float:
+        return float(text.rstrip(b"s"))
+
+    return min(texts, key=value), max(texts, key=value)
+
+
+def _zoned(stamps: list[_Stamp], _: str) -> tuple[bytes, bytes] | None:
+    zones: defaultdict[bytes, list[_Stamp]] = defaultdict(list)
+    for stamp in stamps:
+        zones[stamp[1][16:].lstrip(b":0123456789.,")].append(stamp)
+    ends = [each for each in (_ends(alike, "iso") for alike in zones.values()) if each]
+    if not ends:
+        return None
+    return min((first for first, _ in ends), key=_instant), max((last for _, last in ends), key=_instant)
+
+
+def _instant(text: bytes) -> tuple[int, bytes]:
+    """Seconds and a fraction of one, of which only the order matters."""
+    found = _ISO.match(text)
+    if not found:
+        return 0, b""
+    year, month, day, hour, minute = map(int, found.group(1, 2, 3, 4, 5))
+    ahead = (int(found[9]) * 60 + int(found[10])) * (-1 if found[8] == b"-" else 1) if found[8] else 0
+    days = (year * 12 + month) * 31 + day  # not a calendar, but in its order: zones move it by a day at most
+    return ((days * 24 + hour) * 60 + minute - ahead) * 60 + int(found[6] or 0), found[7] or b""
+
+
+def _ends(stamps: list[_Stamp], form: str) -> tuple[bytes, bytes] | None:
+    """The earliest and the latest. The parts that name days or hours are put in order first, of which there are few."""
+    runs = [(coarse, [text for _, text in run]) for coarse, run in groupby(stamps, key=itemgetter(0))]
+    order = _ORDERS[form](runs)
+    if not order:
+        return None
+    low, high = min(order), max(order)
+    first = [text for (_, texts), at in zip(runs, order, strict=True) if at == low for text in texts]
+    last = [text for (_, texts), at in zip(runs, order, strict=True) if at == high for text in texts]
+    return min(first, key=_fine(first)), max(last, key=_fine(last))
+
+
+def _fine(texts: list[bytes]) -> Callable[[bytes], bytes] | None:
+    """What times of one day, or one hour, are compared by; None where they are written alike."""
+    if len({text.translate(_DIGITS) for text in texts[:1000]}) == 1 and len(set(map(len, texts))) == 1:
+        return None
+    return lambda text: text[text.index(b":") - 2 :].replace(b",", b".")
+
+
+_Runs = list[tuple[bytes, list[bytes]]]
+
+
+def _iso_days(runs: _Runs) -> list[int]:
+    return [int(day.translate(None, b"-/.")) for day, _ in runs]
+
+
+def _clock_hours(runs: _Runs) -> list[int]:
+    return _unwound([int(hour) for hour, _ in runs], 24)
+
+
+def _access_days(runs: _Runs) -> list[int]:
+    return [_number(day.split(b"/")) for day, _ in runs]
+
+
+def _number(parts: list[bytes]) -> int:
+    day, month, year = parts
+    return (int(year) * 12 + _MONTHS.index(month.decode())) * 31 + int(day)
+
+
+def _named_days(runs: _Runs) -> list[int]:
+    words = [day.replace(b",", b"").split() for day, _ in runs]
+    years = [texts[0][-4:] if texts[0][-5:-2] in (b" 19", b" 20") else b"0" for _, texts in runs]
+    days = [_number([word[-1], word[-2], year]) for word, year in zip(words, years, strict=True)]
+    return days if b"0" not in years else _unwound(days, 12 * 31)
+
+
+def _short_days(runs: _Runs) -> list[int]:
+    """Nothing says which of the numbers is the day: whichever puts the lines in order."""
+    numbers = [[int(each) for each in re.split(rb"[/.]", day)] for day, _ in runs]
+    for year, month, day in ((2, 1, 0), (0, 1, 2), (2, 0, 1)):
+        days = [(each[year] * 13 + each[month]) * 32 + each[day] for each in numbers]
+        if all(each[month] <= 12 and each[day] <= 31 for each in numbers) and days == sorted(days):
+            return days
+    return []
+
+
+def _unwound(numbers: list[int], period: int) -> list[int]:
+    """Numbers that begin anew after `period`: a large step back is a step into the next one."""
+    found: list[int] = []
+    more = 0
+    for number in numbers:
+        if found:
+            step = number + more - found[-1]
+            more += period if step < -period / 2 else -period if more and step > period / 2 else 0
+        found.append(number + more)
+    return found
+
+
+_ORDERS: dict[str, Callable[[_Runs], list[int]]] = {
+    "iso": _iso_days,
+    "named": _named_days,
+    "access": _access_days,
+    "short": _short_days,
+    "clock": _clock_hours,
+}
+_FIRST_AND_LAST: dict[str, Callable[[list[_Stamp], str], tuple[bytes, bytes] | None]] = {
+    "iso": _zoned,
+    "seconds": _numbers,
+    "epoch": _numbers,
+}
