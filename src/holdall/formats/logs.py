@@ -275,13 +275,18 @@ def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:
         return told
     methods, statuses = requests(lines.texts)
     total = statuses.total()
-    shown = ", ".join(
-        f"{name} {figure(number, True) if lines.exact else share(number, total)}"
-        for name, number in (*statuses.most_common(_STATUSES), *methods.most_common(_METHODS))
-    )
-    more = ", …" if len(statuses) > _STATUSES or len(methods) > _METHODS else ""
+    told = told or [""]
+    shown = [
+        ", ".join(
+            [
+                *(f"{name} ×{number:,}" if lines.exact else f"{name} {share(number, total)}" for name, number in most),
+                *(["…"] if len(counts) > len(most) else []),
+            ]
+        )
+        for counts, most in ((statuses, statuses.most_common(_STATUSES)), (methods, methods.most_common(_METHODS)))
+    ]
     of = "" if lines.exact else f"of {plural(total, 'sampled request')}: "
-    return [*told, f"{of}status {shown}{more}"] if total else told
+    return [" · ".join(filter(None, [*told, f"{of}status {shown[0]}", shown[1]]))] if total else told
 
 
 def _first_leads(found: list[Trace], kind: str) -> tuple[Lead, ...]:

@@ -99,7 +99,7 @@ _inner = lazy_pattern(rb"\{,*+\}|\[,*+\]")
 
 
 def count_members(rest: bytes) -> int | None:
-    """How many members a container has that is not empty, and whose inside `rest` begins with. None if it has no end."""
+    """How many members a container has that is not empty and whose inside `rest` begins with. None if it has no end."""
     if b"\\" in rest:
         rest = rest.replace(b"\\\\", b"").replace(b'\\"', b"")
     signs = b"".join(rest.translate(None, _WITHOUT_COMMAS).replace(b'""', b"").split(b'"')[::2])
