@@ -250,11 +250,11 @@ def test_counts_that_come_from_a_sample_are_marked() -> None:
         [
             [
                 "at least 2026-01-01 00:00:00 → 2026-01-01 00:00:59 · of 12,028 sampled lines: INFO ~100 %",
-                "of 12,028 sampled lines:",
+                "~100 % × INFO job <n> done in <n> ms",
             ],
             [
                 '[200,000 × {sku: str "A-0", qty: int at least 0…8}]',
-                "shape from a sample: keys that stand only in the rest are not named",
+                "shape from a sample",
             ],
         ]
     )

@@ -142,9 +142,7 @@ def _more(hidden: int, rare: int, mined: Shapes, *, told: bool) -> str:
     return f"{more}, {rare:,} of them rare (≤ {_RARE} lines){end}" if rare else more
 
 
-def _rare(
-    rare: list[Shape], mined: Shapes, lines: Lines, sample: Sample, room: Room, most_chars: int
-) -> list[str]:
+def _rare(rare: list[Shape], mined: Shapes, lines: Lines, sample: Sample, room: Room, most_chars: int) -> list[str]:
     grades = complaints([shape.body for shape in rare])
     order = sorted(range(len(rare)), key=lambda at: (-grades[at], rare[at].lines, rare[at].first))
     told: list[str] = []

@@ -275,7 +275,6 @@ def _summary(counted: Tally, lines: Lines, kind: str) -> list[str]:
         return told
     methods, statuses = requests(lines.texts)
     total = statuses.total()
-    told = told or [""]
     shown = [
         ", ".join(
             [
