@@ -237,6 +237,7 @@ class Holdall(KeptNames):
     tail = _waiting(bag.Holdall.tail)
     slice = _waiting(bag.Holdall.slice)
     grep = _waiting(bag.Holdall.grep)
+    diff = _waiting(bag.Holdall.diff)
     query = _waiting(bag.Holdall.query)
     extract = _waiting(bag.Holdall.extract)
     show = _waiting(bag.Holdall.show)

@@ -117,6 +117,18 @@ def test_grep_and_its_flags(holdall: Program) -> None:
     assert holdall("grep", holdall.put(b"b a b\na b\n"), r"\w", "--group").text == "3  b\n2  a\n"
 
 
+@requirement("cli:diff", "diff:lines", "diff:same-bytes")
+def test_diff_of_two_outputs_and_of_one_and_the_last_of_the_same_tool(holdall: Program) -> None:
+    one, other = holdall.put(b"a\nb\nc\n", "--tool", "t"), holdall.put(b"a\nx\nc\n", "--tool", "t")
+    ran = holdall("diff", one, other)
+    assert (ran.code, ran.text) == (0, "L2 byte 2 → L2 byte 2\n- b\n+ x\n")
+    assert ran.err.startswith(f"1 of 3 lines changed (from {one} to {other})")
+    assert holdall("diff", other).text == ran.text
+    told = holdall("diff", one, other, "--json").json
+    assert (told["changed"], told["changes"][0]["after"]["lines"]) == (1, [2, 2])
+    assert holdall("diff", one, holdall.put(b"a\nb\nc\n")).code == 1
+
+
 @requirement("cli:exit-1", "grep:nothing-found")
 def test_nothing_found_is_exit_code_one_and_says_what_was_searched(holdall: Program) -> None:
     handle = holdall.put(LOG)

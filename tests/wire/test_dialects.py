@@ -450,6 +450,19 @@ def test_our_own_tools() -> None:
                     "required": ["handle"],
                 },
             ),
+            "context_diff": (
+                "How the output other differs from the output handle; without other, how handle differs from the last of the same call. key: the column that tells rows apart.",
+                {
+                    "type": "object",
+                    "properties": {
+                        "handle": {"type": "string"},
+                        "other": {"type": "string"},
+                        "key": {"type": "string"},
+                        "skip": {"type": "integer"},
+                    },
+                    "required": ["handle"],
+                },
+            ),
             "tool_output": (
                 "A model reads a kept output and answers. extract: what you want to know, precisely.",
                 {
@@ -484,7 +497,7 @@ def test_our_tools_and_instructions_cost_every_request_few_tokens() -> None:
     assert base <= 600
     assert all(each <= 120 for each in tokens.values())
     assert tokens["tool_output"] + count(dialect.with_model) <= 120
-    assert (base, tokens) == snapshot((559, {"tool_output": 81, "wait_for_tool_output": 106}))
+    assert (base, tokens) == snapshot((559, {"context_diff": 110, "tool_output": 81, "wait_for_tool_output": 106}))
 
 
 @requirement("dialect:unlisted-arguments")

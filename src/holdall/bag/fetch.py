@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import functools
 import importlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from holdall.store.protocol import OutputReader, Watch
 from holdall.store.reader import FileReader
 from holdall.store.sources import CHUNK
 from holdall.text.utf8 import with_surrogates
-from holdall.values.answers import Found, Nodes, Passage, Table, scanned_by, shown_by
+from holdall.values.answers import Difference, Fetched, Found, Nodes, Passage, Table, scanned_by, shown_by
 from holdall.values.errors import OutputDamaged, UnknownHandle, UsageError
 from holdall.values.handles import MEMBER
 from holdall.values.outputs import Facts, Taken
@@ -30,7 +30,6 @@ from holdall.wire.answers import with_messages_note
 from holdall.wire.tool import Ask
 from holdall.wire.verbs import DEFAULT_LINES, DEFAULT_WINDOW, VERBS
 
-Fetched = Passage | Found | Table | Nodes
 _OF_MESSAGES = frozenset(("read", "tail", "slice", "grep"))  # verbs that look into what a call says on its way
 
 
@@ -112,6 +111,21 @@ class Fetch:
         options = {"sql": sql, "path": path, "at": at, "also": also, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
 
+    async def diff(
+        self,
+        handle: str,
+        other: str = "",
+        *,
+        by: str | None = None,
+        key: str | None = None,
+        limit: int | None = None,
+        skip: int = 0,
+        bounded: bool = True,
+    ) -> Difference:
+        """How `other` differs from `handle`; without it, `handle` from the last before it of the same call."""
+        options = {"other": other, "by": by, "key": key, "limit": limit, "skip": skip}
+        return cast("Difference", await self._verb("diff", handle, bounded, **options))
+
     async def carry_out(self, ask: Ask, bounds: Bounds, facts: Facts | None = None) -> Fetched:
         """Carry out one verb within these bounds. It writes no event: the caller that shows the answer does.
 
@@ -119,6 +133,9 @@ class Fetch:
         it has said on its way is read and searched.
         """
         work, seconds = self._work(ask, bounds), seconds_of(self._core.settings, ask.verb)
+        if ask.verb == "diff":
+            with within(seconds):
+                return await self._core.on(ask.handle, functools.partial(self._compared, ask, work), facts)
 
         def verb(reader: OutputReader) -> Fetched:
             empty = not reader.totals.bytes and reader.facts.state != "ready"
@@ -220,9 +237,8 @@ class Fetch:
     async def _verb(self, verb: str, handle: str, bounded: bool, **options: Any) -> Fetched:
         found = await self.carry_out(Ask(verb, handle, options), self._core.bounds(bounded=bounded))
         if bounded:
-            shown = [span.as_list() for span in shown_by(found)]
-            scanned = [span.as_list() for span in scanned_by(found)]
-            self._core.journal.record("retrieved", handle=found.handle, verb=verb, shown=shown, scanned=scanned)
+            for data in seen_by(found):
+                self._core.journal.record("retrieved", verb=verb, **data)
             self.record_also(found, verb)
         return found
 
@@ -231,6 +247,15 @@ class Fetch:
         for handle, total in found.also if isinstance(found, Table) else ():
             self._core.journal.record("scanned", handle=handle, verb=verb, scanned=[[0, total]])
 
+    def _compared(self, ask: Ask, work: Callable[..., Fetched], reader: OutputReader) -> Fetched:
+        """With a second output open. Without one it is that before it of the same tool and arguments."""
+        named = ask.options.get("other") or earlier_of(self._core.kept.values(), reader.facts)
+        if not named:
+            raise UsageError(f"output {reader.facts.handle} is the first of its tool and arguments: name another one.")
+        with self._core.shared.readers.lease(self._core.session, named) as other:
+            pair = (reader, other) if ask.options.get("other") else (other, reader)
+            return work(pair[0], other=pair[1])
+
     def _work(self, ask: Ask, bounds: Bounds) -> Callable[[OutputReader], Fetched]:
         verb = VERBS.get(ask.verb)
         if verb is None:
@@ -238,7 +263,35 @@ class Fetch:
         core = self._core
         lease = functools.partial(core.shared.readers.lease, core.session)
         within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=lease)
-        return functools.partial(_function(verb.work), bounds=within, **ask.options)
+        options = {name: value for name, value in ask.options.items() if name != "other"}
+        return functools.partial(_function(verb.work), bounds=within, **options)
+
+
+def seen_by(found: Fetched) -> list[dict[str, Any]]:
+    """For the ledger: what of which output is in an answer, and was gone over for it. A second one is `part` of it."""
+    if isinstance(found, Difference):
+        pairs = [(one, found.shown_of(one), found.scanned_of(one)) for one in (found.handle, found.other)]
+    else:
+        pairs = [(found.handle, shown_by(found), scanned_by(found))]
+    spans = [
+        {"handle": handle, "shown": [one.as_list() for one in shown], "scanned": [one.as_list() for one in scanned]}
+        for handle, shown, scanned in pairs
+    ]
+    return [spans[0], *({**one, "part": True} for one in spans[1:])]
+
+
+def earlier_of(kept: Iterable[Facts], facts: Facts) -> str:
+    """The handle of the last output before this one of the same tool and arguments; empty if there is none."""
+    origin, found = facts.origin, ""
+    if not origin.tool:
+        return ""
+    for one in kept:
+        if one.handle == facts.handle:
+            break
+        same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server)
+        if same and one.origin.arguments == origin.arguments and one.state == "ready":
+            found = one.handle
+    return found
 
 
 @functools.cache

@@ -379,6 +379,7 @@ class Holdall(KeptNames):
     tail = _part("fetch", Fetch.tail)
     slice = _part("fetch", Fetch.slice)
     grep = _part("fetch", Fetch.grep)
+    diff = _part("fetch", Fetch.diff)
     query = _part("fetch", Fetch.query)
     call = _part("_tools", ToolCalls.call)
 

@@ -86,6 +86,8 @@ def _attributes(event: Event) -> dict[str, str | int | float | bool]:
 
 
 def _count(event: Event) -> None:
+    if event.data.get("part"):  # of a call that is counted once
+        return
     labels = {name: str(event.data[name]) for name in ("verb", "strategy") if name in event.data}
     _counter(_NAMES[event.kind], "1").add(1, labels)
     if event.kind == "kept":

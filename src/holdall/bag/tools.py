@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from holdall.bag.core import Core
-from holdall.bag.fetch import Fetch, Fetched, seconds_of
+from holdall.bag.fetch import Fetch, seconds_of, seen_by
 from holdall.bag.waits import Background
 from holdall.store.deadline import within
 from holdall.store.ids import new_tag
-from holdall.values.answers import Answer, Found, Nodes, Passage, Table, fewer, items_of, scanned_by, shown_by
+from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
 from holdall.values.errors import (
     AnswerTooLong,
     CallFailed,
@@ -38,6 +38,7 @@ from holdall.wire.answers import (
     NOT_AN_OBJECT,
     Frame,
     Seen,
+    difference_answer,
     fitting_refusal,
     found_answer,
     listing,
@@ -104,7 +105,9 @@ class ToolCalls:
         """The tools of the dialect that a model is told of, once it is told of any."""
         dialect = self._core.dialect
         waits = bool(self._background.calls) or not dialect.waits_later
-        return dialect.specs(waits=waits, asks=self._core.models.configured or not dialect.extracts_with_model)
+        asks = self._core.models.configured or not dialect.extracts_with_model
+        compares = len(self._core.kept) > 1
+        return dialect.specs(waits=waits, asks=asks, compares=compares)
 
     async def _in_own_words(self, error: HoldallError, ask: Ask) -> str:
         """The refusal as the dialect writes it: it names the tool and the handle wherever the output is known."""
@@ -133,8 +136,8 @@ class ToolCalls:
             shows = not why or spans["shown"]
             about: dict[str, Any] = {"tokens": self._core.count(text), **spans} if shows else {"why": why}
             self._core.journal.record(
-                "retrieved" if shows else "refused", handle=facts.handle, tool=facts.origin.tool,
-                seconds=time.perf_counter() - started, name=name, verb=ask.verb, **about,
+                "retrieved" if shows else "refused", **{"handle": facts.handle, "tool": facts.origin.tool} | about,
+                seconds=time.perf_counter() - started, name=name, verb=ask.verb,
             )  # fmt: skip
 
         if ask.verb == "extract":
@@ -206,14 +209,16 @@ class ToolCalls:
             nonlocal last
             with within(seconds_of(self._core.settings, ask.verb)):  # of all tries together
                 text, last = await self._bounded(facts, ask, given, left, last)
-            shown, scanned = shown_by(last), [span.as_list() for span in scanned_by(last)]
-            answer, found = Answer(text, handle=facts.handle, spans=shown), last
+            answer, (first, *more) = Answer(text, handle=last.handle, spans=shown_by(last)), seen_by(last)
+            found = last
 
-            def note_all() -> None:
-                note(text, shown=[span.as_list() for span in shown], scanned=scanned)
+            def noted() -> None:
+                note(text, **first)
+                for one in more:
+                    note("", **one)
                 self._fetch.record_also(found, ask.verb)
 
-            return Draft(answer, note_all)
+            return Draft(answer, noted)
 
         return tell
 
@@ -251,6 +256,14 @@ class ToolCalls:
         raise AnswerTooLong(most_tokens)  # a thousand columns, or no room at all
 
     def _worded(self, facts: Facts, ask: Ask, found: Fetched, given: Mapping[str, Any]) -> str:
+        if isinstance(found, Difference):
+            shown_handle = self._core.shown_handle
+            frame = Frame(shown_handle(found.handle), tag_for(repr(found), new_tag), self._core.dialect.go_on)
+            asked = {
+                "handle": self._core.handle_of(facts),
+                **{n: v for n, v in given.items() if n not in ("handle", "skip")},
+            }
+            return difference_answer(found, frame, shown_handle(found.other), asked=asked)
         coverage = self._core.journal.coverage(facts.handle)
         spans = shown_by(found)
         total = _total(found)

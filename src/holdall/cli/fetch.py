@@ -21,8 +21,8 @@ from holdall.values.errors import AnchorNotFound, UsageError
 from holdall.wire.verbs import DEFAULT_WINDOW, READ, SLICE, TAIL, VERBS, Verb
 
 if TYPE_CHECKING:
-    from holdall.bag.fetch import Fetched
     from holdall.policy.folds import Coverage
+    from holdall.values.answers import Fetched
     from holdall.values.outputs import Facts
 
 app = typer.Typer(rich_markup_mode=None)
@@ -269,7 +269,7 @@ def _print(
     options: Options, verb: Verb, found: Fetched, *, count: bool = False, group: bool = False, start: int = 0, **_: Any
 ) -> int:
     """The answer, by its kind; the exit code."""
-    from holdall.values.answers import Found, Passage, Table
+    from holdall.values.answers import Difference, Found, Passage, Table
 
     if options.as_json:
         screen.as_json(found.to_json())
@@ -286,6 +286,10 @@ def _print(
             screen.groups(found) if group else screen.matches(found)
             screen.about(screen.found_in_all(found, start))
         return 0 if found.total and (found.matches or not start) else FOUND_NOTHING
+    if isinstance(found, Difference):
+        if not options.as_json:
+            screen.changes(found)
+        return 0 if found.total else FOUND_NOTHING
     if not options.as_json:
         is_table = isinstance(found, Table)
         screen.rows(found) if is_table else screen.nodes(found)

@@ -135,7 +135,7 @@ def parameters_of(verb: Verb) -> list[inspect.Parameter]:
     found: list[inspect.Parameter] = []
     for one in [one for one in verb.arguments if one.help is not None]:
         default = None if one.default in ("", ()) else one.default
-        more: Any = {"autocompletion": complete_handle} if one.name == "handle" else {}
+        more: Any = {"autocompletion": complete_handle} if one.name in ("handle", "other") else {}
         more |= {"metavar": one.metavar, "min": one.least, "max": one.most, "help": one.help}
         made: Any = typer.Option(default, *one.flags.split(), **more) if one.flags else typer.Argument(default, **more)
         kind = list[str] if one.type is list else one.type

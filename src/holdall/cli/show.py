@@ -17,7 +17,7 @@ from holdall.text.escape import for_people, one_line
 from holdall.text.numbers import grouped, plural
 
 if TYPE_CHECKING:
-    from holdall.values.answers import Found, Match, Nodes, Passage, Table
+    from holdall.values.answers import Difference, Found, Match, Nodes, Passage, Table
 
 _CODES = {"dim": "2", "bold": "1", "red": "1;31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -137,6 +137,19 @@ def found_in_all(found: Found, start: int = 0) -> str:
         where = f"before byte {grouped(start)}" if found.last else f"at byte {grouped(start)} or after it"
         parts.append(f"none of them {where}")
     return " · ".join([*parts, *found.notes])
+
+
+def changes(found: Difference) -> None:
+    from holdall.wire.answers import told_change, told_difference
+
+    for change in found.changes:
+        for line in told_change(change).split("\n"):
+            shown = for_people(line) if is_terminal(sys.stdout) else line
+            print(paint(shown, {"-": "red", "+": "green"}.get(line[:1], "dim")))
+    parts = [f"{told_difference(found)} (from {found.other} to {found.handle})", *found.notes]
+    if found.next is not None:
+        parts.append(f"{len(found.changes):,} of {plural(found.total, 'change')} shown; go on with --skip {found.next}")
+    about(" · ".join(parts))
 
 
 def rows(table: Table) -> None:

@@ -144,7 +144,7 @@ class Counters:
                 self.kept_bytes += whole(data.get("bytes"))
                 out = whole(data.get("tokens")) - whole(data.get("content_tokens"))
                 self.tokens_kept_out += max(0, out) if data.get("replaced") else 0
-            case "retrieved":
+            case "retrieved" if not data.get("part"):
                 self.retrievals[str(data.get("verb", "?"))] += 1
                 self.retrieved_tokens += whole(data.get("tokens"))
             case "asked":

@@ -213,6 +213,88 @@ class Nodes:
 
 
 @record
+class Side:
+    """A part of one of two outputs that differ: where it is, and what is there, as far as it is shown."""
+
+    bytes: Span
+    lines: Span | None
+    text: str
+    cut: bool = False
+    exact: bool = True  # False where the text is not what is stored there
+
+    def to_json(self) -> dict[str, Any]:
+        lines = self.lines.as_list() if self.lines else None
+        return {"bytes": self.bytes.as_list(), "lines": lines, "text": self.text, "cut": self.cut}
+
+
+@record
+class Change:
+    """What is in place of what: lines, or the value or row of a name. Without `before` it was added, without `after`
+    removed."""
+
+    before: Side | None
+    after: Side | None
+    name: str = ""  # the path of a value, the key of a row
+
+    def to_json(self) -> dict[str, Any]:
+        sides = {"before": self.before, "after": self.after}
+        return {"name": self.name} | {which: side.to_json() if side else None for which, side in sides.items()}
+
+
+@record
+class Difference:
+    """What diff answers: how output `handle` differs from `other`, the earlier of the two.
+
+    `changed`, `added` and `removed` count lines, values or rows; `total` counts changes, shown or not: lines that
+    follow each other are one. Not `complete`: there may be more than was found.
+    """
+
+    handle: str
+    other: str
+    unit: str  # "line", "value" or "row"
+    changes: tuple[Change, ...]
+    totals: Totals
+    other_totals: Totals
+    total: int = 0
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+    moved: int = 0  # of the lines that were removed, those that were added elsewhere
+    of: int | None = None  # lines or rows of the earlier one
+    same_bytes: bool = False
+    complete: bool = True
+    next: int | None = None  # how many changes to skip to continue
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        told = ("unit", "total", "changed", "added", "removed", "moved", "of", "same_bytes", "complete", "next")
+        return {
+            "handle": self.handle,
+            "other": self.other,
+            **{name: getattr(self, name) for name in told},
+            "changes": [change.to_json() for change in self.changes],
+            "output": self.totals.as_dict(),
+            "other_output": self.other_totals.as_dict(),
+            "notes": list(self.notes),
+        }
+
+    def shown_of(self, handle: str) -> tuple[Span, ...]:
+        """The bytes of one of the two that are in it."""
+        sides = [change.after if handle == self.handle else change.before for change in self.changes]
+        return tuple(
+            Span(side.bytes.start, min(side.bytes.end, side.bytes.start + len(side.text.encode("utf-8", "replace"))))
+            for side in sides
+            if side is not None and side.exact
+        )
+
+    def scanned_of(self, handle: str) -> tuple[Span, ...]:
+        return (Span(0, (self.totals if handle == self.handle else self.other_totals).bytes),)
+
+
+Fetched = Passage | Found | Table | Nodes | Difference
+
+
+@record
 class Answer:
     """What a tool of ours answers a model: a text within the bounds, and which bytes of which output it shows."""
 
@@ -227,7 +309,7 @@ class Answer:
         return self.text
 
 
-def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
+def shown_by(answer: Fetched) -> tuple[Span, ...]:
     """The bytes of the output that are in an answer as they are stored."""
     match answer:
         case Passage(of_messages=True) | Found(of_messages=True):
@@ -241,9 +323,11 @@ def shown_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
             return tuple(Span(node.bytes.start, node.bytes.start + _length(node)) for node in answer.nodes)
         case Table():
             return ()
+        case Difference():
+            return answer.shown_of(answer.handle)
 
 
-def items_of(answer: Passage | Found | Table | Nodes) -> int:
+def items_of(answer: Fetched) -> int:
     """How many matches, values or rows are in it; a passage has none."""
     match answer:
         case Passage():
@@ -254,9 +338,11 @@ def items_of(answer: Passage | Found | Table | Nodes) -> int:
             return len(answer.rows)
         case Nodes():
             return len(answer.nodes)
+        case Difference():
+            return len(answer.changes)
 
 
-def fewer(answer: Passage | Found | Table | Nodes, number: int, *, skipped: int = 0) -> Passage | Found | Table | Nodes:
+def fewer(answer: Fetched, number: int, *, skipped: int = 0) -> Fetched:
     """With only the first `number` of them, and where to continue. `skipped` were left out before the first one."""
     if number >= items_of(answer):
         return answer
@@ -273,14 +359,16 @@ def fewer(answer: Passage | Found | Table | Nodes, number: int, *, skipped: int 
             return replace(answer, rows=answer.rows[:number], next=number)
         case Nodes():
             return replace(answer, nodes=answer.nodes[:number], next=skipped + number)
+        case Difference():
+            return replace(answer, changes=answer.changes[:number], next=skipped + number)
 
 
-def scanned_by(answer: Passage | Found | Table | Nodes) -> tuple[Span, ...]:
+def scanned_by(answer: Fetched) -> tuple[Span, ...]:
     """The bytes that were gone over to make an answer, beside those that it shows."""
     match answer:
         case Passage() | Found(of_messages=True):
             return ()
-        case Found() | Nodes() | Table():
+        case Found() | Nodes() | Table() | Difference():
             return (Span(0, answer.totals.bytes),)
 
 

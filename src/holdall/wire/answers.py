@@ -11,7 +11,7 @@ from holdall.text.escape import foreign, hidden_in, one_line
 from holdall.text.excerpt import first_bytes
 from holdall.text.numbers import plural
 from holdall.values import handles
-from holdall.values.answers import UNCHECKED, Found, Match, Nodes, Passage, Table
+from holdall.values.answers import UNCHECKED, Change, Difference, Found, Match, Nodes, Passage, Side, Table
 from holdall.values.errors import (
     AmbiguousCallId,
     AnchorNotFound,
@@ -463,6 +463,61 @@ def nodes_answer(nodes: Nodes, frame: Frame, seen: Seen, *, asked: dict[str, Any
         cut = f" … cut; all of it is bytes {node.bytes.start}:{node.bytes.end}" if node.cut else ""
         shown.append(f"{node.path}  {node.text}{cut}")
     return frame.around([*head, *_helpful(nodes.notes), *_again(seen)], "\n".join(shown), foot)
+
+
+def difference_answer(found: Difference, frame: Frame, other: str, *, asked: dict[str, Any]) -> str:
+    """`frame` has the handle of the call; `other` is that of the earlier output as the dialect writes it."""
+    how = f"the same bytes as {other}" if found.same_bytes else f"{told_difference(found)} (from {other})"
+    head, foot = [how, *found.notes], ""
+    if found.next is not None:
+        head.append(f"{len(found.changes):,} of {plural(found.total, 'change')} shown")
+        foot = frame.next("diff", {"skip": found.next}, asked=asked)
+    return frame.around(head, "\n".join(map(told_change, found.changes)), foot)
+
+
+def told_difference(found: Difference) -> str:
+    """`3 of 4,210 lines changed, 1 added`"""
+    if found.same_bytes:
+        return "the same bytes"
+    of = f" of {found.of:,}" if found.of is not None else ""
+    number = found.changed
+    noun = found.unit if (found.of if found.of is not None else number) == 1 else f"{found.unit}s"
+    parts = [f"{number:,}{of} {noun} changed"] if number else []
+    for more, how in ((found.added, "added"), (found.removed, "removed")):
+        if more:
+            parts.append(f"{more:,} {how}" if parts else f"{plural(more, found.unit)} {how}")
+    if found.moved:
+        parts.append(f"{found.moved:,} of them moved")
+    if not parts:
+        return "no difference" if found.complete else "no difference found"
+    return ", ".join(parts) if found.complete else f"at least {', '.join(parts)}"
+
+
+def told_change(change: Change) -> str:
+    before, after = change.before, change.after
+    if change.name:
+        name = one_line(change.name, 200)
+        if before is None or after is None:
+            side, sign = (after, "+") if before is None else (before, "-")
+            return f"{sign} {name} ({_place(side)})  {_side_text(side)}"
+        return f"{name} ({_place(before)} → {_place(after)})  {_side_text(before)} → {_side_text(after)}"
+    lines = [" → ".join(_place(side) for side in (before, after) if side is not None)]
+    for side, sign in ((before, "-"), (after, "+")):
+        if side is not None:
+            lines += [f"{sign} {line}" for line in side.text.split("\n")]
+            lines += [f"{sign} …"] if side.cut and not side.text.endswith("…") else []
+    return "\n".join(lines)
+
+
+def _place(side: Side | None) -> str:
+    if side is None or side.lines is None:
+        return "nothing"
+    lines = f"L{side.lines.start:,}" + (f"–{side.lines.end:,}" if side.lines.end > side.lines.start else "")
+    return f"{lines} byte {side.bytes.start:,}"
+
+
+def _side_text(side: Side | None) -> str:
+    return "" if side is None else one_line(side.text, 400) + ("…" if side.cut and not side.text.endswith("…") else "")
 
 
 def listing(outputs: Sequence[tuple[Facts, float]], *, handle_of: Callable[[Facts], str], most: int = 100) -> str:

@@ -170,8 +170,8 @@ class Dialect:
     plain: "Dialect | None" = None  # the same with names of tools that every provider accepts, where its own have dots
     go_on: Callable[[str, str, dict[str, Any]], str] = as_a_call
     refuse: Callable[[HoldallError, Ask], str] = plain_refusal
-    _listed: dict[tuple[bool, bool], tuple[ToolSpec, ...]] = field(
-        default_factory=dict[tuple[bool, bool], tuple[ToolSpec, ...]], init=False, repr=False, compare=False
+    _listed: dict[tuple[bool, ...], tuple[ToolSpec, ...]] = field(
+        default_factory=dict[tuple[bool, ...], tuple[ToolSpec, ...]], init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
@@ -188,13 +188,13 @@ class Dialect:
         """The notice, and the bytes that are in it as they are."""
         return self.both(view) if self.both is not None else (self.notice(view), self.shows(view))
 
-    def specs(self, *, waits: bool, asks: bool) -> tuple[ToolSpec, ...]:
-        """The tools as a model is told of them, with or without those that wait and that ask a model."""
-        known = self._listed.get((waits, asks))
+    def specs(self, *, waits: bool, asks: bool, compares: bool = True) -> tuple[ToolSpec, ...]:
+        """The tools as a model is told of them, with or without those that wait, ask a model, and compare outputs."""
+        known = self._listed.get((waits, asks, compares))
         if known is None:
-            left_out = {verb for verb, listed in (("wait", waits), ("extract", asks)) if not listed}
+            left_out = {verb for verb, on in (("wait", waits), ("extract", asks), ("diff", compares)) if not on}
             known = tuple(tool.spec for tool in self.tools if tool.verb not in left_out)
-            self._listed[waits, asks] = known
+            self._listed[waits, asks, compares] = known
         return known
 
     def tool(self, name: str) -> Tool | None:

@@ -184,7 +184,32 @@ Example:  holdall query k3f9 "select count(*) from t where text like '%ERROR%'"
     work="query:query",
 )  # fmt: skip
 
-VERBS = {verb.name: verb for verb in (READ, GREP, TAIL, SLICE, QUERY)}
+DIFF = Verb(
+    "diff",
+    """\
+Show how one output differs from another: by JSON paths, by rows with a key, or by lines.
+
+Without a second one: how it differs from the last output before it of the same tool and arguments. Each change has its
+place in both. Exit code 1 where nothing differs.
+
+\b
+Example:  holdall diff k3f9 m2p7 --key id
+""",
+    (
+        _HANDLE,
+        Argument("other", str, "", "", "The later output (default: HANDLE is the later one).", "", "[HANDLE]"),
+        Argument("by", str, None, "", "lines, rows or json (default: as the outputs are).", "--by", "HOW", listed=False),
+        Argument("key", str, None, "", "With rows: the column that tells them apart.", "--key", "COLUMN"),
+        Argument("limit", int, None, "", "Show at most N changes.", "-m --max", "N", 1, listed=False),
+        Argument("skip", int, 0, "", "Leave out the first N changes.", "--skip", "N", 0),
+    ),
+    "context_diff",
+    "How the output other differs from the output handle; without other, how handle differs from the last of the "
+    "same call. key: the column that tells rows apart.",
+    work="diff:diff",
+)
+
+VERBS = {verb.name: verb for verb in (READ, GREP, TAIL, SLICE, QUERY, DIFF)}
 
 # It fetches nothing: the bag waits for its own calls, the command for those of any process.
 WAIT = Verb(

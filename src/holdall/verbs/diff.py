@@ -1,0 +1,701 @@
+"""diff: how one output differs from another: by the paths of their JSON, by rows with a key, or by lines.
+
+Where both begin and end alike is found first, piece by piece; only what is between that is looked at closer, at most
+`MOST_BYTES` and `MOST_ITEMS` of each side, so that the memory has a bound of about ten times `MOST_BYTES` (texts, their
+parts, a number for each line), and the time one that is linear (see `text.align`). What is told of the rest is that it
+was not compared. What cannot be compared by its structure (too large, too deep, not what it looked like) is compared by
+lines; where a line is too long, or the time is over, the first place that differs is told.
+"""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from itertools import accumulate, pairwise
+from typing import Any, cast
+
+from holdall.formats.kinds import delimiter_of
+from holdall.store import deadline
+from holdall.store.deadline import of_seconds, within
+from holdall.store.protocol import OutputReader
+from holdall.store.reader import byte_of_char, byte_of_line, line_of_byte, lines_of
+from holdall.text.align import differences
+from holdall.text.escape import foreign
+from holdall.text.excerpt import around, beginning
+from holdall.text.json.path import normalized_step
+from holdall.text.numbers import plural
+from holdall.text.ranges import whole_number
+from holdall.text.utf8 import decode
+from holdall.values.answers import Change, Difference, Side
+from holdall.values.errors import BadQuery, OutOfTime, UsageError
+from holdall.values.record import record
+from holdall.values.settings import Settings
+from holdall.values.spans import Span
+from holdall.verbs.read import Bounds
+
+MOST_BYTES = 32 << 20  # of a side that are looked at closer
+MOST_ITEMS = 500_000  # lines, rows, elements or changes
+_PIECE = 1 << 20
+_DEPTH = 100  # levels of JSON that are compared member by member
+_TEXT = 300  # bytes that are shown of a line or a value
+_LINES = 6  # of a side of a change
+_REACH = 100  # bytes on both sides of where two long lines begin to differ
+_KEYS = ("id", "_id", "uuid", "key", "name", "path", "url", "email", "code")  # tried first
+_TRIED = 6  # columns that are tried as the key
+_SHARE = 0.6  # of the time of a call: then it ends with what it has
+_LIMIT = 200
+
+
+def diff(
+    reader: OutputReader,
+    *,
+    other: OutputReader,
+    by: str | None = None,
+    key: str | None = None,
+    limit: int | None = None,
+    skip: int = 0,
+    bounds: Bounds,
+    seconds: float | None = None,
+) -> Difference:
+    """From `reader` to `other`. At most `limit` changes are shown, after the first `skip`."""
+    if by not in (None, "", "lines", "rows", "json"):
+        raise UsageError(f"by must be lines, rows or json, not {foreign(repr(by))}.")
+    if reader.facts.id == other.facts.id:
+        raise UsageError(f"these are the same output, {reader.facts.handle}: give two.")
+    first = whole_number(skip, name="skip")
+    most = whole_number(_LIMIT if limit is None else limit, name="limit", least=1)
+    settings = bounds.settings or Settings()
+    pair = _Pair(reader, other)
+    with within(seconds or settings.grep_seconds):
+        found = _compared(pair, by or "", key or "", (seconds or settings.grep_seconds) * _SHARE)
+        return _answer(pair, found, first, most, bounds.most_bytes if bounds.counted_later else _room(pair, bounds))
+
+
+def _room(pair: "_Pair", bounds: Bounds) -> int | None:
+    return bounds.share(pair.after.facts.measure)
+
+
+@record
+class _Pair:
+    before: OutputReader
+    after: OutputReader
+
+    def same_bytes(self) -> bool:
+        one, other = self.before.facts, self.after.facts
+        sums = one.measure.sha256, other.measure.sha256
+        return "running" not in (one.state, other.state) and bool(sums[0]) and sums[0] == sums[1]
+
+
+Place = tuple[int, int]  # where a part begins and ends
+
+
+@record
+class _Found:
+    """Changes by where they are; `show` gives the one of this number."""
+
+    unit: str
+    number: int
+    show: Callable[[int], Change]
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+    moved: int = 0
+    of: int | None = None
+    complete: bool = True
+    same_bytes: bool = False
+    notes: tuple[str, ...] = field(default_factory=tuple[str, ...])
+
+
+def _answer(pair: _Pair, found: _Found, skip: int, limit: int, room: int | None) -> Difference:
+    changes: list[Change] = []
+    used, following = 0, None
+    for number in range(skip, found.number):
+        change = found.show(number)
+        used += sum(len(side.text.encode()) for side in (change.before, change.after) if side) + len(change.name) + 48
+        if len(changes) == limit or (changes and room is not None and used > room):
+            following = number
+            break
+        changes.append(change)
+    notes = found.notes
+    if "running" in (pair.before.facts.state, pair.after.facts.state):
+        notes = (*notes, "still running: compared what is there so far")
+    return Difference(
+        handle=pair.after.facts.handle, other=pair.before.facts.handle, unit=found.unit, changes=tuple(changes),
+        totals=pair.after.totals, other_totals=pair.before.totals, total=found.number, changed=found.changed,
+        added=found.added, removed=found.removed, moved=found.moved, of=found.of, same_bytes=found.same_bytes,
+        complete=found.complete, next=following, notes=notes,
+    )  # fmt: skip
+
+
+def _compared(pair: _Pair, by: str, key: str, seconds: float) -> _Found:
+    if pair.same_bytes():
+        return _Found("line", 0, _nothing, same_bytes=True)
+    notes: list[str] = []
+    with within(of_seconds(seconds)) as soon:
+        try:
+            if by != "lines" and (found := _by_structure(pair, by, key, notes)) is not None:
+                return replace(found, notes=(*notes, *found.notes))
+            if by == "rows":
+                raise BadQuery(f"these outputs cannot be compared by rows: {'; '.join(notes) or 'they have none'}.")
+            found = _by_lines(pair)
+            return replace(found, notes=(*notes, *found.notes))
+        except OutOfTime:
+            if soon.is_cancelled:
+                raise
+    return _first_place(pair)  # outside of the block: a little time is left
+
+
+def _nothing(_number: int) -> Change:
+    raise LookupError("there are no changes")
+
+
+# By lines.
+
+
+@record
+class _Middle:
+    """What two outputs do not begin and end with alike, in whole lines; `at` is the first byte that differs."""
+
+    at: int
+    start: int
+    before_end: int
+    after_end: int
+
+
+def _middle(pair: _Pair) -> _Middle:
+    one, other = pair.before, pair.after
+    sizes = one.totals.bytes, other.totals.bytes
+    at, least = 0, min(sizes)
+    while at < least:
+        left, right = one.read(at, min(at + _PIECE, least)), other.read(at, min(at + _PIECE, least))
+        if left != right:
+            at += _alike(left, right)
+            break
+        at += len(left)
+    start = at
+    while start > 0:  # back to where the line begins
+        piece = one.read(max(0, start - _PIECE), start)
+        newline = piece.rfind(b"\n")
+        start -= len(piece) - newline - 1
+        if newline >= 0:
+            break
+    end, most = 0, least - start
+    while end < most:
+        size = min(_PIECE, most - end)
+        left = one.read(sizes[0] - end - size, sizes[0] - end)
+        right = other.read(sizes[1] - end - size, sizes[1] - end)
+        if left != right:
+            end += _alike(left[::-1], right[::-1])
+            break
+        end += size
+    # On to where a line begins on both sides. One that begins where the common end does, too, is behind a newline.
+    common = one.read(sizes[0] - end, sizes[0]) if end <= _PIECE else b""
+    if end > _PIECE:
+        line = line_of_byte(one, sizes[0] - end)
+        end = sizes[0] - max(byte_of_line(one, line + 1), sizes[0] - end)
+    else:
+        newline = common.find(b"\n")
+        end = end - newline - 1 if newline >= 0 else 0
+    return _Middle(at, start, sizes[0] - end, sizes[1] - end)
+
+
+def _alike(one: bytes, other: bytes) -> int:
+    """How many bytes at their beginning are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        half = (low + high + 1) // 2
+        if one[low:half] == other[low:half]:
+            low = half
+        else:
+            high = half - 1
+    return low
+
+
+def _by_lines(pair: _Pair) -> _Found:
+    middle = _middle(pair)
+    sides = [
+        _lines(reader, middle.start, end)
+        for reader, end in ((pair.before, middle.before_end), (pair.after, middle.after_end))
+    ]
+    if any(side is None for side in sides):
+        return _first_place(pair, middle)
+    (places, ones, whole), (other_places, others, other_whole) = [side for side in sides if side is not None]
+    ranges = differences(ones, others, deadline.check)
+    notes: list[str] = []
+    complete = whole and other_whole
+    if not complete:
+        # Behind the last line that both have, the other half of a difference may be in what was not looked at.
+        last = ranges[-1] if ranges else (0, 0, 0, 0)
+        if ranges and (last[1] == len(ones) or last[3] == len(others)):
+            ranges.pop()
+        else:
+            last = (len(ones), len(ones), len(others), len(others))
+        ends = places[last[0]], other_places[last[2]]
+        lines = [line_of_byte(reader, end) for reader, end in zip((pair.before, pair.after), ends, strict=True)]
+        notes.append(f"compared up to lines {lines[0]:,} and {lines[1]:,}: the rest is too large")
+        if not ranges:
+            return replace(_first_place(pair, middle), notes=tuple(notes))
+    if not ranges:
+        notes.append("the same lines; only the end of the last differs")
+    gone = Counter(ones[at] for a, b, _, _ in ranges for at in range(a, b))
+    come = Counter(others[at] for _, _, c, d in ranges for at in range(c, d))
+
+    def show(number: int) -> Change:
+        a, b, c, d = ranges[number]
+        before = Span(places[a], places[b]) if b > a else None
+        after = Span(other_places[c], other_places[d]) if d > c else None
+        return _change(pair, before, after)
+
+    sizes = [(b - a, d - c) for a, b, c, d in ranges]
+    return _Found(
+        "line", len(ranges), show, of=pair.before.totals.lines, complete=complete, notes=tuple(notes),
+        changed=sum(min(size) for size in sizes), moved=(gone & come).total(),
+        removed=sum(max(0, one - other) for one, other in sizes),
+        added=sum(max(0, other - one) for one, other in sizes),
+    )  # fmt: skip
+
+
+def _lines(reader: OutputReader, start: int, end: int) -> tuple[list[int], list[int], bool] | None:
+    """Where each line begins and the last ends, a number for each, and whether these are all up to `end`. None where a
+    single line is too long to be looked at."""
+    data = reader.read(start, min(end, start + MOST_BYTES))
+    whole = start + len(data) == end
+    if not whole:
+        newline = data.rfind(b"\n")
+        if newline < 0:
+            return None
+        data = data[: newline + 1]
+    lines = data.split(b"\n", MOST_ITEMS)
+    if len(lines) > MOST_ITEMS:
+        lines, whole = lines[:MOST_ITEMS], False
+    elif lines[-1] == b"":
+        lines.pop()
+    places = list(accumulate((len(line) + 1 for line in lines), initial=start))
+    places[-1] = min(places[-1], start + len(data))
+    return places, list(map(hash, lines)), whole
+
+
+def _change(pair: _Pair, before: Span | None, after: Span | None, name: str = "") -> Change:
+    """What is in place of what. Where both are long, what is around the first byte that differs."""
+    at = 0
+    if before and after and min(before.end - before.start, after.end - after.start) > _TEXT:
+        most = min(before.end - before.start, after.end - after.start)
+        while at < most:
+            left = pair.before.read(before.start + at, before.start + min(at + _PIECE, most))
+            right = pair.after.read(after.start + at, after.start + min(at + _PIECE, most))
+            if left != right:
+                at += _alike(left, right)
+                break
+            at += len(left)
+    sides = [
+        _side(reader, span, at, by_lines=not name) if span else None
+        for reader, span in ((pair.before, before), (pair.after, after))
+    ]
+    return Change(sides[0], sides[1], name)
+
+
+def _side(reader: OutputReader, span: Span, at: int, *, by_lines: bool) -> Side:
+    """The first lines, or the beginning of a value; of what is long, a window around byte `at` of it."""
+    lines, begin = lines_of(reader, span), max(0, at - _REACH)
+    data = reader.read(span.start + begin, min(span.end, span.start + begin + _LINES * _TEXT))
+    first = data.partition(b"\n")[0] if by_lines else data
+    if len(first) > _TEXT or begin:
+        here = min(at - begin, len(first))
+        shown = around(first, here, here, reach=_REACH, limit=2 * _REACH)
+        place = Span(span.start + begin + shown.start, span.start + begin + shown.end)
+        text = f"{'…' if begin or shown.start else ''}{_text(shown.data)}…"
+        return Side(place, lines, text, cut=True, exact=decode(shown.data)[1])
+    kept = (b"\n".join(data.split(b"\n", _LINES)[:_LINES]) if by_lines else data).removesuffix(b"\n")
+    whole = len(kept) + 1 >= span.end - span.start
+    return Side(span, lines, _text(kept.removesuffix(b"\r")), cut=not whole, exact=decode(kept)[1])
+
+
+def _text(data: bytes) -> str:
+    """As hexadecimal bytes where it is not text: others would look the same."""
+    text, exact = decode(data)
+    return text if exact else data[: _TEXT // 3].hex(" ")
+
+
+def _first_place(pair: _Pair, middle: _Middle | None = None) -> _Found:
+    """All that is told where there is no time, or where a line is too long: where the two begin to differ."""
+    at = (middle or _middle(pair)).at
+
+    def side(reader: OutputReader) -> Side | None:
+        if at >= reader.totals.bytes:
+            return None
+        low, line = max(0, at - _REACH), line_of_byte(reader, at)
+        data = reader.read(low, at + _REACH).replace(b"\n", b" ")
+        shown = around(data, at - low, at - low, reach=_REACH, limit=2 * _REACH)
+        return Side(Span(low + shown.start, low + shown.end), Span(line, line), f"…{shown.text}…", cut=True)
+
+    def show(_number: int) -> Change:
+        return Change(side(pair.before), side(pair.after))
+
+    return _Found("line", 1, show, changed=1, of=pair.before.totals.lines, complete=False)
+
+
+# By structure: JSON, NDJSON, CSV.
+
+
+def _by_structure(pair: _Pair, by: str, key: str, notes: list[str]) -> _Found | None:
+    kinds = {pair.before.facts.measure.kind, pair.after.facts.measure.kind}
+    sizes = max(pair.before.totals.bytes, pair.after.totals.bytes)
+    tables = kinds <= {"csv", "tsv"} or kinds == {"ndjson"}
+    if not (kinds == {"json"} or tables) and not by:
+        return None
+    if sizes > MOST_BYTES:
+        notes.append(f"over {MOST_BYTES >> 20} MB: compared by lines")
+        return None
+    try:
+        texts = [reader.read(0, reader.totals.bytes).decode("utf-8") for reader in (pair.before, pair.after)]
+        if kinds == {"json"} or by == "json":
+            return _json(pair, texts, key)
+        rows = [_csv(text) if kinds <= {"csv", "tsv"} else _ndjson(text) for text in texts]
+        return _by_key(pair, rows[0], rows[1], key, notes)
+    except (ValueError, IndexError, StopIteration, RecursionError, csv.Error):
+        notes.append("too deep, too large or not what it looks like: compared by lines")
+        return None
+
+
+@record
+class _Rows:
+    """Rows of a side: where each is, in characters, a number for it, and the values of columns that may be the key."""
+
+    places: list[Place]
+    numbers: list[int]
+    columns: list[str]
+    tried: tuple[str, ...]
+    keys: list[tuple[Any, ...]]
+    has_header: bool
+    fields: Callable[[int], dict[str, str]]  # of the row of this number: what is in each column, as it is written
+
+
+def _candidates(names: Sequence[str]) -> tuple[str, ...]:
+    first = [name for wanted in _KEYS for name in names if name.lower() == wanted]
+    return tuple(dict.fromkeys([*first, *names]))[:_TRIED]
+
+
+def _csv(text: str) -> _Rows:
+    mark = text.startswith("\ufeff")
+    lines = text[mark:].split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    sign = delimiter_of([line for line in lines[:50] if line.strip()])
+    if sign is None or len(lines) > MOST_ITEMS:
+        raise ValueError
+    begins = list(accumulate((len(line) + 1 for line in lines), initial=int(mark)))
+    reader = csv.reader((line + "\n" for line in lines), delimiter=sign)
+    header = next(reader)
+    tried = _candidates(header)
+    columns = [header.index(name) for name in tried]
+    places: list[Place] = []
+    numbers: list[int] = []
+    keys: list[tuple[Any, ...]] = []
+    line = reader.line_num
+    for row in reader:
+        if not len(numbers) % 4096:
+            deadline.check()
+        if row:
+            places.append((begins[line], begins[reader.line_num] - 1))
+            numbers.append(hash(tuple(row)))
+            keys.append(tuple(row[at] if at < len(row) else None for at in columns))
+        line = reader.line_num
+
+    def fields(number: int) -> dict[str, str]:
+        begin, end = places[number]
+        return dict(zip(header, next(csv.reader([text[begin:end]], delimiter=sign)), strict=False))
+
+    return _Rows(places, numbers, header, tried, keys, True, fields)
+
+
+def _ndjson(text: str) -> _Rows:
+    spans: list[Place] = []
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        if text[begin:end].strip():
+            spans.append((begin, end))
+        begin = end + 1
+        if len(spans) > MOST_ITEMS:
+            raise ValueError
+    return _json_rows(text, [(start, _decoded(text, start)) for start, _ in spans], spans)
+
+
+def _decoded(text: str, start: int) -> tuple[Any, int]:
+    deadline.check()
+    return _DECODER.raw_decode(text, start)
+
+
+class _Number(str):
+    """As it is written: no number is too long, and none changes by being read."""
+
+
+_DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number, strict=False)
+_SPACE = " \t\n\r"
+
+
+def _json_rows(text: str, decoded: list[tuple[int, tuple[Any, int]]], places: list[Place]) -> _Rows:
+    objects = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for _, (value, _) in decoded]
+    names = [name for name, value in objects[0].items() if not isinstance(value, dict | list)] if objects else []
+    tried = _candidates(names)
+    keys = [tuple(_scalar(one.get(name)) for name in tried) for one in objects]
+    numbers = [hash(text[start:end]) for start, end in places]
+
+    def fields(number: int) -> dict[str, str]:
+        return {name: text[start:end] for name, start, end in _members(text, places[number][0])}
+
+    return _Rows(places, numbers, names, tried, keys, False, fields)
+
+
+def _scalar(value: object) -> object:
+    """As a key: numbers come as texts, and strings are told from them."""
+    return None if value is None or isinstance(value, dict | list) else (type(value).__name__, value)
+
+
+def _space(text: str, at: int) -> int:
+    while text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str, int, int]]:
+    """Name, begin and end of each value in the object that begins at `at`; with a number behind a name that occurs
+    again."""
+    seen: Counter[str] = Counter()
+    at = _space(text, at + 1)
+    while text[at] == '"':
+        name, at = _DECODER.raw_decode(text, at)
+        at = _space(text, at)
+        if text[at] != ":":
+            raise ValueError
+        at = _space(text, at + 1)
+        end = _decoded(text, at)[1]
+        seen[name] += 1
+        yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), at, end
+        at = _space(text, end)
+        if text[at] == ",":
+            at = _space(text, at + 1)
+        elif text[at] != "}":
+            raise ValueError
+
+
+def _elements(text: str, at: int) -> list[tuple[int, tuple[Any, int]]]:
+    """Where each element of the array begins, what it is, and where it ends."""
+    found: list[tuple[int, tuple[Any, int]]] = []
+    at = _space(text, at + 1)
+    while text[at] != "]":
+        element = _decoded(text, at)
+        found.append((at, element))
+        at = _space(text, element[1])
+        if text[at] == ",":
+            at = _space(text, at + 1)
+    return found
+
+
+def _key_of(one: _Rows, other: _Rows, wanted: str) -> list[tuple[list[Any], list[Any]]]:
+    """The values of the first column by which rows can be told apart on both sides; none if there is no such column."""
+    for name in [wanted] if wanted else one.tried:
+        if name not in one.tried or name not in other.tried:
+            continue
+        left = [keys[one.tried.index(name)] for keys in one.keys]
+        right = [keys[other.tried.index(name)] for keys in other.keys]
+        if wanted or all(None not in side and len(set(side)) == len(side) for side in (left, right)):
+            return [(left, right), ([name], [name])]
+    return []
+
+
+def _occurrences(keys: list[Any]) -> tuple[dict[Any, int], int]:
+    """Where each key is, the second of the same as another one; and how many keys occur more than once."""
+    places: dict[Any, int] = {}
+    seen: Counter[Any] = Counter()
+    for at, value in enumerate(keys):
+        seen[value] += 1
+        places[value, seen[value]] = at
+    return places, sum(number > 1 for number in seen.values())
+
+
+def _by_key(pair: _Pair, one: _Rows, other: _Rows, wanted: str, notes: list[str]) -> _Found | None:
+    if wanted:
+        one, other = (replace(rows, tried=(wanted,), keys=_keys_of(rows, wanted)) for rows in (one, other))
+        if not all(any(keys != (None,) for keys in rows.keys) for rows in (one, other)):
+            known = ", ".join(foreign(name, 30) for name in one.columns[:20])
+            raise BadQuery(f"there is no column {foreign(repr(wanted))} on both sides. Columns are: {known}.")
+    chosen = _key_of(one, other, wanted)
+    if not chosen:
+        notes.append("no column tells the rows apart on both sides (key names one): compared by lines")
+        return None
+    (left, right), (names, _) = chosen
+    here, repeated = _occurrences(left)
+    there, repeated_there = _occurrences(right)
+    if repeated or repeated_there:
+        notes.append(f"{plural(max(repeated, repeated_there), 'key')} on more than one row: paired in their order")
+    columns = {name for name in one.columns if name in other.columns} if one.has_header else None
+    if columns is not None:
+        for which, rows in (("removed", one), ("added", other)):
+            if alone := [foreign(name, 30) for name in rows.columns if name not in columns]:
+                notes.append(f"columns {which}: {', '.join(alone[:10])}")
+    changes: list[tuple[int, int]] = []  # rows of both sides; -1 where there is none
+    for value, at in there.items():
+        was = here.get(value, -1)
+        if was < 0 or (one.numbers[was] != other.numbers[at] and _changed_fields(one, other, was, at, columns)):
+            changes.append((was, at))
+        if not at % 1024:
+            deadline.check()
+    changes += [(at, -1) for value, at in here.items() if value not in there]
+    order = [there[value] for value in here if value in there]
+    if any(a > b for a, b in pairwise(order)):
+        notes.append("rows in another order")
+
+    def show(number: int) -> Change:
+        was, at = changes[number]
+        value = left[was] if was >= 0 else right[at]
+        name = f"{names[0]}={value[1] if isinstance(value, tuple) else value}"
+        fields = _changed_fields(one, other, was, at, columns) if was >= 0 <= at else None
+        before = _row_side(pair.before, one, was, None if fields is None else [(n, a) for n, a, _ in fields])
+        after = _row_side(pair.after, other, at, None if fields is None else [(n, b) for n, _, b in fields])
+        return Change(before, after, name)
+
+    added, removed = sum(was < 0 for was, _ in changes), sum(at < 0 for _, at in changes)
+    return _Found(
+        "row", len(changes), show, changed=len(changes) - added - removed, added=added, removed=removed,
+        of=len(one.places),
+    )  # fmt: skip
+
+
+def _keys_of(rows: _Rows, name: str) -> list[tuple[Any, ...]]:
+    if name in rows.tried:
+        return [(keys[rows.tried.index(name)],) for keys in rows.keys]
+    return [(rows.fields(at).get(name),) for at in range(len(rows.places))]
+
+
+def _changed_fields(
+    one: _Rows, other: _Rows, was: int, at: int, columns: set[str] | None
+) -> list[tuple[str, str | None, str | None]]:
+    left, right = one.fields(was), other.fields(at)
+    names = [name for name in dict.fromkeys([*left, *right]) if columns is None or name in columns]
+    return [(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
+
+
+def _row_side(
+    reader: OutputReader, rows: _Rows, at: int, fields: Sequence[tuple[str, str | None]] | None
+) -> Side | None:
+    if at < 0:
+        return None
+    place = _bytes(reader, rows.places[at])
+    if fields is None:
+        shown = beginning(reader.read(place.start, min(place.end, place.start + _TEXT + 1)), _TEXT)
+        return Side(place, lines_of(reader, place), shown.text, cut=place.end - place.start > _TEXT)
+    text = ", ".join(f"{name}: {'none' if value is None else value}" for name, value in fields)
+    kept = text if len(text) <= _TEXT else text[:_TEXT] + "…"
+    return Side(place, lines_of(reader, place), kept, cut=kept is not text, exact=False)
+
+
+def _bytes(reader: OutputReader, place: Place) -> Span:
+    return Span(byte_of_char(reader, place[0]), byte_of_char(reader, place[1]))
+
+
+# JSON as a tree: only what differs is opened.
+
+
+@record
+class _Node:
+    path: str
+    depth: int
+    before: Place | None
+    after: Place | None
+
+
+def _json(pair: _Pair, texts: Sequence[str], key: str) -> _Found:
+    one, other = texts
+    roots: list[Place] = []
+    for text in texts:
+        begin = _space(text, 1 if text.startswith("\ufeff") else 0)
+        end = _decoded(text, begin)[1]
+        if text[end:].strip():
+            raise ValueError
+        roots.append((begin, end))
+    found: list[_Node] = []
+    stack, complete = [_Node("$", 0, roots[0], roots[1])], True
+    try:
+        while stack and len(found) < MOST_ITEMS:
+            deadline.check()
+            node = stack.pop()
+            if node.before is None or node.after is None or (opened := _opened(one, other, node, key)) is None:
+                found.append(node)
+            else:
+                stack += reversed(opened)
+        complete = not stack
+    except OutOfTime:
+        if not found:
+            raise
+        complete = False
+
+    def show(number: int) -> Change:
+        node = found[number]
+        before = _bytes(pair.before, node.before) if node.before else None
+        after = _bytes(pair.after, node.after) if node.after else None
+        return _change(pair, before, after, node.path)
+
+    added, removed = sum(node.before is None for node in found), sum(node.after is None for node in found)
+    notes = () if found else ("the same values, written in another way",)
+    return _Found(
+        "value", len(found), show, changed=len(found) - added - removed, added=added, removed=removed,
+        complete=complete, notes=notes,
+    )  # fmt: skip
+
+
+def _opened(one: str, other: str, node: _Node, key: str) -> list[_Node] | None:
+    """What is inside of both; nothing where they are the same. None where the value itself has changed."""
+    (a, b), (c, d) = node.before or (0, 0), node.after or (0, 0)
+    left, right = one[a:b], other[c:d]
+    if left == right:
+        return []
+    signs = left[0] + right[0]
+    if node.depth >= _DEPTH or signs not in ("{{", "[["):
+        strings = signs == '""' and _decoded(one, a)[0] == _decoded(other, c)[0]
+        return [] if strings else None
+    if signs == "{{":
+        here, there = ({name: (x, y) for name, x, y in _members(text, at)} for text, at in ((one, a), (other, c)))
+        names = dict.fromkeys([*here, *there])
+        return [_Node(node.path + _step(name), node.depth + 1, here.get(name), there.get(name)) for name in names]
+    return _opened_arrays(one, other, node, key)
+
+
+def _opened_arrays(one: str, other: str, node: _Node, key: str) -> list[_Node]:
+    left, right = (_elements_of(text, place) for text, place in ((one, node.before), (other, node.after)) if place)
+    deeper = node.depth + 1
+    if chosen := _key_of(left, right, key if key in left.tried and key in right.tried else ""):
+        (keys, other_keys), (names, _) = chosen
+        here, there = _occurrences(keys)[0], _occurrences(other_keys)[0]
+
+        def path(value: Any) -> str:
+            kind, text = value[0]
+            shown = json.dumps(text, ensure_ascii=False) if kind == "str" else str(text).lower()
+            return f"{node.path}[?@{_step(names[0])}=={shown}]"
+
+        values = dict.fromkeys([*here, *there])
+        return [
+            _Node(
+                path(value), deeper, left.places[here[value]] if value in here else None,
+                right.places[there[value]] if value in there else None,
+            )
+            for value in values
+        ]  # fmt: skip
+    nodes: list[_Node] = []
+    for a, b, c, d in differences(left.numbers, right.numbers, deadline.check):
+        for at in range(max(b - a, d - c)):
+            was = left.places[a + at] if a + at < b else None
+            now = right.places[c + at] if c + at < d else None
+            nodes.append(_Node(f"{node.path}[{c + at if now else a + at}]", deeper, was, now))
+    return nodes
+
+
+def _elements_of(text: str, place: Place) -> _Rows:
+    elements = _elements(text, place[0])
+    return _json_rows(text, elements, [(start, end) for start, (_, end) in elements])
+
+
+def _step(name: str) -> str:
+    return f".{name}" if name.isidentifier() and name.isascii() else normalized_step(name)

@@ -1,0 +1,86 @@
+"""diff as a method, as a tool of a model, and in the ledger; and an output that is shown as its difference to an earlier
+one of the same call."""
+
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from holdall import Holdall
+from holdall.values.errors import UsageError
+from tests.bag.shapes import opened
+from tests.bag.test_call import answers, fixed
+from tests.requirements import requirement
+
+__all__ = ["fixed"]
+pytestmark = pytest.mark.anyio
+
+LINES = [f"{number} of a long log, with a few words in each line" for number in range(3000)]
+OTHER = [*LINES[:100], "changed", *LINES[101:2000], "new", *LINES[2000:]]
+
+
+async def two(bag: Holdall) -> None:
+    await bag.keep("\n".join(LINES), tool="fetch", arguments={"a": 1})
+    await bag.keep("\n".join(OTHER), tool="fetch", arguments={"a": 1})
+
+
+@requirement("diff:lines", "diff:counted-and-bounded", "diff:last-of-the-same")
+async def test_the_words_that_a_model_reads(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        await two(bag)
+        told = await answers(bag, "context_diff", handle="h2bb", other="h2bc")
+        assert told == snapshot("""\
+h2bc · 1 of 3,000 lines changed, 1 added (from h2bb)
+<h2bc:7d1a7d1a>
+L101 byte 4,790 → L101 byte 4,790
+- 100 of a long log, with a few words in each line
++ changed
+L2,001 byte 98,849
++ new
+</h2bc:7d1a7d1a>\
+""")
+        assert await answers(bag, "context_diff", handle="h2bc") == told
+        assert await answers(bag, "context_diff", handle="h2bc", limit=1, by="lines") == snapshot("""\
+h2bc · 1 of 3,000 lines changed, 1 added (from h2bb) · 1 of 2 changes shown
+<h2bc:7d1a7d1a>
+L101 byte 4,790 → L101 byte 4,790
+- 100 of a long log, with a few words in each line
++ changed
+</h2bc:7d1a7d1a>
+Next: context_diff(handle="h2bc", limit=1, by="lines", skip=1)\
+""")
+        await bag.keep("\n".join(LINES), tool="other")
+        assert await answers(bag, "context_diff", handle="h2bb", other="h2bd") == snapshot(
+            "h2bd · the same bytes as h2bb"
+        )
+        for given in ({"handle": "h2bd"}, {"handle": "h2bb", "other": "h2bb"}, {"handle": "h2bb", "other": "zzzz"}):
+            refused = await bag.call("context_diff", given)
+            assert refused.is_error
+        with pytest.raises(UsageError, match="is the first of its tool and arguments"):
+            await bag.diff("h2bb")
+
+
+@requirement("diff:ledger")
+async def test_the_ledger_has_what_was_shown_of_both_and_the_call_counts_once(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        await two(bag)
+        await answers(bag, "context_diff", handle="h2bb", other="h2bc")
+        found = await bag.diff("h2bb", "h2bc")
+        assert (await bag.counters()).retrievals == {"diff": 2}
+        for handle, text in (("h2bb", LINES[100]), ("h2bc", "changed")):
+            coverage = await bag.records.coverage(handle)
+            (_, (start, end), *_) = [(0, 0), *coverage.shown.as_lists()]
+            assert (await bag.read(handle, bytes=(start, end), bounded=False)).text.startswith(text)
+            assert coverage.ranges["scanned"].bytes() == (await bag.show(handle)).measure.bytes
+        assert (found.changed, found.added) == (1, 1)
+
+
+@requirement("diff:tool-listed-later")
+async def test_the_tool_is_listed_once_two_outputs_are_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        await bag.keep("\n".join(LINES))
+        assert "context_diff" not in {tool.name for tool in bag.tools()}
+        await bag.keep("\n".join(OTHER))
+        assert "context_diff" in {tool.name for tool in bag.tools()}
+    async with opened(tmp_path, dialect="refs") as bag:
+        assert bag.dialect.tool("context_diff") is None

@@ -1,0 +1,275 @@
+"""diff: what differs between two outputs, by lines, by JSON paths, by rows; counted, bounded, and true whatever they are."""
+
+import itertools
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+from holdall.store.deadline import Deadline, within
+from holdall.store.reader import FileReader
+from holdall.text.align import differences
+from holdall.values.answers import Difference
+from holdall.values.errors import BadQuery, UsageError
+from holdall.values.spans import Span
+from holdall.verbs import diff as module
+from holdall.verbs.diff import diff
+from holdall.verbs.read import UNBOUNDED, Bounds
+from holdall.wire.answers import told_change, told_difference
+from tests.requirements import requirement
+from tests.support import reader_of
+
+_numbers = itertools.count()
+
+
+def opened(data: bytes) -> FileReader:
+    reader = reader_of(data, handle=f"h{next(_numbers)}")
+    reader.facts = replace(reader.facts, id=f"{next(_numbers):036}")
+    return reader
+
+
+def compared(one: bytes | str, other: bytes | str, **options: Any) -> Difference:
+    bounds = options.pop("bounds", UNBOUNDED)
+    one, other = (text.encode() if isinstance(text, str) else text for text in (one, other))
+    return diff(opened(one), other=opened(other), bounds=bounds, **options)
+
+
+def counts(found: Difference) -> tuple[int, int, int]:
+    return found.changed, found.added, found.removed
+
+
+LINES = [f"line {number} of a log" for number in range(4210)]
+
+
+@requirement("diff:lines", "diff:counted-and-bounded")
+def test_lines_that_were_changed_added_and_removed_have_their_places_in_both() -> None:
+    other = list(LINES)
+    other[10], other[200] = "something else", "more"
+    del other[300]
+    other.insert(4000, "new")
+    found = compared("\n".join(LINES), "\n".join(other))
+    assert (counts(found), found.total, found.of, found.complete) == ((2, 1, 1), 4, 4210, True)
+    assert told_difference(found) == "2 of 4,210 lines changed, 1 added, 1 removed"
+    assert [told_change(change) for change in found.changes] == snapshot(
+        [
+            """\
+L11 byte 160 → L11 byte 160
+- line 10 of a log
++ something else\
+""",
+            """\
+L201 byte 3,490 → L201 byte 3,488
+- line 200 of a log
++ more\
+""",
+            """\
+L301 byte 5,290
+- line 300 of a log\
+""",
+            """\
+L4,001 byte 74,876
++ new\
+""",
+        ]
+    )
+    rest = compared("\n".join(LINES), "\n".join(other), skip=1, limit=2)
+    assert (rest.changes[0].before, rest.next) == (found.changes[1].before, 3)
+
+
+@requirement("diff:lines")
+@given(st.lists(st.sampled_from(["a", "b", "", "c" * 500, "é\r"]), max_size=12), st.data())
+def test_what_is_shown_is_what_is_stored_there_and_the_counts_are_those_of_a_right_way(
+    lines: list[str], data: st.DataObject
+) -> None:
+    others = data.draw(st.permutations(lines)) + data.draw(st.lists(st.sampled_from(["a", "x"]), max_size=3))
+    one, other = ("\n".join(side).encode() for side in (lines, others))
+    found = diff(before := opened(one), other=(after := opened(other)), bounds=UNBOUNDED, by="lines")
+    assert found.changed + found.removed - (found.changed + found.added) == before.totals.lines - after.totals.lines
+    for change in found.changes:
+        for side, reader in ((change.before, before), (change.after, after)):
+            if side is not None and not side.cut:
+                stored = reader.read(side.bytes.start, side.bytes.end).decode().removesuffix("\n").removesuffix("\r")
+                assert side.text == stored
+                assert side.lines
+    assert found.same_bytes == (one == other)
+
+
+@requirement("diff:same-bytes")
+def test_the_same_bytes_the_same_lines_in_another_order_and_a_missing_last_newline() -> None:
+    assert told_difference(compared("a\nb\n", "a\nb\n")) == "the same bytes"
+    assert told_difference(compared("a\nb\nc\n", "c\na\nb\n")) == "1 line added, 1 removed, 1 of them moved"
+    ends = compared("a\nb\n", "a\nb")
+    assert (told_difference(ends), ends.notes) == (
+        "no difference",
+        ("the same lines; only the end of the last differs",),
+    )
+
+
+ROWS = [{"id": number, "name": f"n{number}", "v": number % 7} for number in range(200)]
+
+
+def changed_rows() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(json.dumps(ROWS))
+    rows[5]["v"] = 99
+    del rows[77]
+    rows.append({"id": 999, "name": "x", "v": 1})
+    return rows
+
+
+@requirement("diff:json")
+def test_json_is_compared_by_paths_however_it_is_written() -> None:
+    one, other = {"meta": {"n": 1, "e": "é"}, "rows": ROWS}, {"rows": changed_rows(), "meta": {"e": "é", "n": 1}}
+    found = compared(json.dumps(one), json.dumps(other, indent=2, ensure_ascii=False))
+    assert (counts(found), found.unit, found.total) == ((1, 1, 1), "value", 3)
+    assert [change.name for change in found.changes] == [
+        "$.rows[?@.id==5].v",
+        "$.rows[?@.id==77]",
+        "$.rows[?@.id==999]",
+    ]
+    first = found.changes[0]
+    assert first.before
+    assert first.after
+    assert (first.before.text, first.after.text) == ("5", "99")
+    assert told_difference(found) == "1 value changed, 1 added, 1 removed"
+    same = compared(json.dumps(one), json.dumps(one, indent=2))
+    assert (same.total, same.same_bytes, same.notes) == (0, False, ("the same values, written in another way",))
+
+
+def test_elements_without_a_key_are_aligned_and_a_name_that_occurs_twice_is_compared_twice() -> None:
+    found = compared('{"a": [1, 2, 3, 4], "b": 1, "b": 2}', '{"a": [1, 3, 4, 5], "b": 1, "b": 3}')
+    assert [told_change(change) for change in found.changes] == [
+        "- $.a[1] (L1 byte 10)  2",
+        "+ $.a[3] (L1 byte 16)  5",
+        "$['b (2)'] (L1 byte 33 → L1 byte 33)  2 → 3",
+    ]
+    assert compared('{"id": "1"}', '{"id": 1}').changed == 1
+
+
+@given(
+    st.recursive(
+        st.integers(0, 3) | st.text(max_size=2),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+        max_leaves=12,
+    ),
+    st.data(),
+)
+def test_every_value_that_is_told_differs_and_without_one_both_are_the_same(value: Any, data: st.DataObject) -> None:
+    other = data.draw(st.sampled_from([value, [value], {"a": value, "b": 1}, {"b": [value, 2]}, 0]))
+    one, two = ({"x": value, "y": 1}, {"y": 1, "x": other})
+    found = compared(json.dumps(one), json.dumps(two, indent=1), by="json")
+    assert (found.total == 0) == (value == other and type(value) is type(other))
+    for change in found.changes:
+        sides = [json.loads(side.text) for side in (change.before, change.after) if side is not None and not side.cut]
+        assert len(sides) < 2 or sides[0] != sides[1]
+
+
+def written(rows: list[dict[str, Any]], kind: str) -> str:
+    if kind == "ndjson":
+        return "".join(json.dumps(row) + "\n" for row in rows)
+    return "id,name,v\n" + "".join(f"{row['id']},{row['name']},{row['v']}\n" for row in rows)
+
+
+@requirement("diff:rows")
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_rows_are_told_by_their_key_whatever_their_order(kind: str) -> None:
+    rows = changed_rows()
+    random.Random(1).shuffle(rows)
+    one, other = written(ROWS, kind).encode(), written(rows, kind).encode()
+    found = compared(one, other)
+    assert (counts(found), found.unit, found.of, found.notes) == ((1, 1, 1), "row", 200, ("rows in another order",))
+    by_name = {change.name: change for change in found.changes}
+    assert sorted(by_name) == ["id=5", "id=77", "id=999"]
+    changed = by_name["id=5"]
+    assert changed.before
+    assert changed.after
+    assert (changed.before.text, changed.after.text) == ("v: 5", "v: 99")
+    for side, stored in ((changed.before, one), (changed.after, other)):
+        assert b"n5" in stored[side.bytes.start : side.bytes.end]
+        assert side.lines
+        assert b"n5" in stored.split(b"\n")[side.lines.start - 1]
+
+
+def test_a_key_may_be_named_and_one_that_is_not_there_is_refused_with_those_that_are() -> None:
+    one, other = "a,k,v\n1,x,1\n1,y,2\n1,x,3\n", "a,k,v\n1,x,1\n1,y,5\n1,x,4\n"
+    found = compared(one, other, key="k")
+    assert [change.name for change in found.changes] == ["k=y", "k=x"]
+    assert found.notes == ("1 key on more than one row: paired in their order",)
+    with pytest.raises(BadQuery, match=r"there is no column 'q' on both sides\. Columns are: a, k, v"):
+        compared(one, other, key="q")
+    unkeyed = compared("a,k\n1,x\n1,x\n1,y\n", "a,k\n1,x\n1,x\n1,z\n")
+    assert (unkeyed.unit, unkeyed.notes) == (
+        "line",
+        ("no column tells the rows apart on both sides (key names one): compared by lines",),
+    )
+    with pytest.raises(UsageError, match="by must be lines, rows or json"):
+        compared(one, other, by="words")
+
+
+@requirement("diff:large")
+@pytest.mark.parametrize("kind", ["csv", "ndjson", "json"])
+def test_forty_thousand_rows_a_side_in_one_call(kind: str) -> None:
+    rows = [{"id": number, "name": f"name {number}", "v": number % 7} for number in range(40_000)]
+    other = [dict(row) for row in rows]
+    other[123]["v"], other[39_999]["name"] = -1, "last"
+    sides = [json.dumps(side) if kind == "json" else written(side, kind) for side in (rows, other)]
+    found = compared(*sides)
+    assert (counts(found), found.complete) == ((2, 0, 0), True)
+    assert [change.name for change in found.changes] == {
+        "json": ["$[?@.id==123].v", "$[?@.id==39999].name"],
+    }.get(kind, ["id=123", "id=39999"])
+
+
+@requirement("diff:hostile")
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (b"x" * 40_000_000, b"x" * 39_999_999 + b"y", "at least 1 of 1 line changed"),
+        (b"x" * 9_000_000 + b"z" * 9, b"x" * 9_000_000 + b"y" * 9, "1 of 1 line changed"),
+        (b"a\n" * 2_000_000, b"a\n" * 1_999_000, "1,000 lines removed"),
+        (b"[" * 100_000 + b"1" + b"]" * 100_000, b"[" * 100_000 + b"2" + b"]" * 100_000, "1 of 1 line changed"),
+        (b'{"a":' * 900 + b"1" + b"}" * 900, b'{"a":' * 900 + b"2" + b"}" * 900, None),
+        (b"\x00\xff\n" * 1000, b"\x00\xfe\n" * 1000, "1,000 of 1,000 lines changed"),
+        (b"", b"a\n", "1 line added"),
+    ],
+    ids=["40 MB on one line", "one long line", "all equal", "deep", "900 levels", "binary", "empty"],
+)  # fmt: skip
+def test_hostile_outputs_end_with_a_true_answer(one: bytes, other: bytes, told: str | None) -> None:
+    found = compared(one, other, bounds=Bounds())
+    assert told_difference(found) == (told or told_difference(found))
+    assert found.total
+    assert sum(len(told_change(change)) for change in found.changes) < 20_000
+    change = found.changes[0]
+    if change.before and change.after:
+        assert change.before.text != change.after.text
+
+
+@requirement("diff:hostile")
+def test_lines_that_all_differ_and_more_than_are_looked_at_give_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ITEMS", 1000)
+    other = [*LINES[:10], "new", *LINES[10:1500], "newer", *LINES[1500:]]
+    found = compared("\n".join(LINES), "\n".join([*other, "end"]))
+    assert (told_difference(found), found.complete) == ("at least 1 line added", False)
+    assert found.notes == ("compared up to lines 1,010 and 1,011: the rest is too large",)
+    none = compared("".join(f"a{n}\n" for n in range(2000)), "".join(f"b{n}\n" for n in range(2000)))
+    assert told_difference(none) == "at least 1 of 2,000 lines changed"
+
+
+@requirement("diff:hostile")
+def test_when_its_time_is_over_it_says_where_the_two_begin_to_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def slow(*given: Any) -> list[Any]:
+        now[0] += 50
+        return differences(*given)
+
+    monkeypatch.setattr(module, "differences", slow)
+    with within(Deadline(60, clock=lambda: now[0])):
+        found = compared("a\nb\nc\n", "a\nx\nc\n")
+    assert (told_difference(found), found.complete) == ("at least 1 of 3 lines changed", False)
+    assert found.changes[0].before
+    assert found.changes[0].before.lines == Span(2, 2)
