@@ -321,3 +321,14 @@ async def test_only_what_has_ended_and_is_packed_has_members(tmp_path: Path) -> 
         with pytest.raises(NotReady):
             await bag.read(f"{writer.handle}!x")
         writer.finish()
+
+
+@requirement("packed:members", "packed:ledger")
+async def test_a_query_joins_members_of_packed_outputs(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        packed, other = await kept(bag, ZIP), await kept(bag, gzip.compress(b"id,mark\n3,x\n4,y\n"))
+        sql = f'select name, mark from t join "{other}!" o using (id) order by id'
+        found = await bag.query(f"{packed}!data.csv", sql, also=[f"{other}!"])
+        assert isinstance(found, Table)
+        assert found.rows == (("n3", "x"), ("n4", "y"))
+        assert bag.journal.coverage(other).ranges["scanned"].bytes() == (await bag.show(other)).measure.bytes

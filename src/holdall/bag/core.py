@@ -299,11 +299,17 @@ class Core:
     def at(self, handle: str, verb: Callable[[OutputReader], Answer], facts: Facts | None = None) -> Answer:
         """The same in this thread. `facts` are those of an output that was looked up a moment ago."""
         self.check_open()
+        with self.lease(handle, facts) as reader:
+            return verb(reader)
+
+    @contextlib.contextmanager
+    def lease(self, handle: str, facts: Facts | None = None) -> Generator[OutputReader]:
+        """An output, or a member of one, open for as long as the block lasts."""
         most = self.settings.unpack_max_bytes
         with self.shared.readers.lease(self.session, handle, facts, most_unpacked=most) as reader:
             if reader.facts.packed is not None:
                 self.journal.note_member(reader.facts)
-            return verb(reader)
+            yield reader
 
     def messages_of(self, facts: Facts) -> bytes:
         """What a call has said that has no output, if anything."""

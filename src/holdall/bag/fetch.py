@@ -261,8 +261,7 @@ class Fetch:
         if verb is None:
             raise UsageError(f"{ask.verb} is not a verb that fetches.")
         core = self._core
-        lease = functools.partial(core.shared.readers.lease, core.session)
-        within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=lease)
+        within = replace(bounds, settings=core.settings, worker=lambda: core.shared.sql, open=core.lease)
         options = {name: value for name, value in ask.options.items() if name != "other"}
         return functools.partial(_function(verb.work), bounds=within, **options)
 

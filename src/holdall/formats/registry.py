@@ -40,13 +40,21 @@ class Format:
     table: str = ""  # how SQL reads it: "ndjson", "json" or "csv"; else as lines of text
     has_tree: bool = False  # whether it is JSON throughout
     is_binary: bool = False  # it is not text
+    is_opened: bool = False  # what is in it is told and read, and not its bytes
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether SQL may read it as a table or as lines."""
+        return bool(self.table) and not self.is_binary
 
 
 def _packed(
     kind: str, media_type: str, ending: str, outline: str = "packed_outline:packed_outline", table: str = ""
 ) -> Format:
     outlines = (outline, "binary:binary_outline")
-    return Format(kind, lambda ends: ends.magic == kind, outlines, media_type, ending, table, is_binary=True)
+    return Format(
+        kind, lambda ends: ends.magic == kind, outlines, media_type, ending, table, is_binary=True, is_opened=True
+    )
 
 
 FORMATS = (
@@ -56,6 +64,8 @@ FORMATS = (
     _packed("xz", "application/x-xz", "xz"),
     _packed("zip", "application/zip", "zip"),
     _packed("tar", "application/x-tar", "tar"),
+    _packed("parquet", "application/vnd.apache.parquet", "parquet", "columnar:parquet_outline", "parquet"),
+    _packed("sqlite", "application/vnd.sqlite3", "sqlite", "columnar:sqlite_outline", "sqlite"),
     Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin", is_binary=True),
     Format("text", kinds.is_blank),
     Format(

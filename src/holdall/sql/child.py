@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from holdall.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
 from holdall.sql.results import (
@@ -41,6 +41,9 @@ from holdall.text.escape import foreign, foreign_names
 from holdall.text.numbers import plural
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
+
+if TYPE_CHECKING:
+    from holdall.sql.sqlite_tables import Database
 
 # What the process that runs SQL gives up before it runs any: writing files, the network, outliving its parent; and a
 # query besides: reading any file but one, and more memory than it may use.
@@ -238,8 +241,8 @@ Columns = list[tuple[str, str]]
 
 @record
 class Shape:
-    """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows), object (one row)
-    or members (one row for each, as key and value)."""
+    """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows), object (one row),
+    members (one row for each, as key and value), parquet or sqlite."""
 
     form: str
     path: str
@@ -251,6 +254,7 @@ class Shape:
     delimiter: str = ","
     prefixed: bool = False  # each line begins with a letter that is not part of it, so that none is empty
     records: bool = False  # most of the lines are JSON
+    inner: str = ""  # the table of a SQLite file
     escaped: bool = False  # \\r, \\x1f and \\x1e are written as \\x1er, \\x1eu and \\x1ee
 
 
@@ -281,6 +285,8 @@ def ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Wa
         yield from _csv_ways(shape)
     elif shape.form == "members":
         yield Way(partial(_members, shape))
+    elif shape.form == "parquet":
+        yield Way(lambda: f"from read_parquet({quoted(shape.path)}, hive_partitioning=false)")
     else:
         yield from _json_ways(duck, shape, known, notes)
 
@@ -497,9 +503,13 @@ def _check_table(node: dict[str, Any], kind: str, scope: frozenset[str], tables:
             raise NotOneSelect(f"the function {foreign(name)} is not available in FROM; the table is t")
     elif kind == "BASE_TABLE":
         place = (str(node.get("catalog_name", "")).casefold(), str(node.get("schema_name", "")).casefold())
-        is_own = name.casefold() in tables and place in _OWN
+        is_own = name.casefold() in map(str.casefold, tables) and place in _OWN
         if not is_own and not (name.casefold() in scope and place in (("", ""), ("", "recurring"))):
-            known = "the table is t" if len(tables) <= _OWN_NAMES else f"the tables are {', '.join(tables)}"
+            known = (
+                "the table is t"
+                if len(tables) <= _OWN_NAMES
+                else f"the tables are {', '.join(map(foreign, foreign_names(tables)))}"
+            )
             raise NoSuchTable(f"there is no table {foreign(name)} here; {known}")
     elif kind not in _READING_TABLES or node.get("show_type") == "SHOW_SPECIAL":
         raise NotOneSelect(f"{_ONLY}; a part of this is {kind}")
@@ -595,6 +605,10 @@ class Table:
             else:
                 self._way = way
 
+    def use(self, way: Way) -> None:
+        """Read it in this way and no other."""
+        self._left = iter((way,))
+
     def reads_otherwise(self, fault: Exception) -> bool:
         """Whether another way of reading may help against that fault of a query; `make` then takes it."""
         if self._way is None or not self._should_go_on(self._way, fault):
@@ -683,10 +697,40 @@ class Query:
         for descriptor, given in zip(descriptors, request["shapes"], strict=True):
             flat = given | {"tables": tuple(given.get("tables", ("t",)))}
             shape = Shape(path=path_of(descriptor), identity=_identity(descriptor), **flat)
+            if shape.form == "sqlite":
+                names += self._add_sqlite(shape, descriptor, request["sql"])
+                continue
             self._tables.append(Table(duck, shape, descriptor, known, self._fault))
             names += shape.tables
         self._no_table = ""  # why a table that the SQL names is refused
         self._statement = self._checked(request["sql"], names)
+
+    def _add_sqlite(self, shape: Shape, descriptor: int, sql: str) -> Sequence[str]:
+        """Its tables under their names, and one of them, or their list, as t. Only those that the SQL may name."""
+        from holdall.sql import sqlite_tables  # noqa: PLC0415 - loaded before the process gave up its rights
+
+        try:
+            database = sqlite_tables.open_database(descriptor)
+            whole = sqlite_tables.chosen(database, shape.inner)
+        except sqlite_tables.CannotRead as problem:
+            raise Refused("source", str(problem), table=shape.tables[0]) from None
+        asked = {name: (name,) for name in database.names if name.casefold() in sql.casefold()}
+        if not asked or any(re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) for name in shape.tables):
+            also = () if whole.casefold() in shape.tables else asked.get(whole, ())
+            asked = {whole: (*shape.tables, *also)} | {name: own for name, own in asked.items() if name != whole}
+        for inner, names in asked.items():
+            table = Table(self._duck, replace(shape, tables=names, inner=inner), descriptor, {}, self._fault)
+            table.use(Way(partial(self._copied, database, inner, table)))
+            self._tables.append(table)
+        return (*shape.tables, *database.names)
+
+    def _copied(self, database: "Database", inner: str, table: Table) -> str:
+        from holdall.sql.sqlite_tables import CannotRead, copied  # noqa: PLC0415 - as above
+
+        try:
+            return copied(self._duck, database, inner, table.notes)
+        except CannotRead as problem:
+            raise Refused("source", str(problem), table=table.name) from None
 
     def first_rows(self) -> Rows:
         while True:
@@ -785,6 +829,8 @@ def main() -> None:
             request = json.loads(_receive(connection))
             _send(connection, {})  # from here on, what goes wrong is the query's doing
             engine = engine or _ready_engine()
+            if any(one["form"] == "sqlite" for one in request["shapes"]):
+                importlib.import_module("holdall.sql.sqlite_tables").prepare(engine)
             serve = _fork if _FORKS else _serve
             serve(connection, engine, request, descriptors, known)
         except ImportError as missing:

@@ -229,6 +229,13 @@ def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool 
     kind = kind_so_far(reader)
     if kind in PACKED:
         raise BadQuery(f"the output is packed ({kind}): query what is in it, HANDLE!NAME; HANDLE! is the list of that.")
+    match format_of(kind).table:
+        case "sqlite":
+            return _stored(reader, {"form": "sqlite", "inner": at or ""})
+        case "parquet" if at is None:
+            return _stored(reader, {"form": "parquet"})
+        case _:
+            pass
     if format_of(kind).is_binary:
         raise BadQuery("the output is binary data, not a table; `read` shows its bytes, `grep` searches them.")
     if at is not None:

@@ -294,7 +294,7 @@ class SqlRequest:
                 part.reading, part.why = "mended", _MENDED
                 return part
             kind = part.kind
-            if part.reading == "lines" or part.at is not None or not format_of(kind).table:
+            if part.reading == "lines" or part.at is not None or not format_of(kind).has_lines:
                 continue
             if answer.get("missing") in ("line_no", "text"):
                 why = "The SQL names the lines of the output, so t has those, as line_no, text."

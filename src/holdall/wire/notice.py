@@ -163,7 +163,7 @@ class End:
 def first_lines(view: View, most: int) -> list[End]:
     if format_of(view.facts.measure.kind).is_binary:
         # Of what is packed, the packed bytes tell nothing.
-        return _rows(view.head, most) if view.facts.measure.kind == "binary" else []
+        return [] if format_of(view.facts.measure.kind).is_opened else _rows(view.head, most)
     whole = len(view.head) >= view.facts.measure.bytes
     found: list[End] = []
     at = 0
@@ -266,7 +266,7 @@ def next_calls(view: View) -> list[str]:
     calls = [_call(view, lead.verb, _short_answer(lead), lead.member) for lead in islice(short, MOST)]
     if view.near is not None:
         calls.insert(1, _call(view, "read", {"lines": f"{view.near[0]}:{view.near[1]}"}))
-    if len(calls) < MOST - 1 and not any(lead.member for lead in leads):  # packed bytes tell nothing
+    if len(calls) < MOST - 1 and not (leads and format_of(view.facts.measure.kind).is_opened):  # packed bytes tell nothing
         calls.append(_read_beginning(view))
     has_ends = view.outline is None or view.outline.ends
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and has_ends and (lines := _lines_at_end(view)):

@@ -1,0 +1,236 @@
+"""Parquet and SQLite files as outputs: their tables in SQL, what their notices say, and files that are made to do harm."""
+
+import contextlib
+import random
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from holdall import Kept
+from holdall.formats.columnar import columns_in, parquet_schema, sqlite_schema
+from holdall.formats.outline import Room, take
+from holdall.formats.registry import format_of, kind_of
+from holdall.formats.registry import outline as outline_of
+from holdall.sql.worker import SqlWorker
+from holdall.store.protocol import OutputReader
+from holdall.values.answers import Table
+from holdall.values.errors import BadQuery, WorkerFault
+from holdall.values.outputs import Measure
+from holdall.verbs.query import query_sql
+from tests.bag.shapes import opened
+from tests.packed import reading, zipped
+from tests.requirements import requirement
+from tests.support import reader_of
+
+EVERYTHING = """select (i % 100)::tinyint a, i::smallint b, i::int c, i::bigint d, (i % 100)::utinyint e, i::ubigint f, i::float g,
+    i::double h, 'n' || i s, (i % 2 = 0) yes, date '2020-01-01' + i::int da, time '10:00' ti, timestamp '2020-01-01' ts,
+    timestamptz '2020-01-01' tz, timestamp_ns '2020-01-01' tns, 'x'::blob bl, i::decimal(12,3) de, uuid() u, [i, i] li,
+    {'x': i, 'Y z': 'q'} st, map {'k': i} ma, [{'x': [1]}] ls, ['a'] la, interval '1 day' iv, '{"a":1}'::json js,
+    {'a': {'b': [map {'k': 1}]}} deep, 1 as "a name that is not plain" from range(2000) r(i)"""
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("parquet") / "a.parquet"
+    duckdb.sql(f"copy ({EVERYTHING}) to '{path}' (format parquet, row_group_size 1024)")
+    return path.read_bytes()
+
+
+def database(path: Path, *statements: str) -> bytes:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.executescript(statement)
+    connection.execute("create table if not exists users(id integer primary key, \"full name\" text, [x,y] real, `q` blob, check (id > 0))")  # fmt: skip
+    rows = [(number, f"name {number}", number / 2, b"\xff") for number in range(1, 5_001)]
+    connection.executemany("insert into users values (?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return database(
+        tmp_path_factory.mktemp("sqlite") / "a.db",
+        "create table keys(a text, b int, primary key (a, b)) without rowid; create view v as select count(*) n from keys;",
+        "create table wide(" + ", ".join(f"a_long_name_for_column_{number} int" for number in range(300)) + ");",
+        "create table mixed(a, b); insert into mixed values (1, 1), ('x', 2.5), (x'ff', null), (null, 4);",
+        'create table "Odd; name"(a); insert into "Odd; name" values (\'00012\');',
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000) insert into keys select 'k' || i, i from n;",
+    )
+
+
+def rows(reader: OutputReader, sql: str, worker: SqlWorker, **options: Any) -> tuple[tuple[Any, ...], ...]:
+    return query_sql(reader, sql, worker=worker, **options).rows
+
+
+@pytest.fixture(scope="module")
+def worker() -> Any:
+    with SqlWorker() as made:
+        yield made
+
+
+@requirement("measure:kind-columnar", "query:parquet", "packed:schema")
+def test_parquet_is_a_table_with_the_columns_that_its_notice_tells(parquet: bytes, worker: SqlWorker) -> None:
+    reader = reader_of(parquet)
+    assert reader.facts.measure.kind == "parquet"
+    told, total = parquet_schema(reading(parquet), len(parquet))
+    assert told == [(row[0], row[1]) for row in rows(reader, "describe t", worker, max_bytes=None)]
+    assert rows(reader, "select count(*), sum(d), max(s) from t", worker) == ((total, 1999000, "n999"),)
+    assert rows(reader, "select la[1], li[2], st.x from t where c = 7", worker) == (("a", 7, 7),)
+    with pytest.raises(BadQuery, match="no table nope"):
+        rows(reader, "select * from nope", worker)
+
+
+@requirement("measure:kind-columnar", "query:sqlite", "packed:schema")
+def test_the_tables_of_sqlite_are_those_that_its_notice_tells(sqlite: bytes, worker: SqlWorker) -> None:
+    reader = reader_of(sqlite)
+    assert reader.facts.measure.kind == "sqlite"
+    found, is_all = sqlite_schema(reading(sqlite), len(sqlite))
+    assert is_all
+    by_name = {one.name: one for one in found}
+    assert set(by_name) == {name for (name,) in rows(reader, "select name from t", worker)}
+    for name, one in by_name.items():
+        if one.kind == "view":
+            continue
+        assert rows(reader, f'select count(*) from "{name}"', worker) == ((one.rows,),)
+        assert one.is_all
+        described = rows(reader, f'describe "{name}"', worker, max_rows=1000, max_bytes=None)
+        assert one.columns == tuple(row[0] for row in described)
+    assert rows(reader, "select n from v", worker) == ((3000,),)
+    assert rows(reader, "select max(id), min(\"full name\"), sum(\"x,y\") from users", worker) == ((5000, "name 1", 6251250.0),)  # fmt: skip
+    assert rows(reader, "select count(*) from t", worker, at="users") == ((5000,),)
+    assert rows(reader, "select k.b from users u join keys k on k.b = u.id where u.id < 4 order by 1", worker) == ((1,), (2,), (3,))  # fmt: skip
+
+
+@requirement("query:sqlite")
+def test_values_of_sqlite_keep_their_types_and_what_has_several_is_text(sqlite: bytes, worker: SqlWorker) -> None:
+    reader = reader_of(sqlite)
+    found = query_sql(reader, "select * from mixed", worker=worker)
+    assert found.types == ("VARCHAR", "DOUBLE")
+    assert found.rows == (("1", 1.0), ("x", 2.5), ("FF", None), (None, 4.0))
+    assert "Columns with values of several types are text (blobs as hex): a." in found.notes
+    assert rows(reader, 'select a from "Odd; name"', worker) == (("00012",),)
+    with pytest.raises(BadQuery, match=r"there is no nothing.*users"):
+        rows(reader, "select 1 from t", worker, at="nothing")
+    for other in (
+        "select * from sqlite_master",
+        "select * from sqlite_schema",
+        "attach 'x' as y",
+        "select load_extension('x')",
+    ):
+        with pytest.raises(BadQuery):
+            rows(reader, other, worker)
+
+
+@requirement("query:sqlite")
+def test_a_database_with_one_table_has_it_as_t_and_one_with_a_log_says_so(tmp_path: Path, worker: SqlWorker) -> None:
+    data = database(tmp_path / "a.db", "pragma journal_mode=wal;")
+    reader = reader_of(data)
+    found = query_sql(reader, "select count(*) from t", worker=worker)
+    assert found.rows == ((5000,),)
+    assert any("-wal" in note for note in found.notes)
+
+
+HOSTILE = (
+    "create view v as with recursive n(i) as (select 1 union all select i + 1 from n) select i from n;",
+    "create table t1(a generated always as (zeroblob(1000000000)), b); insert into t1(b) values (1);",
+    "create view v as select readfile('/etc/passwd') a, load_extension('x') b;",
+    "create trigger g after insert on users begin select 1; end;",
+)
+
+
+@requirement("query:columnar-hostile")
+@pytest.mark.parametrize("statement", HOSTILE[:3])
+def test_what_a_schema_runs_does_no_harm(tmp_path: Path, worker: SqlWorker, statement: str) -> None:
+    data = database(tmp_path / "a.db", "create table users(id, n, x, q);", statement)
+    table = "t1" if "t1" in statement else "v"
+    with pytest.raises((BadQuery, WorkerFault)):
+        rows(reader_of(data), f"select * from {table}", worker, seconds=4.0, memory_bytes=200_000_000)
+    assert rows(reader_of(data), "select count(*) from users", worker) == ((5000,),)
+
+
+@requirement("query:columnar-hostile")
+@pytest.mark.parametrize("form", ["parquet", "sqlite"])
+def test_damaged_files_are_refused_or_read_and_never_crash_anything(
+    parquet: bytes, sqlite: bytes, worker: SqlWorker, form: str
+) -> None:
+    data = parquet if form == "parquet" else sqlite
+    chance = random.Random(form)
+    for turn in range(300):
+        broken = bytearray(data)
+        place = range(len(data) - 3000, len(data)) if form == "parquet" else range(100, 9000)
+        for _ in range(chance.randint(1, 30)):
+            broken[chance.choice(place)] = chance.randrange(256)
+        if turn % 5 == 0:
+            del broken[chance.randrange(1000, len(broken)) :]
+        found = bytes(broken)
+        kind = kind_of(found[: 64 * 1024], found[-1024:], whole=False, valid=False)
+        if kind == form:
+            outline_of(reading(found), Measure(bytes=len(found), kind=kind), room=Room(800))
+        if turn % 60 == 0 and kind == form:
+            with contextlib.suppress(BadQuery, WorkerFault):
+                rows(reader_of(found), "select count(*) from t", worker, seconds=10.0)
+
+
+@requirement("query:columnar-hostile")
+def test_trees_of_pages_that_are_circles_end(sqlite: bytes) -> None:
+    broken = bytearray(sqlite)
+    broken[100] = 5  # the schema's page is an interior one, and its own child
+    broken[108:112] = (1).to_bytes(4, "big")
+    sample = take(reading(bytes(broken)), len(broken), 1)
+    assert sample.head
+    found, is_all = sqlite_schema(reading(bytes(broken)), len(broken))
+    assert not is_all
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("create table x(a, b int)", ("a", "b")),
+        ('create table "x y"("a,b" text default \'(,\', [c d], `e`, f numeric(10, 2) check (f in (1, 2)), primary key (f))', ("a,b", "c d", "e", "f")),
+        ("create table x(a -- the first, of all\n, b /* , c */, d)", ("a", "b", "d")),
+        ("create table x(a, constraint k unique (a))", ("a",)),
+        ("create virtual table x using fts5", ()),
+        ("create table x(", ()),
+        ("create table x(a default '", ("a",)),
+    ],
+)  # fmt: skip
+@requirement("packed:schema")
+def test_the_columns_of_a_create_table(sql: str, columns: tuple[str, ...]) -> None:
+    assert columns_in(sql) == columns
+
+
+@requirement("packed:schema")
+@pytest.mark.anyio
+async def test_notices_tell_the_schema_and_their_next_calls_run(tmp_path: Path, parquet: bytes, sqlite: bytes) -> None:
+    async with opened(tmp_path, max_inline_bytes=100) as bag:
+        for data, told in (
+            (parquet, "2,000 rows · 27 columns:\na TINYINT, b SMALLINT, c INTEGER"),
+            (sqlite, "users  5,000 rows  (id, full name, x,y, q)\nkeys  3,000 rows  (a, b)"),
+        ):
+            taken = await bag.take(data, tool="fetch")
+            assert isinstance(taken, Kept)
+            assert told in taken.content
+            for call in taken.content.split("\nNext: ")[1].split(" · context_query"):
+                sql = call.split('sql="')[1].removesuffix('")').replace('\\"', '"')
+                answer = await bag.call("context_query", {"handle": taken.handle, "sql": sql})
+                assert not answer.is_error, answer.text
+                assert bag.core.count(answer.text) < 600
+        packed = await bag.keep(zipped({"a.parquet": parquet, "b/a.db": sqlite}))
+        found = await bag.query(f"{packed.handle}!a.parquet", "select count(*) from t")
+        assert isinstance(found, Table)
+        assert found.rows == ((2000,),)
+        sql = f'select count(*) from t join "{packed.handle}!a.parquet" p on p.c = t.id'
+        joined = await bag.query(f"{packed.handle}!b/a.db", sql, at="users", also=[f"{packed.handle}!a.parquet"])
+        assert isinstance(joined, Table)
+        assert joined.rows == ((1999,),)
+
+
+def test_the_kinds_are_declared() -> None:
+    assert format_of("parquet").table == "parquet"
+    assert format_of("sqlite").table == "sqlite"
