@@ -266,7 +266,8 @@ def next_calls(view: View) -> list[str]:
     calls = [_call(view, lead.verb, _short_answer(lead), lead.member) for lead in islice(short, MOST)]
     if view.near is not None:
         calls.insert(1, _call(view, "read", {"lines": f"{view.near[0]}:{view.near[1]}"}))
-    if len(calls) < MOST - 1 and not (leads and format_of(view.facts.measure.kind).is_opened):  # packed bytes tell nothing
+    packed = leads and format_of(view.facts.measure.kind).is_opened  # its bytes tell nothing
+    if len(calls) < MOST - 1 and not packed:
         calls.append(_read_beginning(view))
     has_ends = view.outline is None or view.outline.ends
     if len(calls) < MOST and view.facts.measure.kind in ("log", "text") and has_ends and (lines := _lines_at_end(view)):
