@@ -2,16 +2,20 @@
 
 import asyncio
 import base64
+import gzip
+import io
 import json
+import random
 import sys
-from collections.abc import AsyncIterator, Iterator
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
 
-from holdall import MissingExtra, Running, ToolPolicy
+from holdall import Kept, MissingExtra, Running, ToolPolicy
 from holdall.bag.redaction import Redaction
 from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
@@ -26,6 +30,12 @@ LARGE = f"first {SECRET} alone\n{LINE}\n" + "an ordinary line of a log\n" * 20_0
 SETTINGS = {"tools": {"env": ToolPolicy(redact=True)}}
 
 pytestmark = [pytest.mark.anyio, requirement("store:tool-redacts")]
+
+
+def zipped(data: bytes) -> bytes:
+    with zipfile.ZipFile(written := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.log", data)
+    return written.getvalue()
 
 
 def block(text: str) -> dict[str, Any]:
@@ -107,6 +117,31 @@ async def test_what_a_tool_returns(tmp_path: Path, what: str) -> None:
     assert not anywhere(tmp_path)
     if "text" in what or "result" in what:
         assert "masked with * by the policy of its tool" in shown
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zipped], ids=["gzip", "zip"])
+async def test_what_is_packed_stays_closed(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    lines = random.Random(7).sample(range(10**9), 20_000)
+    data = pack(LARGE.encode() + "".join(f"{one}\n" for one in lines).encode())
+    async with opened(tmp_path, **SETTINGS) as bag:
+        for taken in (
+            await bag.take(data, tool="env"),
+            await bag.take(iter([data[:90_000], data[90_000:]]), tool="env"),
+        ):
+            assert isinstance(taken, Kept)
+            assert SECRET not in str(taken.content)
+            assert taken.artifact.measure.kind == "binary"
+            for call in (
+                ("context_read", {}),
+                ("context_grep", {"pattern": "horse"}),
+                ("context_query", {"sql": "from t"}),
+            ):
+                for member in ("!", "!a.log"):
+                    answer = await bag.call(call[0], {"handle": taken.handle + member, **call[1]})
+                    assert "not opened: secrets of its tool are masked" in answer.text
+        other = await bag.take(data, tool="another")
+        assert isinstance(other, Kept)
+        assert other.artifact.measure.kind in ("gzip", "zip")
 
 
 async def test_it_is_said_and_nothing_moves(tmp_path: Path) -> None:

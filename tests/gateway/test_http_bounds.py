@@ -273,6 +273,17 @@ async def test_a_body_of_very_many_values_is_refused_before_it_is_read(tmp_path:
         assert "250,000" not in (await ask(ALICE, content=text, **given)).text
 
 
+@requirement("gateway:http-bounds", "gateway:principal")
+async def test_a_batch_has_a_bound(tmp_path: Path) -> None:
+    older = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-03-26"}}
+    async with application(tmp_path) as (_, ask):
+        session = {"mcp-session-id": (await ask(ALICE, json=older)).headers["mcp-session-id"]}
+        pings = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(101)]
+        refused = await ask(ALICE, headers=session, json=pings)
+        assert (refused.status_code, refused.json()["error"]["message"]) == (400, "A batch has at most 100 messages")
+        assert len((await ask(ALICE, headers=session, json=pings[:100])).json()) == 100
+
+
 @requirement("gateway:principal")
 async def test_nobody_reads_or_ends_a_session_of_another_principal(tmp_path: Path) -> None:
     async with application(tmp_path) as (_, ask):

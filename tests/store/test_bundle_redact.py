@@ -1,6 +1,7 @@
 """Exported without its secrets: masked wherever they stand, and what is left fits together."""
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -24,7 +25,7 @@ from holdall.store.directory.store import DirectoryStore
 from holdall.store.protocol import SessionInfo
 from holdall.text.secrets import Masker, masked, merged
 from holdall.values.bundles import Exported
-from holdall.values.errors import MissingExtra, StoreFault
+from holdall.values.errors import MissingExtra, StoreFault, UsageError
 from holdall.values.outputs import Origin
 from tests.requirements import requirement
 from tests.store.bundles import exported, imported, taken_apart, unpacked
@@ -267,6 +268,16 @@ def redacted(store: DirectoryStore, session: SessionInfo) -> tuple[bytes, Export
     written = io.BytesIO()
     done = export_session(store, session, written.write, redactor=Redactor(usual_rules()))
     return written.getvalue(), done
+
+
+def test_what_is_packed_does_not_leave_without_a_word(folder_store: DirectoryStore) -> None:
+    session = folder_store.open_session("s1")
+    packed = keep(folder_store, session, gzip.compress(f"{TOKEN}\n".encode() * 100))
+    with pytest.raises(UsageError, match=rf"cannot be masked: {packed.handle} \(gzip, in s1\).*--with-packed"):
+        redacted(folder_store, session)
+    written = io.BytesIO()
+    export_session(folder_store, session, written.write, redactor=Redactor(usual_rules()), with_packed=True)
+    assert written.getvalue()
 
 
 def test_no_secret_is_anywhere_in_the_bundle(folder_store: DirectoryStore) -> None:

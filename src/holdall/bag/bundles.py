@@ -37,20 +37,22 @@ _TRIES = 3  # where an output expires in the middle of an export
 _LISTED = 5
 
 
-async def export_session(
+async def export_session(  # noqa: PLR0913 - the options of one command
     session: str,
     target: str | BinaryIO,
     *,
     home: str | None = None,
     settings: Settings | None = None,
     redact: bool = False,
+    with_packed: bool = False,
     force: bool = False,
     listed: Listed | None = None,
     progress: Progress | None = None,
 ) -> Exported:
     """Write a session and every session below it to `target`, a path or something to write to.
 
-    With `redact`, what looks like a secret is masked, and the bundle says where. `listed` gets the contents before the
+    With `redact`, what looks like a secret is masked, and the bundle says where; what is packed is refused then, or
+    goes as it is `with_packed`. `listed` gets the contents before the
     first byte; `progress` gets the bytes of outputs so far. Both are called from another thread. A file is there whole
     or not at all, and an existing one is only replaced with `force`.
     """
@@ -66,7 +68,9 @@ async def export_session(
 
             def write(out: Write, tell: Listed | None) -> Exported:
                 redactor = Redactor(rules) if rules is not None else None
-                return write_bundle(store, found, out, redactor=redactor, listed=tell, progress=tick)
+                return write_bundle(
+                    store, found, out, redactor=redactor, with_packed=with_packed, listed=tell, progress=tick
+                )
 
             if not isinstance(target, str):
                 return write(target.write, listed)

@@ -34,6 +34,9 @@ async def export(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="Session by name or id.")],
     output: Annotated[str, typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output.")],
     redact: Annotated[bool, typer.Option("--redact", help="Mask what looks like a secret, and say where.")] = False,
+    with_packed: Annotated[
+        bool, typer.Option("--with-packed", help="With --redact: packed outputs go as they are, unmasked.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE where it exists.")] = False,
 ) -> int:
     """Write a session to one file: its outputs, records, notes, transcript, events and operation tree.
@@ -58,8 +61,8 @@ async def export(
     target: str | BinaryIO = sys.stdout.buffer if to_stream else output
     with _told("exporting", options.as_json) as (listed, tick):
         done = await export_session(
-            session, target, home=found.home, settings=found.settings, redact=redact, force=force, listed=listed,
-            progress=tick,
+            session, target, home=found.home, settings=found.settings, redact=redact, with_packed=with_packed,
+            force=force, listed=listed, progress=tick,
         )  # fmt: skip
     if to_stream:
         sys.stdout.buffer.flush()

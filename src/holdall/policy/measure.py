@@ -6,6 +6,7 @@ flat: one block, the samples for tokens, and 24 bytes a block.
 
 import warnings
 from array import array
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -13,10 +14,10 @@ import stringzilla
 import xxhash
 
 from holdall.formats.kinds import SAMPLE, TAIL, json_complaint
-from holdall.formats.registry import kind_of
+from holdall.formats.registry import format_of, kind_of
 from holdall.text.tokens import Tokenizer, TokenMeter
 from holdall.text.utf8 import CharCounter
-from holdall.values.outputs import Kind, Measure
+from holdall.values.outputs import Kind, Measure, Origin
 from holdall.values.spans import BLOCK, BlockTable, Totals
 
 checksum = xxhash.xxh3_64_intdigest
@@ -26,6 +27,16 @@ _STRICT_CHECK_UP_TO = 256 * 1024  # larger JSON is not parsed only to say that i
 
 _MANY_LINES = 1024  # in a block: fewer are looked at one by one
 _FLAT = bytes(0x0A if byte == 0x0A else ord("x") for byte in range(256))  # every sign alike but the newline
+
+
+def of_origin(measure: Measure, origin: Origin, notes: Sequence[str] = ()) -> Measure:
+    """With these notes. What comes packed from a tool whose secrets are masked stays closed, here and elsewhere."""
+    if origin.masked and format_of(measure.kind).is_opened:
+        closed = (
+            f"it is packed ({measure.kind}) and not opened: secrets of its tool are masked, and in there none could be"
+        )
+        measure, notes = replace(measure, kind="binary"), (*notes, closed)
+    return replace(measure, notes=(*measure.notes, *notes)) if notes else measure
 
 
 class Measurer:

@@ -52,6 +52,8 @@ def open_member(packed: OutputReader, wanted: str, *, most: int, deep: int = 1) 
     if deep > MOST_DEEP:
         raise BadMember(f"at most {MOST_DEEP} packed files are opened inside of each other.")
     form = facts.measure.kind
+    if facts.origin.masked:
+        raise BadMember("it is not opened: secrets of its tool are masked, and in there they could not be.")
     if form in STREAMS:
         content = _content(packed, form, most)
         if content.facts.measure.kind != "tar":

@@ -120,10 +120,11 @@ class Answer:
 
     async def messages(self, body: bytearray) -> list[Message]:
         """In a body, or in an event of a stream. A reply that cannot be read is an error."""
-        messages = await codec.decode_aside(body, self._kept)
-        found = [one for one in messages if "method" in one or self._is_reply(one)]
-        for one in messages:
-            if "method" not in one and one not in found:
+        found: list[Message] = []
+        for one in await codec.decode_aside(body, self._kept):
+            if "method" in one or self._is_reply(one):
+                found.append(one)
+            else:
                 self._kept.large.discard(str(one["id"]))
         return found
 

@@ -9,8 +9,8 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, MutableMapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import field
 from typing import Any, cast
 
@@ -349,6 +349,8 @@ _EXPIRE_SECONDS = 60.0  # between two looks for sessions that are idle for so lo
 _AT_ONCE = frozenset(("initialize", "ping"))  # answered before a connection could break
 _MAX_SESSIONS = 50  # of one principal
 _MIN_REQUESTS = 32  # that each of many principals may have under way
+_MAX_BATCH = 100
+_LARGE, _LARGE_AT_ONCE = "resources/read", 4  # of one principal: it may be large, and is held until it is sent
 _FREE_CONNECTIONS = 64  # for those who have not said yet who they are
 _SPARE_SECONDS = 60.0  # a session that was idle for so long makes room for a new one where there are too many
 
@@ -375,6 +377,7 @@ class HttpApp:
         self._shared: dict[str, HttpSession] = {}
         self._servers: dict[str, KnownServers] = {}
         self._requests = Counter[str]()  # under way, by principal
+        self._large: dict[str, asyncio.Semaphore] = {}  # the same
 
     @property
     def sessions(self) -> list[HttpSession]:
@@ -416,16 +419,27 @@ class HttpApp:
             exchange.close()
 
     @contextmanager
-    def _counted(self, who: str) -> Generator[None]:
-        """A request of this principal. Each has a connection, which is not idle, so nobody else gets that one."""
+    def _counted(self, who: str, number: int = 1) -> Generator[None]:
+        """Requests of this principal. Each has a connection, which is not idle, so nobody else gets that one; or it is
+        one of a batch, and work all the same.
+        """
         share = max(_MIN_REQUESTS, (Connection.most - _FREE_CONNECTIONS) // len(self._guard.tokens))
-        if self._requests[who] >= share:
+        if self._requests[who] + number > share:
             raise Denied(429, f"there are {share} requests with this token already; wait until one is answered")
-        self._requests[who] += 1
+        self._requests[who] += number
         try:
             yield
         finally:
-            self._requests[who] -= 1
+            self._requests[who] -= number
+
+    @asynccontextmanager
+    async def _sent_one_by_one(self, who: str, large: bool) -> AsyncGenerator[None]:
+        """Answers that may be large: a principal who does not read them keeps only its own others waiting."""
+        if not large:
+            yield
+            return
+        async with self._large.setdefault(who, asyncio.Semaphore(_LARGE_AT_ONCE)):
+            yield
 
     # The methods
 
@@ -437,6 +451,8 @@ class HttpApp:
             raise Refusal(messages.INVALID_REQUEST, f"{TOO_MANY[0].upper()}{TOO_MANY[1:]} in one message")
         body = messages.decode(line)
         several: list[Any] = body if isinstance(body, list) else [body]
+        if len(several) > _MAX_BATCH:
+            raise Refusal(messages.INVALID_REQUEST, f"A batch has at most {_MAX_BATCH} messages")
         if headers.get("mcp-protocol-version", "") in MODERN or "_meta" in table(table(several[0]).get("params")):
             if isinstance(body, list):
                 raise Refusal(messages.INVALID_REQUEST, "A body is one message")
@@ -447,9 +463,12 @@ class HttpApp:
             exchange.extra.append((b"mcp-session-id", new.encode()))
         requests = [one for one in map(table, several) if is_id(one.get("id")) and "method" in one]
         if isinstance(body, list) and requests:
-            await exchange.answer(200, await session.front.client.answers(body))
+            with self._counted(who, len(requests) - 1):
+                async with self._sent_one_by_one(who, any(one["method"] == _LARGE for one in requests)):
+                    await exchange.answer(200, await session.front.client.answers(body))
         elif requests:
-            answer = await self._exchange(session, requests[0], headers, exchange)
+            async with self._sent_one_by_one(who, requests[0]["method"] == _LARGE):
+                answer = await self._exchange(session, requests[0], headers, exchange)
             if new and (answer is None or answer.code is not None):  # a greeting that failed leaves no session
                 self._sessions.pop((who, new), None)
                 await session.close()
@@ -480,7 +499,8 @@ class HttpApp:
         if (refusal := await mismatch(session.front, body, headers)) is not None:
             await self._refused(body, refusal, exchange)
             return True
-        await self._exchange(session, body, headers, exchange)
+        async with self._sent_one_by_one(who, body["method"] == _LARGE):
+            await self._exchange(session, body, headers, exchange)
         return True
 
     async def _refused(self, body: Message, refusal: Refusal, exchange: Exchange) -> None:

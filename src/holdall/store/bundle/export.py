@@ -6,20 +6,23 @@ the same bytes each time. Nothing in the store is changed.
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import Literal, Self
 
-from holdall.policy.measure import Measurer
+from holdall.formats.registry import format_of
+from holdall.policy.measure import Measurer, of_origin
 from holdall.store import records
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.redact import Redactor
 from holdall.store.bundle.stream import BundleWriter, Entry, Kind
 from holdall.store.protocol import Log, Note, OutputReader, OutputStore, Progress, SessionInfo
 from holdall.store.records import ANSWERS, LOGS, TREE
+from holdall.text.escape import foreign
 from holdall.values.bundles import MAX_SESSIONS, Bundle, BundledSession, Exported
-from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault, StoreGone, UnknownHandle
+from holdall.values.errors import OutputDamaged, OutputExpired, StoreFault, StoreGone, UnknownHandle, UsageError
 from holdall.values.outputs import Facts, Measure
 from holdall.values.record import record
 from holdall.values.spans import BLOCK, BlockTable
@@ -106,17 +109,23 @@ class Snapshot:
         return Bundle(tuple(one.to_bundle() for one in self.sessions), masked)
 
     def _take(self, store: OutputStore, session: SessionInfo) -> None:
-        waiting = [(session, -1)]
+        waiting, places = deque([(session, -1)]), dict[str, int]()
         while waiting:
-            one, parent = waiting.pop(0)
-            place = len(self.sessions)
-            if place >= MAX_SESSIONS:
-                raise StoreFault(f"more than {MAX_SESSIONS:,} sessions are too many for one bundle.")
-            self.sessions.append(self._one(store, one, parent))
-            # Only now: every session named in that log exists by this time.
-            known = {taken.session.id for taken in self.sessions} | {other.id for other, _ in waiting}
-            below = [child for child in store.sessions() if child.parent == one.id and child.id not in known]
-            waiting += [(child, place) for child in sorted(below, key=lambda child: (child.created, child.id))]
+            below: dict[str, list[SessionInfo]] = {}
+            for one in sorted(store.sessions(), key=lambda one: (one.created, one.id)):
+                below.setdefault(one.parent, []).append(one)
+            while waiting:
+                one, parent = waiting.popleft()
+                if one.id in places:
+                    continue
+                if len(places) >= MAX_SESSIONS:
+                    raise StoreFault(f"more than {MAX_SESSIONS:,} sessions are too many for one bundle.")
+                places[one.id] = len(places)
+                self.sessions.append(self._one(store, one, parent))
+                waiting += [(child, places[one.id]) for child in below.get(one.id, ())]
+            # Again, for those that a log names which was read after they were listed.
+            new = [one for one in store.sessions() if one.parent in places and one.id not in places]
+            waiting += [(one, places[one.parent]) for one in sorted(new, key=lambda one: (one.created, one.id))]
 
     def _one(self, store: OutputStore, session: SessionInfo, parent: int) -> SessionSnapshot:
         tree = store.tree(session)
@@ -156,6 +165,26 @@ _CHUNK = 16 * BLOCK
 _CUT = "it was still being written when its session was exported; what had been written is in the bundle"
 
 
+_NAMED = 5
+
+
+def _refuse_packed(sessions: Iterable[SessionSnapshot]) -> None:
+    packed = [
+        (one.session.name, facts)
+        for one in sessions for stored in one.stored for facts in stored.outputs
+        if format_of(facts.measure.kind).is_opened
+    ]  # fmt: skip
+    if packed:
+        shown = ", ".join(
+            f"{facts.handle} ({facts.measure.kind}, in {foreign(name)})" for name, facts in packed[:_NAMED]
+        )
+        more = f" and {len(packed) - _NAMED:,} more" if len(packed) > _NAMED else ""
+        raise UsageError(
+            f"secrets in packed outputs cannot be masked: {shown}{more}. Remove them (holdall rm HANDLE), or export "
+            "them as they are with --with-packed."
+        )
+
+
 class SessionChanged(StoreFault):
     """Something changed or disappeared during the export: try again."""
 
@@ -166,11 +195,17 @@ def export_session(
     write: Callable[[bytes], object],
     *,
     redactor: Redactor | None = None,
+    with_packed: bool = False,
     listed: Callable[[Bundle], None] | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """`listed` is told what the bundle will hold before its first byte is written."""
+    """`listed` is told what the bundle will hold before its first byte is written.
+
+    What is packed cannot be masked: with a redactor it is refused, unless it may go as it is.
+    """
     with Snapshot(store, session) as snapshot:
+        if redactor is not None and not with_packed:
+            _refuse_packed(snapshot.sessions)
         bundle = snapshot.bundle(redacted=redactor is not None)
         if listed is not None:
             listed(bundle)
@@ -365,6 +400,6 @@ def _now(facts: Facts, measure: Measure, masked: int) -> Facts:
         notes = (*facts.measure.notes, f"{what} masked when it was exported")
         facts = replace(facts, measure=replace(measure, notes=notes))
     if facts.state in UNFINISHED:
-        kept = facts.measure if masked else measure
+        kept = facts.measure if masked else of_origin(measure, facts.origin)
         facts = replace(facts, measure=kept, state="interrupted", ended=None, error=_CUT)
     return facts

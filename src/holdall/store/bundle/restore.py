@@ -139,6 +139,7 @@ def _check_types(handle: str, facts: Facts) -> None:
     flags: tuple[object, ...] = (
         facts.origin.terminal,
         facts.origin.is_error,
+        facts.origin.masked,
         facts.measure.utf8,
         facts.measure.tokens_exact,
     )

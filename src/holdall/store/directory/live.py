@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from holdall.policy.measure import Measurer
+from holdall.policy.measure import Measurer, of_origin
 from holdall.store import deadline, files
 from holdall.store.directory import disk
 from holdall.store.directory.folder import SessionFolder
@@ -106,7 +106,7 @@ class LiveWriter:
             raise UsageError(f"output {self.handle} has ended already.")
         measures = self._measures or _Measures(self._tokenizer)
         measure, table = measures.measurer.finish(measures.digest.hexdigest())
-        measure = replace(measure, notes=(*measure.notes, *notes), surrogates=surrogates)
+        measure = replace(of_origin(measure, self._facts.origin, notes), surrogates=surrogates)
         final = replace(
             self._facts, state=state, measure=measure, ended=self._clock(), error=error, exit_code=exit_code
         )
@@ -203,4 +203,5 @@ def interrupted(folder: SessionFolder, facts: Facts, tokenizer: Tokenizer, now: 
         files.close(descriptor)
     measure, table = measurer.finish(digest.hexdigest())
     why = "its writer ended before it did; what had been written is kept"
+    measure = of_origin(measure, facts.origin)
     return replace(facts, state="interrupted", measure=measure, ended=now, error=why), table

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from holdall.policy.measure import checksum
+from holdall.policy.measure import checksum, of_origin
 from holdall.store import files
 from holdall.store.directory import disk, session_files
 from holdall.store.directory.folder import SessionFolder
@@ -56,7 +56,7 @@ def facts_of(
         state = "failed" if isinstance(taken.failure, Exception) else "cancelled"
         words = str(taken.failure).strip().split("\n", 1)[0][:500]
         error = f"{type(taken.failure).__name__}: {words}" if words else type(taken.failure).__name__
-    measure = replace(taken.measure, notes=(*taken.measure.notes, *notes), surrogates=surrogates)
+    measure = replace(of_origin(taken.measure, origin, notes), surrogates=surrogates)
     return Facts(
         handle="",
         id=id,
