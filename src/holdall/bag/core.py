@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdall.bag.journal import Journal, watchers
@@ -306,10 +306,15 @@ class Core:
     def lease(self, handle: str, facts: Facts | None = None) -> Generator[OutputReader]:
         """An output, or a member of one, open for as long as the block lasts."""
         most = self.settings.unpack_max_bytes
-        with self.shared.readers.lease(self.session, handle, facts, most_unpacked=most) as reader:
+        with self.shared.readers.lease(self.session, handle, facts, most_unpacked=most, pages=self._pages) as reader:
             if reader.facts.packed is not None:
                 self.journal.note_member(reader.facts)
             yield reader
+
+    def _pages(self, reader: OutputReader, wanted: str) -> Iterator[bytes]:
+        from holdall.sql.pdf import pages_of  # noqa: PLC0415 - few outputs are PDFs
+
+        return pages_of(reader, wanted, self.shared.sql, self.settings.query_seconds)
 
     def messages_of(self, facts: Facts) -> bytes:
         """What a call has said that has no output, if anything."""

@@ -66,6 +66,7 @@ FORMATS = (
     _packed("tar", "application/x-tar", "tar"),
     _packed("parquet", "application/vnd.apache.parquet", "parquet", "columnar:parquet_outline", "parquet"),
     _packed("sqlite", "application/vnd.sqlite3", "sqlite", "columnar:sqlite_outline", "sqlite"),
+    _packed("pdf", "application/pdf", "pdf", "pdf:pdf_outline"),
     Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin", is_binary=True),
     Format("text", kinds.is_blank),
     Format(

@@ -829,7 +829,9 @@ def main() -> None:
             request = json.loads(_receive(connection))
             _send(connection, {})  # from here on, what goes wrong is the query's doing
             engine = engine or _ready_engine()
-            if any(one["form"] == "sqlite" for one in request["shapes"]):
+            if "pdf" in request:
+                importlib.import_module("holdall.sql.pdf").prepare()
+            elif any(one["form"] == "sqlite" for one in request["shapes"]):
                 importlib.import_module("holdall.sql.sqlite_tables").prepare(engine)
             serve = _fork if _FORKS else _serve
             serve(connection, engine, request, descriptors, known)
@@ -872,6 +874,9 @@ def _fork(
 def _serve(
     connection: socket.socket, engine: Any, request: dict[str, Any], descriptors: Sequence[int], known: Known
 ) -> None:
+    if "pdf" in request:
+        _send(connection, importlib.import_module("holdall.sql.pdf").extracted(request, descriptors[0]))
+        return
     duck = open_database(engine, request["memory_bytes"], *map(path_of, descriptors))
     try:
         query = Query(engine, duck, request, descriptors, known)

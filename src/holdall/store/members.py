@@ -10,7 +10,7 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -40,12 +40,18 @@ from holdall.values.spans import Span
 
 MOST_DEEP = 3  # packed files that are opened inside of each other
 _IN_MEMORY = 32 * 1024 * 1024  # larger ones go to the disk
+Pages = Callable[[OutputReader, str], Iterator[bytes]]  # the text of a PDF: of the page that is named, or all of it
 _LONGEST_NAME = 4096  # characters of a name in the list
 _CUT_OFF = "the packed data end early; the rest is missing"  # at most 60 characters, as what follows: it is an error
 
 
-def open_member(packed: OutputReader, wanted: str, *, most: int, deep: int = 1) -> FileReader:
-    """What `wanted` names in a packed output, of at most `most` bytes. Close it. Raises BadMember."""
+def open_member(
+    packed: OutputReader, wanted: str, *, most: int, pages: Pages | None = None, deep: int = 1
+) -> FileReader:
+    """What `wanted` names in a packed output, of at most `most` bytes. Close it. Raises BadMember.
+
+    `pages` gives the text of a PDF; without it a PDF has no members.
+    """
     facts = packed.facts
     if facts.state in ("running", "queued"):
         raise NotReady(facts.handle)
@@ -58,17 +64,19 @@ def open_member(packed: OutputReader, wanted: str, *, most: int, deep: int = 1) 
         content = _content(packed, form, most)
         if content.facts.measure.kind != "tar":
             rest = _behind_content(packed, form, wanted)
-            return content if rest is None else _further(content, rest, most, deep)
+            return content if rest is None else _further(content, rest, most, pages, deep)
         with contextlib.closing(content):
-            return _in_archive(content, facts, "tar", wanted, most, deep, compressed=True)
+            return _in_archive(content, facts, "tar", wanted, most, pages, deep, compressed=True)
     if form in ARCHIVES:
-        return _in_archive(packed, facts, form, wanted, most, deep)
+        return _in_archive(packed, facts, form, wanted, most, pages, deep)
+    if form == "pdf" and pages is not None:
+        return _reader(facts, wanted, pages(packed, wanted), Span(0, packed.totals.bytes))
     raise BadMember(f"it is {form}, not a packed file: it has no members. Leave out the last ! and what follows.")
 
 
-def _further(reader: FileReader, wanted: str, most: int, deep: int) -> FileReader:
+def _further(reader: FileReader, wanted: str, most: int, pages: Pages | None, deep: int) -> FileReader:
     with contextlib.closing(reader):
-        found = open_member(reader, wanted, most=most, deep=deep + 1)
+        found = open_member(reader, wanted, most=most, pages=pages, deep=deep + 1)
         # The ledger is about stored bytes: those of the outermost.
         found.facts = replace(found.facts, packed=reader.facts.packed)
         return found
@@ -99,7 +107,15 @@ def _behind_content(packed: OutputReader, form: str, wanted: str) -> str | None:
 
 
 def _in_archive(
-    archive: OutputReader, facts: Facts, form: str, wanted: str, most: int, deep: int, *, compressed: bool = False
+    archive: OutputReader,
+    facts: Facts,
+    form: str,
+    wanted: str,
+    most: int,
+    pages: Pages | None,
+    deep: int,
+    *,
+    compressed: bool = False,
 ) -> FileReader:
     """`compressed`: the archive as a whole, so that the stored bytes of a member are nowhere apart."""
     listing = members_of(form, archive.read, archive.totals.bytes)
@@ -116,7 +132,7 @@ def _in_archive(
         raise BadMember(f"{named(member.name)} (#{member.number}) cannot be opened: {problem}") from None
     if stream.is_cut:
         reader = _not_whole(reader, _CUT_OFF)
-    return reader if rest is None else _further(reader, rest, most, deep)
+    return reader if rest is None else _further(reader, rest, most, pages, deep)
 
 
 def _as_csv(listing: Listing) -> Iterator[bytes]:

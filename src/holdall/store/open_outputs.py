@@ -9,6 +9,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.numbers import size
@@ -16,6 +17,9 @@ from holdall.values.errors import UnknownHandle, WorkerFault
 from holdall.values.handles import MEMBER, Foreign, parse
 from holdall.values.outputs import Facts
 from holdall.values.record import record
+
+if TYPE_CHECKING:
+    from holdall.store.members import Pages
 
 _OPEN = 16
 _OPEN_MEMBERS = 8
@@ -45,17 +49,18 @@ class Readers:
 
     @contextlib.contextmanager
     def lease(
-        self, session: SessionInfo, reference: str, facts: Facts | None = None, *, most_unpacked: int = MOST_UNPACKED
-    ) -> Generator[OutputReader]:
+        self, session: SessionInfo, reference: str, facts: Facts | None = None, *, most_unpacked: int = MOST_UNPACKED,
+        pages: "Pages | None" = None,
+    ) -> Generator[OutputReader]:  # fmt: skip
         """The output under a handle or call id, or a member of it, open for as long as the block lasts.
 
-        `facts` where they are new. A member is unpacked to at most so many bytes.
+        `facts` where they are new. A member is unpacked to at most so many bytes; `pages` gives the text of a PDF.
         """
         base, member = (reference, None) if MEMBER not in reference else self._split(session, reference, facts)
         if member is None:
             entry = self._take(session, reference, facts)
         else:
-            entry = self._take_member(session, base, member, most_unpacked)
+            entry = self._take_member(session, base, member, most_unpacked, pages)
         try:
             yield entry.reader
         finally:
@@ -114,7 +119,7 @@ class Readers:
                 return (reference, None) if end is None else (reference[:end], reference[end + 1 :])
         return reference, None
 
-    def _take_member(self, session: SessionInfo, base: str, member: str, most: int) -> _Entry:
+    def _take_member(self, session: SessionInfo, base: str, member: str, most: int, pages: "Pages | None") -> _Entry:
         from holdall.store.members import open_member  # noqa: PLC0415 - few outputs are packed
 
         key = (session.id, f"{base}{MEMBER}{member}")
@@ -126,7 +131,7 @@ class Readers:
                 return known
         with self.lease(session, base) as packed:
             stamp = self._store.stamp(packed.facts)
-            entry = _Entry(open_member(packed, member, most=most), stamp, users=1, of=packed.facts)
+            entry = _Entry(open_member(packed, member, most=most, pages=pages), stamp, users=1, of=packed.facts)
         with self._lock:
             self._drop(key, self._members)
             self._members[key] = entry

@@ -1,0 +1,48 @@
+"""PDF files, for their notice: the version and how many pages the file says it has. The text is read elsewhere."""
+
+import importlib.util
+import zlib
+
+from holdall.formats.outline import Lead, Outline, Room, Sample, fitted
+from holdall.text.numbers import plural
+from holdall.values.patterns import lazy_pattern
+
+_MOST_UNPACKED = 4 * 1024 * 1024  # bytes, of all that is compressed
+_OBJECTS = lazy_pattern(rb"/Type\s{0,3}/ObjStm\b[^>]{0,300}>>\s{0,5}stream\r?\n")
+_TREE = lazy_pattern(rb"/Type\s{0,3}/Pages\b")
+_COUNT = lazy_pattern(rb"/Count\s{1,3}(\d{1,9})\b")
+_AROUND = 64 * 1024  # bytes of a dictionary
+
+
+def pdf_outline(sample: Sample, room: Room) -> Outline:
+    version = sample.head[5:8].decode("latin-1")
+    count = _pages(sample.head) if sample.whole else None
+    told = f"PDF {version}" + (f", {plural(count, 'page')} as it says itself" if count is not None else "")
+    if importlib.util.find_spec("pypdf") is None:
+        told += "; its text needs the package 'pypdf': pip install 'holdall[pdf]'"
+        return Outline("PDF", fitted([told], room), sampled=False, errors=())
+    leads = (Lead("read", {"bytes": "0:800"}, "!page-1"), Lead("read", {"bytes": "0:800"}, "!"))
+    return Outline("PDF", fitted([told], room), sampled=False, errors=(), leads=leads)
+
+
+def _pages(data: bytes) -> int | None:
+    """Of the last tree of pages that has no tree above it; None where none is found."""
+    parts, left = [data], _MOST_UNPACKED
+    for match in _OBJECTS.finditer(data):
+        try:
+            parts.append(zlib.decompressobj().decompress(data[match.end() :], left))
+        except zlib.error:
+            continue
+        left -= len(parts[-1])
+        if left <= 0:
+            break
+    count = None
+    for part in parts:
+        for match in _TREE.finditer(part):
+            start = max(part.rfind(b"<<", max(0, match.start() - _AROUND), match.start()), 0)
+            end = part.find(b">>", match.end(), match.end() + _AROUND)
+            inside = part[start : end if end >= 0 else match.end()]
+            found = _COUNT.search(inside)
+            if found and b"/Parent" not in inside:
+                count = int(found[1])
+    return count
