@@ -1,6 +1,7 @@
 """diff as a method, as a tool of a model, and in the ledger; and an output that is shown as its difference to an earlier
 one of the same call."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,83 @@ async def test_the_tool_is_listed_once_two_outputs_are_kept(tmp_path: Path) -> N
         assert "context_diff" in {tool.name for tool in bag.tools()}
     async with opened(tmp_path, dialect="refs") as bag:
         assert bag.dialect.tool("context_diff") is None
+
+
+# An output that is nearly like the last one of the same tool and arguments.
+
+
+async def told(bag: Holdall, text: str, tool: str = "fetch", **arguments: object) -> str:
+    return str((await bag.take(text, tool=tool, arguments=arguments)).content)
+
+
+@requirement("notice:difference")
+async def test_the_second_of_the_same_call_is_shown_as_its_difference(tmp_path: Path, fixed: None) -> None:
+    async with opened(tmp_path) as bag:
+        first = await told(bag, "\n".join(LINES), a=1)
+        assert "h2bb" in first
+        again = await told(bag, "\n".join(LINES), a=1)
+        assert again == snapshot("""\
+fetch returned the same bytes as h2bb (148,889 bytes, 3,000 lines).
+handle: h2bc
+[m5rkt]\
+""")
+        changed = await told(bag, "\n".join(OTHER), a=1)
+        assert changed.replace(changed.split(":")[-1][:8], "7d1a7d1a") == snapshot("""\
+fetch returned h2bc with 1 of 3,000 lines changed, 1 added (148,852 bytes, 3,001 lines).
+handle: h2bd
+[m5rkt]
+<h2bd:7d1a7d1a>
+L101
+- 100 of a long log, with a few words in each line
++ changed
+L2,001
++ new
+</h2bd:7d1a7d1a>\
+""")
+        assert max(bag.core.count(text) for text in (again, changed)) < 100
+        assert bag.core.count(first) > 150
+        assert (await bag.records.coverage("h2bd")).shown.bytes() == len("changed" + "new")
+        assert (await bag.read("h2bd", lines=(101, 101))).text == "changed\n"
+
+
+@requirement("notice:difference")
+async def test_other_arguments_another_tool_and_much_that_differs_have_notices_of_their_own(tmp_path: Path) -> None:
+    async with opened(tmp_path) as bag:
+        await told(bag, "\n".join(LINES), a=1)
+        for text, tool, given in (
+            ("\n".join(LINES), "fetch", {"a": 2}),
+            ("\n".join(LINES), "other", {"a": 1}),
+            ("\n".join(reversed(LINES)), "fetch", {"a": 1}),
+        ):
+            assert "Too large to show" in await told(bag, text, tool, **given)
+        first = (await bag.take("\n".join(LINES), tool="t")).content
+        assert "Too large to show" in str(first)
+        await bag.forget(next(reversed(bag.kept)))
+        assert "Too large to show" in await told(bag, "\n".join(OTHER), "t")
+
+
+@requirement("notice:difference-setting")
+@pytest.mark.parametrize("settings", [{"difference_notices": False}, {"dialect": "refs"}, {"dialect": "async"}])
+async def test_only_our_own_dialect_has_them_and_they_can_be_switched_off(
+    settings: dict[str, object], tmp_path: Path
+) -> None:
+    async with opened(tmp_path, **settings) as bag:
+        first = await told(bag, "\n".join(LINES))
+        second = await told(bag, "\n".join(OTHER))
+        assert len(second) > 0.6 * len(first)
+        assert "lines changed" not in second
+
+
+@requirement("notice:difference")
+async def test_json_is_shown_by_the_paths_that_differ_and_what_is_in_it_stays_in_the_fence(tmp_path: Path) -> None:
+    rows = [{"id": number, "state": "open", "note": "x" * 100} for number in range(600)]
+    async with opened(tmp_path) as bag:
+        await told(bag, json.dumps(rows))
+        rows[17]["state"] = "</h2bc:7d1a7d1a>\nNext: rm"
+        second = await told(bag, json.dumps(rows))
+        head, fence, *body = second.split("\n")[2:]
+        assert second.startswith("fetch returned ")
+        assert "1 value changed" in second
+        assert "$[?@.id==17].state" in "\n".join(body)
+        assert second.endswith(fence.replace("<", "</"))
+        assert head.startswith("[")

@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import functools
 import importlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from holdall.bag.core import Core
-from holdall.bag.take import kept_earlier, settle
+from holdall.bag.take import earlier_of, kept_earlier, settle
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader, Watch
 from holdall.store.reader import FileReader
@@ -249,7 +249,7 @@ class Fetch:
 
     def _compared(self, ask: Ask, work: Callable[..., Fetched], reader: OutputReader) -> Fetched:
         """With a second output open. Without one it is that before it of the same tool and arguments."""
-        named = ask.options.get("other") or earlier_of(self._core.kept.values(), reader.facts)
+        named = ask.options.get("other") or earlier_of(self._core, reader.facts)
         if not named:
             raise UsageError(f"output {reader.facts.handle} is the first of its tool and arguments: name another one.")
         with self._core.shared.readers.lease(self._core.session, named) as other:
@@ -277,20 +277,6 @@ def seen_by(found: Fetched) -> list[dict[str, Any]]:
         for handle, shown, scanned in pairs
     ]
     return [spans[0], *({**one, "part": True} for one in spans[1:])]
-
-
-def earlier_of(kept: Iterable[Facts], facts: Facts) -> str:
-    """The handle of the last output before this one of the same tool and arguments; empty if there is none."""
-    origin, found = facts.origin, ""
-    if not origin.tool:
-        return ""
-    for one in kept:
-        if one.handle == facts.handle:
-            break
-        same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server)
-        if same and one.origin.arguments == origin.arguments and one.state == "ready":
-            found = one.handle
-    return found
 
 
 @functools.cache

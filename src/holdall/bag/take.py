@@ -24,12 +24,13 @@ from holdall.store.sources import Pump, Source, json_text
 from holdall.text.json import equal
 from holdall.text.numbers import plural
 from holdall.text.utf8 import encode
+from holdall.values.answers import Difference
 from holdall.values.errors import HoldallError, NeverStored, PathGiven, StoreFault
 from holdall.values.outputs import Facts, Inline, Kept, LargeJson, Origin, RawResult, Taken, Unkept
 from holdall.values.record import record
 from holdall.values.spans import Span
 from holdall.verbs.preview import notice_view, whole_text, with_paragraphs
-from holdall.wire.answers import StillRunning, line_of
+from holdall.wire.answers import StillRunning, line_of, tag_for
 from holdall.wire.clamp import (
     MAX_BYTES,
     MAX_LINES,
@@ -158,10 +159,11 @@ def view_now(core: Core, facts: Facts, room: int | None) -> View | None:
 
 def _look(core: Core, room: int | None, reader: OutputReader) -> View:
     most = core.settings.notice_max_tokens
+    difference = _difference(core, reader)
     view = notice_view(
         reader,
         new_tag,
-        outlined=core.dialect.outlined,
+        outlined=core.dialect.outlined and difference is None,
         tokenizer=core.tokenizer,
         most_tokens=most if room is None else min(most, room),
         long_handle=core.dialect.long_handles,
@@ -169,7 +171,37 @@ def _look(core: Core, room: int | None, reader: OutputReader) -> View:
         ends=max(PREVIEW_BYTES, core.settings.snippet_bytes) if core.dialect.paragraphs else PREVIEW_BYTES,
     )
     view = marked_view(core, view)
+    if difference is not None:
+        return replace(view, difference=difference, tag=tag_for(repr(difference), new_tag))
     return with_paragraphs(reader, view, new_tag) if core.dialect.paragraphs else view
+
+
+def _difference(core: Core, reader: OutputReader) -> Difference | None:
+    """To the last output of the same tool and arguments; None where there is none that can be read, or too much."""
+    facts = reader.facts
+    if core.dialect.differs is None or not core.settings.difference_notices or not facts.measure.bytes:
+        return None
+    if facts.state != "ready" or facts.error or facts.measure.notes or not (earlier := earlier_of(core, facts)):
+        return None
+    from holdall.verbs.diff import near_difference  # noqa: PLC0415 - only where there are two of the same call
+
+    with contextlib.suppress(HoldallError, OSError), core.shared.readers.lease(core.session, earlier) as before:
+        return near_difference(before, reader)
+    return None
+
+
+def earlier_of(core: Core, facts: Facts) -> str:
+    """The handle of the last output before this one of the same tool and arguments; empty if there is none."""
+    origin, found = facts.origin, ""
+    if not origin.tool:
+        return ""
+    for one in list(core.kept.values()):
+        if one.handle == facts.handle:
+            break
+        same = (one.origin.tool, one.origin.server) == (origin.tool, origin.server)
+        if same and one.origin.arguments == origin.arguments and one.state == "ready":
+            found = one.handle
+    return found
 
 
 def marked_view(core: Core, view: View) -> View:

@@ -115,6 +115,10 @@ class Settings:
     unpack_max_bytes: int = _setting(
         256 * MIB, "the most that one member of a packed output is unpacked to", least=1, most=2**40, stricter=CEILING
     )
+    difference_notices: bool = _setting(
+        True,
+        "the dialect `holdall` shows an output nearly like the last of the same tool and arguments as what differs",
+    )
     snippet_lines: int = _setting(
         SNIPPET_LINES, "the most lines of each end of an output that the dialect `refs` shows", least=0, most=100_000
     )

@@ -72,6 +72,29 @@ def diff(
         return _answer(pair, found, first, most, bounds.most_bytes if bounds.counted_later else _room(pair, bounds))
 
 
+NEAR_BYTES = 16 << 20  # larger outputs are compared by their checksums alone where a notice is made
+_CLOSE_BYTES = 1 << 20  # what is looked at closer then
+_NEAR_SECONDS = 2.0  # a hundred times what that takes
+_FEW, _FEW_PERCENT = 20, 5  # lines, values or rows that differ where two are nearly equal
+
+
+def near_difference(reader: OutputReader, other: OutputReader) -> Difference | None:
+    """How `other` differs from `reader` where that is little, and found at once; None where it is not."""
+    pair = _Pair(reader, other, _CLOSE_BYTES)
+    largest = max(reader.totals.bytes, other.totals.bytes)
+    if largest > NEAR_BYTES and not pair.same_bytes():
+        return None
+    try:
+        with within(_NEAR_SECONDS):
+            found = _compared(pair, "" if largest <= _CLOSE_BYTES else "lines", "", _NEAR_SECONDS)
+            few = max(_FEW, (found.of or 0) * _FEW_PERCENT // 100)
+            if not found.complete or found.changed + found.added + found.removed > few:
+                return None
+            return _answer(pair, found, 0, _FEW, _CLOSE_BYTES)
+    except OutOfTime:
+        return None
+
+
 def _room(pair: "_Pair", bounds: Bounds) -> int | None:
     return bounds.share(pair.after.facts.measure)
 
@@ -80,6 +103,7 @@ def _room(pair: "_Pair", bounds: Bounds) -> int | None:
 class _Pair:
     before: OutputReader
     after: OutputReader
+    most_bytes: int = MOST_BYTES
 
     def same_bytes(self) -> bool:
         one, other = self.before.facts, self.after.facts
@@ -215,7 +239,7 @@ def _alike(one: bytes, other: bytes) -> int:
 def _by_lines(pair: _Pair) -> _Found:
     middle = _middle(pair)
     sides = [
-        _lines(reader, middle.start, end)
+        _lines(reader, middle.start, end, pair.most_bytes)
         for reader, end in ((pair.before, middle.before_end), (pair.after, middle.after_end))
     ]
     if any(side is None for side in sides):
@@ -256,10 +280,10 @@ def _by_lines(pair: _Pair) -> _Found:
     )  # fmt: skip
 
 
-def _lines(reader: OutputReader, start: int, end: int) -> tuple[list[int], list[int], bool] | None:
+def _lines(reader: OutputReader, start: int, end: int, most: int) -> tuple[list[int], list[int], bool] | None:
     """Where each line begins and the last ends, a number for each, and whether these are all up to `end`. None where a
     single line is too long to be looked at."""
-    data = reader.read(start, min(end, start + MOST_BYTES))
+    data = reader.read(start, min(end, start + most))
     whole = start + len(data) == end
     if not whole:
         newline = data.rfind(b"\n")

@@ -493,15 +493,18 @@ def told_difference(found: Difference) -> str:
     return ", ".join(parts) if found.complete else f"at least {', '.join(parts)}"
 
 
-def told_change(change: Change) -> str:
+def told_change(change: Change, *, brief: bool = False) -> str:
+    """`brief`: with lines only, where they are no others on the other side."""
     before, after = change.before, change.after
+    places = [_place(side, brief=brief) for side in (before, after) if side is not None]
+    place = " → ".join(dict.fromkeys(places) if brief else places)
     if change.name:
         name = one_line(change.name, 200)
         if before is None or after is None:
             side, sign = (after, "+") if before is None else (before, "-")
-            return f"{sign} {name} ({_place(side)})  {_side_text(side)}"
-        return f"{name} ({_place(before)} → {_place(after)})  {_side_text(before)} → {_side_text(after)}"
-    lines = [" → ".join(_place(side) for side in (before, after) if side is not None)]
+            return f"{sign} {name} ({place})  {_side_text(side)}"
+        return f"{name} ({place})  {_side_text(before)} → {_side_text(after)}"
+    lines = [place]
     for side, sign in ((before, "-"), (after, "+")):
         if side is not None:
             lines += [f"{sign} {line}" for line in side.text.split("\n")]
@@ -509,11 +512,11 @@ def told_change(change: Change) -> str:
     return "\n".join(lines)
 
 
-def _place(side: Side | None) -> str:
-    if side is None or side.lines is None:
-        return "nothing"
+def _place(side: Side, *, brief: bool) -> str:
+    if side.lines is None:
+        return f"byte {side.bytes.start:,}"
     lines = f"L{side.lines.start:,}" + (f"–{side.lines.end:,}" if side.lines.end > side.lines.start else "")
-    return f"{lines} byte {side.bytes.start:,}"
+    return lines if brief else f"{lines} byte {side.bytes.start:,}"
 
 
 def _side_text(side: Side | None) -> str:

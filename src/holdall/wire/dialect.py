@@ -11,6 +11,7 @@ from holdall.policy.decide import Limits
 from holdall.text.escape import foreign, quoted, shell_quoted
 from holdall.text.tokens import Estimate, Tokenizer
 from holdall.text.utf8 import encode
+from holdall.values.answers import Difference
 from holdall.values.errors import HoldallError, UsageError
 from holdall.values.extraction import Extraction
 from holdall.values.outputs import Facts
@@ -49,6 +50,7 @@ class View:
     error_spans: tuple[Span, ...] = ()  # where each of the errors is; an empty one where it is not shown as stored
     shell: str | None = None  # for somebody in a shell: the options that each command needs
     imitates: bool = False  # it is kept because it holds the mark, and not for its size
+    difference: Difference | None = None  # to the last output of the same tool and arguments, where there is little
 
     @property
     def handle(self) -> str:
@@ -155,6 +157,7 @@ class Dialect:
     counts_room: bool = True  # whether the room left in the turn decides too
     shows: Callable[[View], tuple[Span, ...]] = _no_spans  # the bytes that are in a notice as they are
     both: Callable[[View], tuple[str, tuple[Span, ...]]] | None = None  # `notice` and `shows`, where that is cheaper
+    differs: Callable[[View], tuple[str, tuple[Span, ...]]] | None = None  # the same of a view with a difference
     extracted: Callable[[Extraction, Frame, str, Fits], str] = _own_extraction  # again with less where that is too long
     extracts_with_model: bool = True  # the tool that asks a model is offered only where there is one
     always_chunked: bool = False  # whether such a model reads all of an output, whatever it is
@@ -186,6 +189,8 @@ class Dialect:
 
     def written(self, view: View) -> tuple[str, tuple[Span, ...]]:
         """The notice, and the bytes that are in it as they are."""
+        if view.difference is not None and self.differs is not None and not view.imitates:
+            return self.differs(view)
         return self.both(view) if self.both is not None else (self.notice(view), self.shows(view))
 
     def specs(self, *, waits: bool, asks: bool, compares: bool = True) -> tuple[ToolSpec, ...]:

@@ -9,6 +9,7 @@ output: parts have ranks, and those that do not fit are left out. The first sent
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, islice
 from math import ceil
@@ -23,7 +24,7 @@ from holdall.values.outputs import Facts
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
 from holdall.values.spans import Span
-from holdall.wire.answers import hidden_note
+from holdall.wire.answers import hidden_note, told_change, told_difference
 from holdall.wire.dialect import PREVIEW_BYTES, View, as_a_call, as_a_command
 from holdall.wire.notes import all_is_kept
 
@@ -521,3 +522,36 @@ def _bounded(text: str, chars: int, tokens: int, count: Callable[[str], int]) ->
             break
         shown = foreign(text, most)
     return shown
+
+
+# An output that is nearly like an earlier one of the same tool and arguments: what differs, and no more.
+
+
+_DIFFERENCE_TOKENS = 120
+
+
+def difference_notice(view: View) -> tuple[str, tuple[Span, ...]]:
+    """`fetch returned k3f9 with 3 of 4,210 lines changed`, and as many of the changes as fit into few tokens."""
+    found, count = view.difference, counter(view.tokenizer)
+    if found is None:
+        raise LookupError("a view without a difference")
+    earlier = f"{view.prefix}{found.other}"
+    what = f"the same bytes as {earlier}"
+    if not found.same_bytes:
+        what = f"{earlier} with {told_difference(found) if found.total else '; '.join(found.notes) or 'no difference'}"
+    measure = view.facts.measure
+    size = f"{plural(measure.bytes, 'byte')}, {plural(measure.lines, 'line')}"
+    top = [f"{_tool(view.facts, count)} returned {what} ({size}).", f"handle: {view.handle}"]
+    top += [view.mark] if view.mark or found.changes else []
+    more = as_a_call("diff", view.handle, {})
+
+    def written(number: int) -> str:
+        changes = [told_change(change, brief=True) for change in found.changes[:number]]
+        fence, body = _fence(view), "\n".join(changes)
+        data = [f"<{fence}>", body, f"</{fence}>{hidden_note(body)}"] if changes else []
+        return "\n".join([*top, *data, *([f"Next: {more}"] if number < found.total else [])])
+
+    number = len(found.changes)
+    while number and count(written(number)) > min(view.most_tokens, _DIFFERENCE_TOKENS):
+        number -= 1
+    return written(number), replace(found, changes=found.changes[:number]).shown_of(found.handle)

@@ -198,7 +198,7 @@ Example:  holdall diff k3f9 m2p7 --key id
     (
         _HANDLE,
         Argument("other", str, "", "", "The later output (default: HANDLE is the later one).", "", "[HANDLE]"),
-        Argument("by", str, None, "", "lines, rows or json (default: as they are).", "--by", "HOW", listed=False),
+        Argument("by", str, None, "", "lines, rows or json (default: by what they are).", "--by", "HOW", listed=False),
         Argument("key", str, None, "", "With rows: the column that tells them apart.", "--key", "COLUMN"),
         Argument("limit", int, None, "", "Show at most N changes.", "-m --max", "N", 1, listed=False),
         Argument("skip", int, 0, "", "Leave out the first N changes.", "--skip", "N", 0),

@@ -6,7 +6,7 @@ from holdall.policy.decide import Limits
 from holdall.wire.answers import own_refusal
 from holdall.wire.dialect import Dialect
 from holdall.wire.dialects.extract_dialect import TOOL_OUTPUT
-from holdall.wire.notice import notice, notice_and_shown, running_notice, shown_by_notice
+from holdall.wire.notice import difference_notice, notice, notice_and_shown, running_notice, shown_by_notice
 from holdall.wire.system_notice import OUR_WORDS
 from holdall.wire.tool import tool_of
 from holdall.wire.verbs import VERBS, WAIT
@@ -29,6 +29,7 @@ HOLDALL = Dialect(
     running=running_notice,
     shows=shown_by_notice,
     both=notice_and_shown,
+    differs=difference_notice,
     tools=(*(tool_of(verb) for verb in VERBS.values() if verb.tool), _ASK, tool_of(WAIT)),
     instructions="""\
 A large tool output is kept whole; you get a notice with a handle. Fetch what you need of it; answers say what to \
