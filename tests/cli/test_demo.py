@@ -64,14 +64,16 @@ def test_it_tells_what_happens_and_what_it_took(holdall: Program) -> None:
         "finder, turn 1\n  says: I fetch the log",
         "crawl_runbook is still running. What it writes is kept",
         "    accountant, turn 1\n      → export_orders()\n",
+        " with 2 lines added (10,484,700 bytes, 91,431 lines).\n",
+        "      + 2026-11-15T00:00:00.412 payments-3 INFO  gateway eu-2 has a new certificate\n",
         "The report\n  The orders fail with PAY-417 at the gateway eu-2. 41 orders were refused with PAY-417, 6953.50 EUR.\n",
         "  To do: payctl rotate-cert eu-2\n",
-        "\nReachable\n  100 %: 14,286,892 of 14,286,892 bytes read back in ",
+        "\nReachable\n  100 %: 24,771,592 of 24,771,592 bytes read back in ",
         " bounded answers, as the tools returned it (sha256)\n",
         "; the report is right\n",
     ):
         assert told in ran.text
-    assert re.search(r"finder +without Holdall ~4\.\d+M tokens, \d\d times its window · with it [34],\d{3}\n", ran.text)
+    assert re.search(r"finder +without Holdall ~8\.\d+M tokens, \d\d times its window · with it [34],\d{3}\n", ran.text)
     tree = holdall("show", "--tree", "tour").text
     assert "agent accountant" in tree
     assert "tool crawl_runbook" in tree
@@ -94,7 +96,7 @@ def test_a_byte_that_is_not_as_it_was_is_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def wrong(self: demo_shop.Tools, tool: str, text: str) -> str:
-        self.returned[tool] = "0" * 64
+        self.returned[tool] = {"0" * 64}
         return text
 
     monkeypatch.setattr(demo_shop.Tools, "_noted", wrong)

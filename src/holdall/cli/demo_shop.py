@@ -70,7 +70,8 @@ def _find(turn: int, request: Request) -> list[Call]:
             return [("wait_for_tool_output", {"all": True})]
         case 4:
             pages = {"handle": _handle(request, "crawl_runbook"), "pattern": _code(request), "context": 2}
-            return [("context_grep", pages), ("context_read", {"handle": _handle(request, "spawn_agent")})]
+            report = {"handle": _handle(request, "spawn_agent")}
+            return [("context_grep", pages), ("context_read", report), ("fetch_log", {})]  # has anything come since?
         case _:
             return [("final_report", {"report": _report(request)})]
 
@@ -272,17 +273,24 @@ _LINKS = lazy_pattern(r'href="([^"]+)"')
 _SENTENCE = lazy_pattern(r"(?<=[.:]) (?=[A-Z])")
 
 
+_SINCE = """\
+2026-11-15T00:00:00.412 payments-3 INFO  gateway eu-2 has a new certificate
+2026-11-15T00:00:01.871 payments-1 INFO  order o-00417 accepted gateway eu-2
+"""  # what the log has more when it is fetched again
+
+
 class Tools:
     """`returned` has the sha256 of all that each of them has given, so that what was kept can be compared with it."""
 
     def __init__(self, shop: Shop, site: str) -> None:
         self._shop = shop
         self._site = site
-        self.returned: dict[str, str] = {}
+        self.returned: dict[str, set[str]] = {}
 
     def fetch_log(self) -> str:
         """Fetch the log of the payment service for the day, whole: what it did, line by line."""
-        return self._noted("fetch_log", self._shop.log.read_text("utf-8"))
+        since = _SINCE if "fetch_log" in self.returned else ""
+        return self._noted("fetch_log", self._shop.log.read_text("utf-8") + since)
 
     def export_orders(self) -> str:
         """Export every order of the day as JSON: id, customer, country, amount in cents, state, error code."""
@@ -304,10 +312,10 @@ class Tools:
             writer.write(part)
             digest.update(part.encode())
             waiting += [urljoin(url, link) for link in _LINKS.findall(page)]
-        self.returned["crawl_runbook"] = digest.hexdigest()
+        self.returned["crawl_runbook"] = {digest.hexdigest()}
 
     def _noted(self, tool: str, text: str) -> str:
-        self.returned[tool] = hashlib.sha256(text.encode()).hexdigest()
+        self.returned.setdefault(tool, set()).add(hashlib.sha256(text.encode()).hexdigest())
         return text
 
 

@@ -527,7 +527,7 @@ def _bounded(text: str, chars: int, tokens: int, count: Callable[[str], int]) ->
 # An output that is nearly like an earlier one of the same tool and arguments: what differs, and no more.
 
 
-_DIFFERENCE_TOKENS = 120
+_DIFFERENCE_TOKENS = 150
 
 
 def difference_notice(view: View) -> tuple[str, tuple[Span, ...]]:
