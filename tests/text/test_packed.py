@@ -346,6 +346,18 @@ def test_headers_made_to_go_round_in_circles_end() -> None:
 
 
 @requirement("packed:bombs")
+def test_an_extended_header_of_digits_is_refused_before_anybody_looks_through_it() -> None:
+    """Some versions of `tarfile` take seconds for one of 32 KB, holding the interpreter's lock."""
+    value = b"x=" + b"1" * 30_000 + b"\n"
+    record = b"%d %s" % (len(value) + 6, value)
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, len(record)
+    extended = header.tobuf(tarfile.USTAR_FORMAT) + record.ljust(-(-len(record) // 512) * 512, b"\0")
+    data = (extended + tarfile.TarInfo("a").tobuf()) * 40 + bytes(1024)
+    listing = members_of("tar", lambda start, end: data[start:end], len(data), 100)
+    assert (listing.members, listing.problem) == ((), "it is cut off or damaged (an extended header that is too long)")
+
+
 def test_of_very_many_members_of_a_tar_the_first_are_listed() -> None:
     found = listed("tar", tarred({str(number): b"" for number in range(60)}), most=50)
     assert len(found.members) == 50

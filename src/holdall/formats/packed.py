@@ -390,6 +390,7 @@ def checked(stream: Stream, member: Member) -> Iterator[bytes]:
 
 _MOST_IN_HEADER = 32 * 1024  # bytes of one extended header; the library takes quadratic time for what is in it
 _MOST_OF_HEADERS = 1024 * 1024  # of all that belong to one member
+_MANY_DIGITS = lazy_pattern(rb"[0-9]{257}")
 
 
 class _Window:
@@ -428,9 +429,11 @@ def _tar_walk(
     window = _Window(read, total)
     at = 0
     try:
+        _check_extended(read, 0)
         tar = tarfile.TarFile(fileobj=window, errorlevel=2)  # type: ignore[arg-type]
         while True:
             window.begin()
+            _check_extended(read, tar.offset)
             info = tar.next()
             if info is None:
                 break
@@ -447,6 +450,22 @@ def _tar_walk(
         problems.append("its end is missing, so it was cut off")
     elif last.strip(b"\0"):
         problems.append(f"what is at byte {tar.offset:,} is no header")
+
+
+def _check_extended(read: Read, at: int) -> None:
+    """The extended headers before the next entry. `tarfile` of some versions looks through their digits in quadratic
+    time, holding the interpreter's lock all the while.
+    """
+    end = at + _MOST_OF_HEADERS
+    while at < end and len(head := read(at, at + 512)) == 512 and head[156:157] in (b"x", b"g", b"X"):
+        try:
+            written = head[124:136]
+            size = int.from_bytes(written[1:]) if written[0] & 0x80 else int(written.strip(b" \0") or b"0", 8)
+        except ValueError:  # that is no size, as `tarfile` will say
+            return
+        if not 0 <= size <= _MOST_OF_HEADERS or _MANY_DIGITS.search(read(at + 512, at + 512 + size)):
+            raise tarfile.ReadError("an extended header that is too long")
+        at += 512 + -(-size // 512) * 512
 
 
 def _tar_members(read: Read, total: int, most: int) -> Listing:

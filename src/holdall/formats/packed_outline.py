@@ -4,6 +4,7 @@ Little is unpacked for it: what is counted is counted in that, and says "at leas
 """
 
 from dataclasses import replace
+from itertools import islice
 
 import stringzilla
 
@@ -57,11 +58,8 @@ def _archive(label: str, listing: Listing, room: Room) -> Outline:
     if len(files) > _SHOWN:
         lines.append("the largest:")
     lines += [_member(listing, one) for one in shown]
-    leads = [
-        Lead("read", {"bytes": _BEGINNING}, f"!{spelled(listing, one)}")
-        for one in by_size
-        if one.size and not one.why and not _UNREADABLE.fullmatch(one.name)
-    ][:1]
+    fit = (one for one in by_size if one.size and not one.why and not _UNREADABLE.fullmatch(one.name))
+    leads = [Lead("read", {"bytes": _BEGINNING}, f"!{spelled(listing, one)}") for one in islice(fit, 1)]
     if len(files) > _SHOWN or not leads:
         leads.append(Lead("query", {"sql": _LISTED}, "!"))
     return Outline(label, fitted(lines, room), bool(listing.problem), (), leads=tuple(leads))
