@@ -46,6 +46,33 @@ _MAGIC = (
 )
 PACKED = ("gzip", "zstd", "bzip2", "xz", "zip", "tar")
 _DELIMITERS = (",", "\t", ";", "|")
+_QUOTED_KEY = lazy_pattern(r"(\"[^\"]{1,200}\"|'[^']{1,200}')\s{0,8}:(?:\s+(.*))?")
+_NO_KEY = frozenset("#[]{},&*!|>%@`?")  # signs with which no plain key begins
+_LONGEST_KEY = 120
+TOML_KEY = lazy_pattern(
+    r"((?:[A-Za-z0-9_-]{1,80}|\"[^\"]{1,120}\"|'[^']{1,120}')(?: ?\. ?(?:[A-Za-z0-9_-]{1,80}|\"[^\"]{1,120}\")){0,8})"
+    r"\s{0,40}=\s{0,40}((?:[\"'\[{+-]|\d|true\b|false\b|inf\b|nan\b).*)"
+)
+TOML_TABLE = lazy_pattern(r"(\[{1,2})\s{0,8}([A-Za-z0-9_.\"' :/@-]{1,200}?)\s{0,8}\]{1,2}\s{0,8}(?:#.*)?")
+_METRIC = lazy_pattern(
+    r"[A-Za-z_:][\w:]{0,200}(?:\{[^\n]{0,4000}\})? {1,4}"
+    r"[-+]?(?:\d[\d.]{0,40}(?:[eE][-+]?\d{1,4})?|Inf|NaN)(?: \d{1,16})?\r?",
+    re.ASCII,
+)
+_TABLES = lazy_pattern(
+    r"\n(?:CREATE TABLE|INSERT (?:OR \w{1,10} )?INTO|REPLACE INTO|COPY \S{1,120} ?\()", re.IGNORECASE
+)
+_STATEMENT = lazy_pattern(
+    r"(?:--|/\*|(?:CREATE|INSERT|REPLACE|DROP|ALTER|SET|BEGIN|START|COMMIT|LOCK|UNLOCK|COPY|SELECT|PRAGMA|USE|UPDATE|DELETE|"
+    r"GRANT|REVOKE|COMMENT|ANALYZE|DELIMITER|END)\b|\\[a-z]|\))",
+    re.IGNORECASE,
+)
+_MINIFIED = 400  # bytes that a line of a minified script has on average, at least
+_STYLE = lazy_pattern(r"[}\s,][.#]?[\w-]{1,40}\{[a-z-]{2,30}:")
+_KEYED = 400  # lines by which YAML and TOML are told
+_LONG_QUOTES = ('"""', "'''")
+_COMMENT = lazy_pattern(r"(?:^|\s)#")
+_IN_QUOTES = lazy_pattern(r"\"(?:[^\"\\]|\\.){0,2000}+\"|'[^']{0,2000}+'")
 
 
 class Ends:
@@ -181,6 +208,133 @@ def is_access_log(ends: Ends) -> bool:
     if '] "' not in ends.start[:4096]:  # between the time and the request
         return False
     return sum(request(line.encode()) is not None for line in ends.sampled) * 2 > len(ends.sampled)
+
+
+def is_metrics(ends: Ends) -> bool:
+    """Lines of Prometheus: samples, and comments that say what they are."""
+    lines = ends.lines[:_KEYED]
+    samples = sum(map(_is_sample, lines))
+    comments = sum(line.startswith(("# HELP ", "# TYPE ")) for line in lines)
+    return samples > 1 and bool(comments) and (samples + comments) * 20 >= len(lines) * 19
+
+
+def _is_sample(line: str) -> bool:
+    return _METRIC.fullmatch(line) is not None
+
+
+def is_metric_line(line: str) -> bool:
+    return line.startswith("# ") or _is_sample(line)
+
+
+def is_sql_line(line: str) -> bool:
+    """Whether it may be one of a dump: a statement, a part of one, or a row of a table."""
+    return line[-1:] in ",();" or "\t" in line or _STATEMENT.match(line) is not None
+
+
+def is_sql(ends: Ends) -> bool:
+    """Statements that make tables or fill them, and nothing else."""
+    if not _TABLES.search("\n" + ends.text):
+        return False
+    inside, copies = False, False
+    fit = total = 0
+    for line in ends.text.split("\n")[:_KEYED]:
+        text = line.strip()
+        if not text and not copies:
+            continue
+        total += 1
+        if copies:
+            copies, fit = text != "\\.", fit + 1
+        elif inside or _STATEMENT.match(text):
+            fit += not inside or text[-1] in ",();" or text.endswith("*/") or text[:1] in "('`\""
+            inside = not text.startswith(("--", "/*")) and not text.endswith((";", "*/"))
+            copies = text.startswith("COPY ") and text.endswith("FROM stdin;")
+    return total > 2 and fit * 20 >= total * 19
+
+
+def is_script(ends: Ends) -> bool:
+    """Minified: lines that are very long and full of signs, with what only scripts and style sheets have."""
+    text = ends.text
+    if len(text) < _MINIFIED * 2 or len(text) < _MINIFIED * (text.count("\n") + 1):
+        return False
+    part = text[len(text) // 4 :]
+    signs, spaces = sum(map(part.count, "(){};:,.=!?&|")), part.count(" ")
+    if signs * 16 < len(part) or spaces * 8 > len(part):
+        return False
+    code = sum(map(part.count, ("function", "=>", "return ", "var ", "const ", ".prototype", "void 0")))
+    style = _STYLE.findall(part[:8192])
+    return code * 2000 > len(part) or len(style) * 400 > min(len(part), 8192)
+
+
+def is_yaml(ends: Ends) -> bool:
+    """Nearly all lines are keys, items or what is below one, and something is nested."""
+    lines = [line.rstrip() for line in ends.text.split("\n")[:_KEYED]]
+    lines = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    bodies = [line.lstrip(" ") for line in lines]
+    if len(lines) < 3 or ends.stamped or any(body.startswith("\t") for body in bodies):
+        return False
+    pairs = [yaml_pair(body.removeprefix("- ").lstrip(" ")) for body in bodies]
+    keyed = [pair is not None and " " not in pair[0] and "(" not in pair[0] for pair in pairs]
+    items = [body == "-" or body.startswith("- ") for body in bodies]
+    marks = [line in ("---", "...") for line in lines]
+    below = [line.startswith("  ") for line in lines]  # the lines of a text that is further in
+    fit = sum(map(any, zip(keyed, items, marks, below, strict=True)))
+    if fit * 20 < 19 * len(lines) or sum(keyed) * 3 < len(lines):
+        return False
+    # A key without a value, and then something further in or a list: `Name: value` lines alone are any text.
+    return any(
+        is_key and body.endswith(":") and (next_line.startswith(" ") or is_item)
+        for body, is_key, next_line, is_item in zip(bodies, keyed, lines[1:], items[1:], strict=False)
+    ) or (any(items) and sum(keyed) > len(lines) // 2)
+
+
+def yaml_pair(body: str) -> tuple[str, str] | None:
+    """The key at the beginning of a line, and what stands behind it; None if there is none."""
+    first = body[:1]
+    if first in ("'", '"'):
+        found = _QUOTED_KEY.fullmatch(body)
+        return (found[1][1:-1], found[2] or "") if found else None
+    at = body.find(": ")
+    at = at if at >= 0 else len(body) - 1 if body.endswith(":") else -1
+    if not 0 < at <= _LONGEST_KEY or first in _NO_KEY or '"' in body[:at] or " #" in body[:at]:
+        return None
+    return body[:at].rstrip(), body[at + 1 :].strip()
+
+
+def is_toml(ends: Ends) -> bool:
+    """Nearly all lines are tables, keys with values as TOML writes them, or inside of a value that goes on."""
+    lines = [line.strip() for line in ends.text.split("\n")[:_KEYED]]
+    keys = fit = total = depth = 0
+    quotes: str = ""
+    for line in lines:
+        if not line or (line.startswith("#") and not quotes):
+            continue
+        total += 1
+        goes_on = bool(depth > 0 or quotes)
+        is_key = not goes_on and TOML_KEY.match(line) is not None
+        keys += is_key
+        if goes_on or is_key:
+            fit += 1
+            if quotes or not goes_on:
+                odd = next((sign for sign in _LONG_QUOTES if line.count(sign) % 2), "")
+                quotes = "" if odd and odd == quotes else quotes or odd
+            depth += 0 if quotes else open_brackets(without_comment(line))
+        else:
+            fit += TOML_TABLE.fullmatch(line) is not None
+    return keys > 1 and total > 2 and fit * 20 >= total * 19 and keys * 10 >= total
+
+
+def without_comment(line: str) -> str:
+    """A line of YAML or TOML without the comment at its end."""
+    if "#" not in line:
+        return line
+    found = _COMMENT.search(_IN_QUOTES.sub(lambda quoted: "x" * len(quoted[0]), line))
+    return line[: found.start()] if found else line
+
+
+def open_brackets(text: str) -> int:
+    """How many brackets stay open, without those in quotes."""
+    plain = _IN_QUOTES.sub("", text)
+    return sum(map(plain.count, "[{")) - sum(map(plain.count, "]}"))
 
 
 def is_log(ends: Ends) -> bool:

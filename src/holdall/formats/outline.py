@@ -193,6 +193,22 @@ def _most_shapes(start: bytes) -> int:
     return _VARIED if different > 0.9 else _SOME if different > 0.3 else _ALL
 
 
+_SCATTERED, _SCATTERED_BYTES = 16, 4096  # windows, and the bytes of each
+
+
+def scattered(sample: Sample) -> list[str]:
+    """Whole lines from all over the output, a few of each place, without blank ones: for what most of it is."""
+    parts = sample.pieces if not sample.whole else [(0, sample.head)] * bool(sample.head)
+    windows: list[bytes] = []
+    for _, data in parts:
+        number = max(1, _SCATTERED // len(parts))
+        stride = max(1, (len(data) - _SCATTERED_BYTES) // max(1, number - 1))
+        starts = range(0, max(1, len(data) - _SCATTERED_BYTES + 1), stride)
+        windows += [data[at : at + _SCATTERED_BYTES] for at in starts]
+    lines = [line for window in windows for line in window.split(b"\n")[1:-1]] or sample.head[:_PROBE].split(b"\n")
+    return [text for line in lines if (text := line.decode("utf-8", "replace").rstrip())]
+
+
 # What an outline is, how much it may say, and the one way in which its parts are cut: so that the cut can be seen.
 #
 # Nothing here reads. Text of the output that is shown in an outline stays on one line, whatever it holds.

@@ -82,8 +82,13 @@ FORMATS = (
     Format("html", kinds.is_html, ("markup:html_outline",), "text/html"),
     Format("diff", kinds.is_diff, ("diff:diff_outline",), "text/x-diff", "diff"),
     Format("access log", kinds.is_access_log, ("logs:access_log_outline",), ending="log"),
+    Format("metrics", kinds.is_metrics, ("dumps:metrics_outline",), "text/plain", "prom"),
+    Format("sql", kinds.is_sql, ("dumps:sql_outline",), "application/sql", "sql"),
+    Format("script", kinds.is_script, ("dumps:script_outline",), "text/javascript", "js"),
+    Format("toml", kinds.is_toml, ("keyed:toml_outline",), "application/toml", "toml"),
     Format("csv", kinds.is_csv, ("table:table_outline",), "text/csv", "csv", "csv"),
     Format("log", kinds.is_log, ending="log"),
+    Format("yaml", kinds.is_yaml, ("keyed:yaml_outline",), "application/yaml", "yaml"),
     Format("markdown", kinds.is_markdown, ("reports:report_outline", "markup:markdown_outline"), "text/markdown", "md"),
 )
 _BY_KIND = {format.kind: format for format in FORMATS}
@@ -118,7 +123,7 @@ def outline(
             return found
     from holdall.formats.logs import text_outline  # noqa: PLC0415 - as the others, when it is needed
 
-    return text_outline(sample, room, kind=measure.kind)
+    return text_outline(sample, room, kind="text" if named else measure.kind)
 
 
 @functools.cache
