@@ -18,6 +18,11 @@ How = Literal["bytes", "computed", "notice", ""]
 
 _MEMBER = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:\s*')
 _COUNTED = ("count", "aggregate", "compare")
+_FEW_WORDS, _OTHER_NUMBERS = 300, 2
+_NOTHING = re.compile(
+    r"\bnot found\b|\bno (such|match|occurrence)|\b(does|do|did|is|are|was|were) not\b|\bnone\b", re.IGNORECASE
+)
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?![\d.]*\w)")
 _EXACT_NUMBER = re.compile(r"(?<![~\w.,])\d[\d,]*(?![\d.]*\w)")
 
 
@@ -32,6 +37,29 @@ def verdict(task: Task, data: bytes, shown: Ranges, *, notice: str = "", replies
     if any(_computed(task, reply) for reply in replies):
         return "computed"
     return "notice" if _told(task, notice) else ""
+
+
+def answers(task: Task, text: str) -> bool:
+    """Whether a model's own words state the right answer. Who goes on talking says everything in the end: what comes
+    after the first few hundred characters does not count, nor does one of many numbers where one is asked for."""
+    room = _FEW_WORDS + sum(map(len, task.gold))
+    said = text.strip()[:room]
+    if task.type == "absent":
+        return bool(_NOTHING.search(said))
+    if task.type == "count":
+        numbers = {number.replace(",", "") for number in _NUMBER.findall(said)}
+        given = {number.replace(",", "") for number in _NUMBER.findall(task.question)}
+        return task.gold[0] in numbers and len(numbers - given - {*task.gold}) <= _OTHER_NUMBERS
+    return all(stated(said, gold) for gold in task.gold)
+
+
+def stated(text: str, gold: str) -> bool:
+    """A number inside a longer one, or a word inside another, does not count; a unit may follow a number."""
+    before = r"(?<![\w.])" if gold[:1].isascii() and gold[:1].isalnum() else ""
+    after = (
+        r"(?!\d|[.,]\d)" if gold[-1:].isdigit() else r"(?!\w)" if gold[-1:].isascii() and gold[-1:].isalnum() else ""
+    )
+    return re.search(before + re.escape(gold) + after, text, re.IGNORECASE) is not None
 
 
 def ranges(spans: Iterable[Span]) -> Ranges:

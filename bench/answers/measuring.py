@@ -98,7 +98,7 @@ async def measure(collection: Collection, home: Path, say: Callable[[str], None]
 
 
 async def _with_holdall(bag: Holdall, output: Output, task: Task) -> tuple[Seen, Seen]:
-    taken = await bag.take(output.text, tool=output.tool)
+    taken = await bag.take(output.content, tool=output.tool)
     if not isinstance(taken, Kept):
         raise ValueError(f"{output.id} is not kept: there is nothing to measure")
     notice, handle = str(taken.content), taken.handle

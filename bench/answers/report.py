@@ -5,14 +5,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from bench.answers.measuring import BUDGET, NOTICE, SEARCHED, STRATEGIES, Outcome
+from bench.answers.models import Answered
 from bench.answers.picture import picture
 from bench.answers.tasks import LOOKUPS
 from bench.machine import facts
 
-_BEGIN, _END = "<!-- answers: begin -->", "<!-- answers: end -->"
 _NOTICE_TOKENS, _SHARE = 500, 0.8
 _WIDTHS = (46, 16, 12, 16, 12, 12)
 
@@ -54,11 +55,16 @@ def write(outcome: Outcome, folder: Path) -> None:
 def publish(outcome: Outcome, docs: Path) -> None:
     """Into the documentation: the tables between their marks, the plot, the figures."""
     write(outcome, docs / "benchmarks")
-    page = docs / "benchmarks.md"
-    between = f"{_BEGIN}\n{_markdown(outcome)}\n{_END}"
-    after, found = re.subn(f"{_BEGIN}.*?{_END}", lambda _: between, page.read_text("utf-8"), flags=re.DOTALL)
+    _put(docs / "benchmarks.md", "answers", _markdown(outcome))
+
+
+def _put(page: Path, mark: str, text: str) -> None:
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    after, found = re.subn(
+        f"{begin}.*?{end}", lambda _: f"{begin}\n{text}\n{end}", page.read_text("utf-8"), flags=re.DOTALL
+    )
     if found != 1:
-        raise ValueError(f"{page.name} has no place for the tables: {_BEGIN} … {_END}")
+        raise ValueError(f"{page.name} has no place for the tables: {begin} … {end}")
     page.write_text(after, encoding="utf-8")
 
 
@@ -141,3 +147,39 @@ def _json(outcome: Outcome) -> str:
     }
     tasks = ",\n".join("    " + json.dumps(task, ensure_ascii=False) for task in by_task.values())
     return f'{json.dumps(whole, ensure_ascii=False, indent=2)[:-2]},\n  "tasks": [\n{tasks}\n  ]\n}}\n'
+
+
+# A real model
+
+
+def models_table(results: Sequence[Answered]) -> str:
+    rows = _model_rows(results)
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+
+
+def publish_models(results: Sequence[Answered], docs: Path) -> None:
+    """Every run in the folder of results, a row each."""
+    _put(docs / "benchmarks.md", "answers-models", "\n".join([
+        f"Measured on {facts()['date']}.", "", *_markdown_table(_model_rows(results)),
+    ]))  # fmt: skip
+
+
+def _model_rows(results: Sequence[Answered]) -> list[list[str]]:
+    rows = [["model", "what it gets", "questions", "right", "tokens read", "written", "requests", "cost"]]
+    ways = dict.fromkeys((one.model, one.arm, one.notice, one.collection) for one in results)
+    for model, arm, notice, collection in ways:
+        these = [
+            one
+            for one in results
+            if (one.model, one.arm, one.notice, one.collection) == (model, arm, notice, collection)
+        ]
+        right, costs = sum(one.right for one in these), [one.cost for one in these if one.cost is not None]
+        rows.append([
+            Path(model.partition("?")[0].rpartition(":")[2]).name,
+            arm + (f", notice of {notice}" if notice else ""), f"{len(these)} of {collection}",
+            f"{right} ({right / len(these):.0%})", f"{fmean(one.input_tokens for one in these):,.0f}",
+            f"{fmean(one.output_tokens for one in these):,.0f}", f"{fmean(one.requests for one in these):.1f}",
+            f"${sum(costs):.2f}" if len(costs) == len(these) else "not known",
+        ])  # fmt: skip
+    return rows

@@ -21,10 +21,19 @@ class Output:
     id: str
     tool: str
     data: bytes
+    file: str = ""  # its name
 
     @property
     def text(self) -> str:
         return self.data.decode("utf-8", "replace")
+
+    @property
+    def content(self) -> str | bytes:
+        """As a tool returns it: a text, or bytes that are none."""
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return self.data
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ def load(folder: Path) -> Collection:
     if not (manifest.is_file() and questions.is_file()):
         raise NoTasks(f"no outputs with questions there ({manifest.name} and {questions.name} are missing)")
     outputs = {
-        entry["id"]: Output(entry["id"], entry["tool"], (folder / entry["file"]).read_bytes())
+        entry["id"]: Output(entry["id"], entry["tool"], (folder / entry["file"]).read_bytes(), Path(entry["file"]).name)
         for entry in json.loads(manifest.read_text("utf-8"))
     }
     lines = questions.read_text("utf-8").splitlines()

@@ -143,12 +143,8 @@ def answered(task: Task, found: Extraction) -> bool:
 
 
 def states(text: str, gold: str) -> bool:
-    """In the first sentence: one that goes on talking says everything in the end. A number inside a longer one, or a
-    word inside another, does not count; a unit may follow a number."""
-    first = _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
-    before = r"(?<![\w.])" if gold[:1].isascii() else ""
-    after = r"(?!\d|[.,]\d)" if gold[-1:].isdigit() else r"(?!\w)" if gold[-1:].isascii() else ""
-    return re.search(before + re.escape(gold) + after, first, re.IGNORECASE) is not None
+    """In the first sentence: one that goes on talking says everything in the end."""
+    return judge.stated(_SENTENCE_END.split(text.strip(), maxsplit=1)[0], gold)
 
 
 def _told(one: Asked) -> str:
