@@ -1,6 +1,8 @@
 """Parquet and SQLite files as outputs: their tables in SQL, what their notices say, and files that are made to do harm."""
 
 import contextlib
+import importlib
+import io
 import random
 import sqlite3
 from pathlib import Path
@@ -10,6 +12,7 @@ import duckdb
 import pytest
 
 from holdall import Kept
+from holdall.formats.arrow import arrow_schema
 from holdall.formats.columnar import columns_in, parquet_schema, sqlite_schema
 from holdall.formats.outline import Room, take
 from holdall.formats.registry import format_of, kind_of
@@ -17,7 +20,7 @@ from holdall.formats.registry import outline as outline_of
 from holdall.sql.worker import SqlWorker
 from holdall.store.protocol import OutputReader
 from holdall.values.answers import Table
-from holdall.values.errors import BadQuery, WorkerFault
+from holdall.values.errors import BadQuery, MissingExtra, WorkerFault
 from holdall.values.outputs import Measure
 from holdall.verbs.query import query_sql
 from tests.bag.shapes import opened
@@ -25,6 +28,8 @@ from tests.packed import reading, zipped
 from tests.requirements import requirement
 from tests.support import reader_of
 
+pa: Any = importlib.import_module("pyarrow")  # without types
+ipc: Any = importlib.import_module("pyarrow.ipc")
 EVERYTHING = """select (i % 100)::tinyint a, i::smallint b, i::int c, i::bigint d, (i % 100)::utinyint e, i::ubigint f, i::float g,
     i::double h, 'n' || i s, (i % 2 = 0) yes, date '2020-01-01' + i::int da, time '10:00' ti, timestamp '2020-01-01' ts,
     timestamptz '2020-01-01' tz, timestamp_ns '2020-01-01' tns, 'x'::blob bl, i::decimal(12,3) de, uuid() u, [i, i] li,
@@ -83,6 +88,62 @@ def test_parquet_is_a_table_with_the_columns_that_its_notice_tells(parquet: byte
     assert rows(reader, "select la[1], li[2], st.x from t where c = 7", worker) == (("a", 7, 7),)
     with pytest.raises(BadQuery, match="no table nope"):
         rows(reader, "select * from nope", worker)
+
+
+def arrow(form: str) -> bytes:
+    columns = {
+        "i": pa.array([1, 2], pa.int8()), "u": pa.array([1, 2], pa.uint64()), "f": pa.array([1.5, None], pa.float32()),
+        "half": pa.array([1.5, None], pa.float16()), "s": ["a", "b"], "large": pa.array(["a", "b"], pa.large_string()),
+        "yes": [True, None], "day": pa.array([7, 8], pa.date32()), "ms": pa.array([1, 2], pa.timestamp("ms")),
+        "ns": pa.array([1, 2], pa.timestamp("ns")), "tz": pa.array([1, 2], pa.timestamp("us", "UTC")),
+        "time": pa.array([1, 2], pa.time64("us")), "dec": pa.array([1, 2], pa.decimal128(7, 2)), "list": [[1], [2, 3]],
+        "struct": [{"x": 1, "Y z": "q"}] * 2, "map": pa.array([[("k", 1)]] * 2, pa.map_(pa.string(), pa.int64())),
+        "few": pa.array(["x", "y"]).dictionary_encode(), "bin": [b"x", b"y"], "none": pa.nulls(2),
+        "pair": pa.array([[1, 2], [3, 4]], pa.list_(pa.int32(), 2)), "view": pa.array(["a", "b"], pa.string_view()),
+    }  # fmt: skip
+    table, made = pa.table(columns), io.BytesIO()
+    options = ipc.IpcWriteOptions(compression="lz4" if form == "compressed file" else None)
+    new = ipc.new_stream if form == "stream" else ipc.new_file
+    with new(made, table.schema, options=options) as writer:
+        for _ in range(3):
+            writer.write_table(table)
+    return made.getvalue()
+
+
+@requirement("measure:kind-columnar", "query:arrow", "packed:schema")
+@pytest.mark.parametrize("form", ["file", "compressed file", "stream"])
+def test_arrow_is_a_table_with_the_columns_that_its_notice_tells(form: str, worker: SqlWorker) -> None:
+    data = arrow(form)
+    reader = reader_of(data)
+    assert reader.facts.measure.kind == "arrow"
+    told, total, is_all = arrow_schema(reading(data), len(data))
+    assert told == [(row[0], row[1]) for row in rows(reader, "describe t", worker, max_bytes=None)]
+    assert is_all
+    assert rows(reader, "select count(*), sum(i), max(few), max(struct.x) from t", worker) == ((total, 9, "y", 1),)
+    cut = data[: len(data) * 2 // 3]
+    _, fewer, is_all = arrow_schema(reading(cut), len(cut))
+    assert fewer < total
+    assert not is_all
+    with pytest.raises(BadQuery):
+        rows(reader_of(cut), "select count(*) from t", worker)
+
+
+@requirement("packed:extra")
+def test_without_the_package_for_arrow_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(_: str) -> None:
+        return None
+
+    monkeypatch.setattr("holdall.formats.arrow.importlib.util.find_spec", nowhere)
+    data = arrow("file")
+    found = outline_of(reading(data), Measure(bytes=len(data), kind="arrow"), room=Room(800))
+    assert "pip install 'holdall[arrow]'" in found.lines[0]
+
+    class Without(SqlWorker):
+        def ask(self, *_: object, **__: object) -> dict[str, object]:
+            return {"error": "missing", "message": "No module named 'pyarrow'"}
+
+    with pytest.raises(MissingExtra, match=r"holdall\[arrow\]"), Without() as worker:
+        rows(reader_of(data), "select 1 from t", worker)
 
 
 @requirement("measure:kind-columnar", "query:sqlite", "packed:schema")
@@ -154,15 +215,19 @@ def test_what_a_schema_runs_does_no_harm(tmp_path: Path, worker: SqlWorker, stat
 
 
 @requirement("query:columnar-hostile")
-@pytest.mark.parametrize("form", ["parquet", "sqlite"])
+@pytest.mark.parametrize("form", ["parquet", "sqlite", "arrow"])
 def test_damaged_files_are_refused_or_read_and_never_crash_anything(
     parquet: bytes, sqlite: bytes, worker: SqlWorker, form: str
 ) -> None:
-    data = parquet if form == "parquet" else sqlite
+    data = parquet if form == "parquet" else sqlite if form == "sqlite" else arrow("file")
     chance = random.Random(form)
-    for turn in range(300):
+    for turn in range(200):
         broken = bytearray(data)
-        place = range(len(data) - 3000, len(data)) if form == "parquet" else range(100, 9000)
+        place = {
+            "parquet": range(len(data) - 3000, len(data)),
+            "sqlite": range(100, 9000),
+            "arrow": range(8, len(data)),
+        }[form]
         for _ in range(chance.randint(1, 30)):
             broken[chance.choice(place)] = chance.randrange(256)
         if turn % 5 == 0:

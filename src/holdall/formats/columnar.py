@@ -34,8 +34,8 @@ _REPEATED = 2
 _IDENTIFIER = lazy_pattern(r"[a-z_][a-z0-9_]*")
 
 
-class _Damaged(Exception):
-    pass
+class Damaged(Exception):
+    """It is not what it seems, and is told as binary data."""
 
 
 def parquet_outline(sample: Sample, room: Room) -> Outline | None:
@@ -43,16 +43,22 @@ def parquet_outline(sample: Sample, room: Room) -> Outline | None:
         return None
     try:
         columns, rows = parquet_schema(sample.read, sample.size)
-    except _Damaged:
+    except Damaged:
         return None
-    label = "Parquet file"
-    lines = [f"{plural(rows, 'row')} · {plural(len(columns), 'column')}:", *_told(columns)]
+    return table_outline("Parquet file", columns, rows, room)
+
+
+def table_outline(
+    label: str, columns: Sequence[tuple[str, str]], rows: int, room: Room, *, is_all: bool = True
+) -> Outline:
+    least = "" if is_all else "at least "
+    lines = [f"{least}{plural(rows, 'row')} · {plural(len(columns), 'column')}:", *_told(columns)]
     plain = [name for name, kind in columns if _PLAIN.fullmatch(name) and not kind.endswith(("]", ")", "BLOB"))]
     leads = [Lead("query", {"sql": f"select {', '.join(plain[:6]) or 'count(*)'} from t limit 3"})]  # noqa: S608 - plain names
     if texts := [name for name, kind in columns if kind == "VARCHAR" and name in plain]:
         grouped = f"select {texts[0]}, count(*) from t group by 1 order by 2 desc limit 10"  # noqa: S608
         leads.append(Lead("query", {"sql": grouped}))
-    return Outline(label, fitted(lines, room), sampled=False, errors=(), leads=tuple(leads))
+    return Outline(label, fitted(lines, room), not is_all, (), leads=tuple(leads))
 
 
 def _told(columns: Sequence[tuple[str, str]]) -> list[str]:
@@ -65,18 +71,18 @@ def parquet_schema(read: Read, total: int) -> tuple[list[tuple[str, str]], int]:
     end = read(total - 8, total)
     length = int.from_bytes(end[:4], "little")
     if end[4:] != b"PAR1" or not 0 < length <= min(total - 8, _MOST_FOOTER):
-        raise _Damaged
+        raise Damaged
     footer = _Thrift(read(total - 8 - length, total - 8))
     try:
         found = footer.fields_up_to(3)
         elements, rows = found[2], found[3]
         if not isinstance(rows, int) or rows < 0:
-            raise _Damaged
+            raise Damaged
         at = iter(elements)
         root = next(at)
         columns = [_column(at, 1) for _ in range(root.get(5, 0))]
     except (IndexError, KeyError, StopIteration, TypeError, ValueError, OverflowError, AttributeError):
-        raise _Damaged from None
+        raise Damaged from None
     return columns, rows
 
 
@@ -85,7 +91,7 @@ def _column(elements: Iterator[dict[int, Any]], deep: int, within: str = "") -> 
     one = next(elements)
     name, children = one[4].decode("utf-8", "replace"), one.get(5, 0)
     if deep > _DEEPEST:
-        raise _Damaged
+        raise Damaged
     logical: dict[int, Any] = one.get(10) or {}
     converted: int | None = one.get(6)
     form = "list" if 3 in logical or converted == 3 else "map" if 2 in logical or converted in (1, 2) else ""
@@ -98,11 +104,11 @@ def _column(elements: Iterator[dict[int, Any]], deep: int, within: str = "") -> 
     elif within == "map" or (within == "list" and len(inside) == 1):
         return name, ", ".join(kinds)
     else:
-        kind = f"STRUCT({', '.join(f'{_name(own)} {kind}' for own, kind in inside)})"
+        kind = f"STRUCT({', '.join(f'{name_in_type(own)} {kind}' for own, kind in inside)})"
     return name, f"{kind}[]" if one.get(3) == _REPEATED and not within else kind
 
 
-def _name(name: str) -> str:
+def name_in_type(name: str) -> str:
     return name if _IDENTIFIER.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
@@ -154,7 +160,7 @@ class _Thrift:
 
     def _value(self, kind: int, deep: int) -> Any:
         if deep > _DEEPEST:
-            raise _Damaged
+            raise Damaged
         match kind:
             case 1 | 2:
                 return kind == 1
@@ -169,12 +175,12 @@ class _Thrift:
             case 9 | 10:
                 count, inner = self._list_header()
                 if count > _MOST_ELEMENTS:
-                    raise _Damaged
+                    raise Damaged
                 return [self._in_list(inner, deep + 1) for _ in range(count)]
             case 12:
                 return {number: self._value(one, deep + 1) for number, one in self._fields()}
             case _:
-                raise _Damaged
+                raise Damaged
 
     def _in_list(self, kind: int, deep: int) -> Any:
         return self._byte() == 1 if kind in (1, 2) else self._value(kind, deep)
@@ -190,7 +196,7 @@ class _Thrift:
 
     def _take(self, length: int) -> bytes:
         if length > len(self._data) - self._at:
-            raise _Damaged
+            raise Damaged
         self._at += length
         return self._data[self._at - length : self._at]
 
@@ -203,7 +209,7 @@ class _Thrift:
             if byte < 128:
                 return value
             if shift > 63:
-                raise _Damaged
+                raise Damaged
 
     def _signed(self) -> int:
         value = self._unsigned()
@@ -237,7 +243,7 @@ def sqlite_outline(sample: Sample, room: Room) -> Outline | None:
         return None
     try:
         tables, is_all = sqlite_schema(sample.read, sample.size)
-    except _Damaged:
+    except Damaged:
         return None
     with_rows = sorted((one for one in tables if one.rows is not None), key=lambda one: -(one.rows or 0))
     others = [one for one in tables if one.rows is None]
@@ -264,7 +270,7 @@ def sqlite_schema(read: Read, total: int) -> tuple[list[SqliteTable], bool]:
     size = int.from_bytes(head[16:18], "big")
     size = 65536 if size == 1 else size
     if len(head) < 100 or size < 512 or size & (size - 1):
-        raise _Damaged
+        raise Damaged
     pages = _Pages(read, total, size, size - head[20])
     found: list[SqliteTable] = []
     for kind, name, root, sql in pages.schema():
@@ -325,7 +331,7 @@ class _Pages:
             if head is None or head[0] not in (_LEAF, _INTERIOR):
                 self.schema_is_all = False
                 if head is not None and page == root:
-                    raise _Damaged
+                    raise Damaged
                 continue
             cells = int.from_bytes(head[3:5], "big")
             if head[0] == _INTERIOR:

@@ -65,6 +65,7 @@ FORMATS = (
     _packed("zip", "application/zip", "zip"),
     _packed("tar", "application/x-tar", "tar"),
     _packed("parquet", "application/vnd.apache.parquet", "parquet", "columnar:parquet_outline", "parquet"),
+    _packed("arrow", "application/vnd.apache.arrow.file", "arrow", "arrow:arrow_outline", "arrow"),
     _packed("sqlite", "application/vnd.sqlite3", "sqlite", "columnar:sqlite_outline", "sqlite"),
     _packed("pdf", "application/pdf", "pdf", "pdf:pdf_outline"),
     Format("binary", kinds.is_binary, ("binary:binary_outline",), "application/octet-stream", "bin", is_binary=True),

@@ -242,7 +242,7 @@ Columns = list[tuple[str, str]]
 @record
 class Shape:
     """What is known of the data. `form`: lines, csv, ndjson, array (its elements are the rows), object (one row),
-    members (one row for each, as key and value), parquet or sqlite."""
+    members (one row for each, as key and value), parquet, arrow or sqlite."""
 
     form: str
     path: str
@@ -285,6 +285,8 @@ def ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Iterator[Wa
         yield from _csv_ways(shape)
     elif shape.form == "members":
         yield Way(partial(_members, shape))
+    elif shape.form == "arrow":
+        yield Way(partial(_arrow, duck, shape, notes))
     elif shape.form == "parquet":
         yield Way(lambda: f"from read_parquet({quoted(shape.path)}, hive_partitioning=false)")
     else:
@@ -316,6 +318,18 @@ def _lines(shape: Shape) -> str:
         f"auto_detect=false, strict_mode=true, max_line_size={longest}, buffer_size={max(2 * longest, 32_000_000)}) "
         f"select row_number() over () as line_no, {text} as text"
     )
+
+
+# ── Arrow ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _arrow(duck: Any, shape: Shape, notes: list[str]) -> str:
+    from holdall.sql.arrow_tables import CannotRead, scanned  # noqa: PLC0415 - loaded before rights were given up
+
+    try:
+        return scanned(duck, int(shape.path.rpartition("/")[2]), notes)
+    except CannotRead as problem:
+        raise Refused("source", str(problem), table=shape.tables[0]) from None
 
 
 # ── CSV ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -831,8 +845,8 @@ def main() -> None:
             engine = engine or _ready_engine()
             if "pdf" in request:
                 importlib.import_module("holdall.sql.pdf").prepare()
-            elif any(one["form"] == "sqlite" for one in request["shapes"]):
-                importlib.import_module("holdall.sql.sqlite_tables").prepare(engine)
+            for form in {one["form"] for one in request.get("shapes", ())} & {"sqlite", "arrow"}:
+                importlib.import_module(f"holdall.sql.{form}_tables").prepare(engine)
             serve = _fork if _FORKS else _serve
             serve(connection, engine, request, descriptors, known)
         except ImportError as missing:

@@ -232,8 +232,8 @@ def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool 
     match format_of(kind).table:
         case "sqlite":
             return _stored(reader, {"form": "sqlite", "inner": at or ""})
-        case "parquet" if at is None:
-            return _stored(reader, {"form": "parquet"})
+        case ("parquet" | "arrow") as form if at is None:
+            return _stored(reader, {"form": form})
         case _:
             pass
     if format_of(kind).is_binary:

@@ -24,7 +24,7 @@ from holdall.text.numbers import plural, size
 from holdall.text.ranges import whole_number
 from holdall.text.utf8 import decode
 from holdall.values.answers import Node, Nodes, Table
-from holdall.values.errors import BadQuery, OutOfTime, WorkerFault
+from holdall.values.errors import BadQuery, MissingExtra, OutOfTime, WorkerFault
 from holdall.values.settings import Settings
 from holdall.values.spans import Span
 from holdall.verbs.read import Bounds
@@ -138,6 +138,8 @@ def _table(reader: OutputReader, answer: Answer, notes: list[str], memory_bytes:
                 f"the query needs more than the {size(memory_bytes)} of memory that it may take. Ask for less: "
                 "fewer columns or rows, at for a part of the JSON, or allow it more."
             )
+        case "missing" if "pyarrow" in message:
+            raise MissingExtra("pyarrow", "arrow", "SQL over Arrow data")
         case "missing":
             raise WorkerFault(f"SQL needs the package duckdb, which cannot be loaded here: {message}")
         case "source":
