@@ -5,7 +5,8 @@ import json
 import pytest
 from hypothesis import given
 
-from holdall.formats.kinds import delimiter_of, json_complaint
+from holdall.formats.columns import separator_of
+from holdall.formats.kinds import json_complaint
 from holdall.formats.registry import KINDS, kind_of
 from holdall.policy.measure import Measurer
 from holdall.text.tokens import Estimate
@@ -25,6 +26,28 @@ index 1..2 100644
 """
 LOG = "".join(f"2026-11-15T02:{minute:02}:00Z worker started job {minute}\n" for minute in range(30))
 SYSLOG = "".join(f"Nov 15 02:{minute:02}:11 host sshd[{minute}]: Accepted key\n" for minute in range(30))
+ISSUES = "id,title,body\n" + "".join(
+    f'{number},"Title {number}","# Steps\n\n- one, two\n- three\n\n## Expected\n\n1. nothing\n"\n'
+    for number in range(40)
+)
+PS = (
+    "USER         PID %CPU    VSZ TTY      STAT   TIME COMMAND\n"
+    "root           1  0.0 168000 ?        Ss     0:05 /sbin/init splash\n"
+    "www-data   31234 12.5 9168000 ?       Sl     1:05 nginx: worker process\n"
+    "root           2  0.0      0 ?        S      0:00 [kthreadd]\n"
+)
+PODS = (
+    "NAME           READY   STATUS             RESTARTS      AGE\n"
+    "web-7d9c-abc   1/1     Running            0             5d\n"
+    "web-7d9c-xyz   0/1     CrashLoopBackOff   12 (3m ago)   5d\n"
+    "db-0           1/1     Running                          31h\n"
+)
+DF = (
+    "Filesystem     1K-blocks    Used Available Use% Mounted on\n"
+    "/dev/sda1       41152736 9999999  29000000  26% /\n"
+    "tmpfs            4026532       0   4026532   0% /dev/shm\n"
+    "udev                 100       0       100   0% /my disk\n"
+)
 MARKDOWN = (
     "# Title\n\nSome words with a [link](https://example.org).\n\n- one\n- two\n\n## Next\n\n1. first\n2. second\n"
 )
@@ -61,7 +84,13 @@ def measured(data: str | bytes) -> Measure:
             "ndjson", '{"n": 1}\n{"n": ' + "7" * 5000 + "}\n", marks=requirement("measure:kind-ndjson"), id="ndjson digits"
         ),
         pytest.param("csv", TABLE, marks=requirement("measure:kind-csv"), id="csv commas"),
-        pytest.param("csv", TABLE.replace(",", "\t"), marks=requirement("measure:kind-csv"), id="csv tabs"),
+        pytest.param("tsv", TABLE.replace(",", "\t"), marks=requirement("measure:kind-tsv"), id="tsv"),
+        pytest.param("csv", TABLE.replace(",", "|"), marks=requirement("measure:kind-csv"), id="csv pipes"),
+        pytest.param("csv", ISSUES, marks=requirement("measure:kind-csv"), id="csv with markdown in its cells"),
+        pytest.param("csv", "1,Ann,2020-01-01\n" * 9, marks=requirement("measure:kind-csv"), id="csv without a header"),
+        pytest.param("table", PS, marks=requirement("measure:kind-table"), id="ps"),
+        pytest.param("table", PODS, marks=requirement("measure:kind-table"), id="kubectl get"),
+        pytest.param("table", DF, marks=requirement("measure:kind-table"), id="df"),
         pytest.param("csv", 'a;b\n"x;y";2\n"z";3\n', marks=requirement("measure:kind-csv"), id="csv quoted"),
         pytest.param("html", PAGE, marks=requirement("measure:kind-html"), id="html"),
         pytest.param("html", "<html lang=en>\n<body>x", marks=requirement("measure:kind-html"), id="html bare"),
@@ -96,6 +125,9 @@ def test_an_output_is_of_the_kind_that_it_looks_like(kind: str, data: str | byte
         pytest.param("text", '{"a": 1}\nplain words\n{"a": 2}\n!', id="not ndjson: other lines between"),
         pytest.param("text", "Well, yes.\nNo.\nMaybe, or maybe not, or so.\n", id="not csv: only commas"),
         pytest.param("text", "one,two\n", id="not csv: a single line"),
+        pytest.param("text", "a,b\n1,2\n" * 9000 + LOG * 40, id="not csv: most of it is a log"),
+        pytest.param("text", "Name:    web\nNamespace:  default\nLabels:   app=web\n", id="not a table: fields"),
+        pytest.param("text", "Dear  all,\nit rains, and\nwe go home now\nto sleep a bit\n", id="not a table: words"),
         pytest.param("text", "Use the <b> tag, not <html5>.\n", id="not html: talk of tags"),
         pytest.param("text", "# comment\nx = 1\n" + "y = 2\n" * 40, id="not markdown: code with a comment"),
         pytest.param("text", "In 2026-11-15 something happened.\nAnd then nothing.\nWords.\nMore.\n", id="not log: a date"),
@@ -172,8 +204,8 @@ def test_no_beginning_makes_telling_the_kind_quadratic(text: str) -> None:
         ([",b", "1,2"], None),
     ],
 )
-def test_the_delimiter_is_the_sign_that_parts_nearly_every_line_alike(rows: list[str], sign: str | None) -> None:
-    assert delimiter_of(rows) == sign
+def test_the_separator_is_the_sign_that_parts_nearly_every_line_alike(rows: list[str], sign: str | None) -> None:
+    assert separator_of("\n".join(rows)) == sign
 
 
 def test_the_usual_log_of_a_python_program_is_a_log_though_each_line_has_a_comma() -> None:

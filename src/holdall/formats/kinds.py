@@ -6,7 +6,6 @@ are asked, and what else belongs to a kind.
 
 import json
 import re
-from collections import Counter
 from functools import cached_property
 
 import stringzilla
@@ -45,7 +44,6 @@ _MAGIC = (
     (b"%PDF-", "pdf"),
 )
 PACKED = ("gzip", "zstd", "bzip2", "xz", "zip", "tar")
-_DELIMITERS = (",", "\t", ";", "|")
 _QUOTED_KEY = lazy_pattern(r"(\"[^\"]{1,200}\"|'[^']{1,200}')\s{0,8}:(?:\s+(.*))?")
 _NO_KEY = frozenset("#[]{},&*!|>%@`?")  # signs with which no plain key begins
 _LONGEST_KEY = 120
@@ -73,6 +71,8 @@ _KEYED = 400  # lines by which YAML and TOML are told
 _LONG_QUOTES = ('"""', "'''")
 _COMMENT = lazy_pattern(r"(?:^|\s)#")
 _IN_QUOTES = lazy_pattern(r"\"(?:[^\"\\]|\\.){0,2000}+\"|'[^']{0,2000}+'")
+_SEPARATORS = (",", "\t", ";", "|")
+_LONGEST_HEADER = 2000  # characters
 
 
 class Ends:
@@ -119,6 +119,28 @@ class Ends:
         *lines, last = self.text.split("\n")
         lines = list(filter(str.strip, lines))
         return [*lines, last] if last.strip() and (self.whole or not lines) else lines
+
+    @cached_property
+    def last_lines(self) -> list[str]:
+        """Those of the end that are whole and not blank."""
+        lines = self.tail.decode("utf-8", "replace").split("\n")
+        return [line.rstrip("\r") for line in lines[1:-1] if line.strip()]
+
+    @cached_property
+    def separator(self) -> str | None:
+        """What parts the columns, where most of it is a table."""
+        # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
+        if not self.lines or (self.stamped and begins_with_time(self.lines[0][:_LINE])):
+            return None
+        if not any(sign in self.lines[0] for sign in (*_SEPARATORS, '"')):
+            return None
+        from holdall.formats.columns import separator_of  # noqa: PLC0415 - only for what may be one
+
+        sign = separator_of(self.text, whole=self.whole)
+        rows = [] if self.whole else self.last_lines
+        if sign is None or not rows or any('"' in row for row in rows):
+            return sign
+        return sign if sum(sign in row for row in rows) * 2 > len(rows) else None
 
     @cached_property
     def stamped(self) -> bool:
@@ -199,8 +221,25 @@ def is_diff(ends: Ends) -> bool:
 
 
 def is_csv(ends: Ends) -> bool:
-    # `2026-01-01 00:00:00,123 INFO up`: a log has the same sign on every line too, but no names above its lines.
-    return not (ends.stamped and begins_with_time(ends.lines[0][:_LINE])) and delimiter_of(ends.lines) is not None
+    return ends.separator not in (None, "\t")
+
+
+def is_tsv(ends: Ends) -> bool:
+    return ends.separator == "\t"
+
+
+def is_table(ends: Ends) -> bool:
+    """Aligned columns below their names, as `ps` and `kubectl get` print them."""
+    first = ends.text.partition("\n")[0]
+    if ends.stamped or "  " not in first.strip() or len(first) > _LONGEST_HEADER:
+        return False
+    from holdall.formats.columns import positions_of  # noqa: PLC0415 - only for what may be one
+
+    positions = positions_of(ends.text, whole=ends.whole)
+    if positions is None or ends.whole:
+        return positions is not None
+    rows = ends.last_lines
+    return sum(map(positions.fits, rows)) * 2 > len(rows)
 
 
 def is_access_log(ends: Ends) -> bool:
@@ -346,27 +385,6 @@ def is_log(ends: Ends) -> bool:
 
 def is_markdown(ends: Ends) -> bool:
     return bool(_HEADING.search(ends.text)) and len(_MARKDOWN.findall(ends.text)) * 8 >= len(ends.lines)
-
-
-def delimiter_of(lines: list[str]) -> str | None:
-    """The sign that parts the same number of columns (two or more) on nearly every line, or None."""
-    import csv  # noqa: PLC0415 - what is asked most is whether a short text fits
-
-    rows = lines[:50]
-    if len(rows) < 2:
-        return None
-    for sign in _DELIMITERS:
-        header = rows[0].split(sign)
-        if len(header) < 2 or not all(0 < len(name.strip()) <= 64 and len(name.split()) <= 5 for name in header):
-            continue
-        try:
-            widths = Counter(map(len, csv.reader(rows, delimiter=sign, strict=False)))
-        except csv.Error:
-            continue
-        width, hits = widths.most_common(1)[0]
-        if width >= 2 and hits * 10 >= len(rows) * 9 and len(header) == width:
-            return sign
-    return None
 
 
 def json_complaint(text: str) -> str | None:

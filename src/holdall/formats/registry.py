@@ -37,7 +37,7 @@ class Format:
     outlines: tuple[str, ...] = ()
     media_type: str = "text/plain"
     ending: str = "txt"  # of a file that it is saved as
-    table: str = ""  # how SQL reads it: "ndjson", "json" or "csv"; else as lines of text
+    table: str = ""  # how SQL reads it: "ndjson", "json", "csv", "tsv" or "table"; else as lines of text
     has_tree: bool = False  # whether it is JSON throughout
     is_binary: bool = False  # it is not text
     is_opened: bool = False  # what is in it is told and read, and not its bytes
@@ -88,6 +88,8 @@ FORMATS = (
     Format("script", kinds.is_script, ("dumps:script_outline",), "text/javascript", "js"),
     Format("toml", kinds.is_toml, ("keyed:toml_outline",), "application/toml", "toml"),
     Format("csv", kinds.is_csv, ("table:table_outline",), "text/csv", "csv", "csv"),
+    Format("tsv", kinds.is_tsv, ("table:table_outline",), "text/tab-separated-values", "tsv", "tsv"),
+    Format("table", kinds.is_table, ("table:aligned_outline",), ending="txt", table="table"),
     Format("log", kinds.is_log, ending="log"),
     Format("yaml", kinds.is_yaml, ("keyed:yaml_outline",), "application/yaml", "yaml"),
     Format("markdown", kinds.is_markdown, ("reports:report_outline", "markup:markdown_outline"), "text/markdown", "md"),

@@ -4,6 +4,7 @@ name, which goes with its last descriptor.
 
 import codecs
 import contextlib
+import csv
 import errno
 import json
 import os
@@ -12,9 +13,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import partial
+from itertools import islice
 from typing import Any, BinaryIO
 
-from holdall.formats.kinds import PACKED, SAMPLE, TAIL, delimiter_of
+from holdall.formats.columns import Table, column_names, table_of
+from holdall.formats.kinds import PACKED, SAMPLE, TAIL
+from holdall.formats.outline import Sample, take
 from holdall.formats.registry import format_of, kind_of
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import byte_of_line, line_of_byte
@@ -154,6 +159,7 @@ def _unnamed_file(expected: int) -> BinaryIO:
 _UNCHECKED = f"scanned {UNCHECKED}"
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")  # in JSON they stand only between values
+_MOST_EXTRA = 100  # cells that a row may have beside those of the columns
 _LARGEST_KEPT = 256 * 1024 * 1024
 _LONGEST_LIVE_LINE = 16 * 1024 * 1024  # of an output that is still being written, and not yet measured
 
@@ -224,8 +230,10 @@ def kind_so_far(reader: OutputReader) -> Kind:
     return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=False, valid=True)
 
 
-def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool = False) -> Source:
-    """`mend`: a copy in which strict readers of JSON find nothing that they do not take."""
+def source_of(
+    reader: OutputReader, at: str | None, check: Check, *, mend: bool = False, rewrite: bool = False
+) -> Source:
+    """`mend`: a copy in which strict readers of JSON find nothing that they do not take; `rewrite`: of CSV."""
     kind = kind_so_far(reader)
     if kind in PACKED:
         raise BadQuery(f"the output is packed ({kind}): query what is in it, HANDLE!NAME; HANDLE! is the list of that.")
@@ -245,8 +253,8 @@ def source_of(reader: OutputReader, at: str | None, check: Check, *, mend: bool 
             return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check, mend)
         case "json":
             return _records(reader, _json_shape(reader), check, mend)
-        case "csv":
-            return _records(reader, {"form": "csv", "delimiter": _delimiter(reader)}, check)
+        case "csv" | "tsv" | "table" as form:
+            return _table(reader, form, check, rewrite=rewrite)
         case _:
             return lines_of(reader, check)
 
@@ -270,9 +278,7 @@ def _records(reader: OutputReader, shape: dict[str, Any], check: Check, mend: bo
     shape |= {"size": reader.totals.bytes, "longest_line": _longest_line(reader)}
     if not mend and _is_settled(reader) and reader.facts.measure.utf8 and not (start and shape["form"] == "ndjson"):
         return _stored(reader, shape)
-    end = reader.totals.bytes
-    if not _is_settled(reader) and reader.read(end - 1, end) != b"\n":
-        end = byte_of_line(reader, line_of_byte(reader, end))  # the last line is still being written
+    end = _end_of_lines(reader)
     parts = _valid(reader, pieces(reader, start, end, check))
     parts = json_mended(parts, lines=shape["form"] == "ndjson") if mend else parts
     return _copied(reader, shape, scratch(parts, end - start))
@@ -285,11 +291,78 @@ def _json_shape(reader: OutputReader) -> dict[str, Any]:
     return {"form": "object", "object_size": reader.totals.bytes + 1024}
 
 
-def _delimiter(reader: OutputReader) -> str:
-    lines = reader.read(0, SAMPLE).decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
-    if reader.totals.bytes > SAMPLE and len(lines) > 1:
-        lines.pop()  # cut off in the middle
-    return delimiter_of([line for line in lines if line.strip()]) or ","
+def _table(reader: OutputReader, form: str, check: Check, *, forced: bool = False, rewrite: bool = False) -> Source:
+    """Separated or aligned columns, with the names and types that the notice has.
+
+    `rewrite`, and for what DuckDB's strict reader does not take: a copy with every row as the notice's reader has it.
+    """
+    sample = take(reader.read, _end_of_lines(reader), reader.totals.lines)
+    table = table_of(sample, kind=form, forced=forced)
+    check()
+    if table is None:
+        return lines_of(reader, check)
+    if not (rewrite or table.positions or table.ragged or _has_odd_ends(sample)):
+        return _records(reader, {"form": "csv", "delimiter": table.separator, **table.shape()}, check)
+    rows = partial(_rows, reader, table, check)
+    widest = len(table.columns)
+    try:
+        if not table.exact:
+            widest = max(widest, max(map(len, rows()), default=0))
+        if widest > len(table.columns) + _MOST_EXTRA:
+            return lines_of(reader, check)
+        copy = scratch(_as_csv(rows(), widest), reader.totals.bytes)
+    except csv.Error:  # a cell of more than 128 KiB: rather an open quote
+        return lines_of(reader, check)
+    names = column_names([one.name for one in table.columns], widest)
+    types = [one.type for one in table.columns] + ["VARCHAR"] * (widest - len(table.columns))
+    shape = {"form": "csv", "header": False, "columns": list(zip(names, types, strict=True)), "checked": table.exact}
+    return _copied(reader, shape | {"rewritten": True, "longest_line": 3 * _longest_line(reader)}, copy)
+
+
+def _has_odd_ends(sample: Sample) -> bool:
+    """Whether lines end in more than one way, or something else does as they do."""
+    returns, pairs, ends = (sample.count(sign) for sign in (b"\r", b"\r\n", b"\n"))
+    return bool(returns) and not returns == pairs == ends
+
+
+def _lines_in(parts: Iterable[bytes]) -> Iterator[str]:
+    """Lines with their ends, without a byte order mark."""
+    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    held = ""
+    for text in map(decode, parts):
+        *lines, held = (held + text).split("\n")
+        for line in lines:
+            yield line + "\n"
+    if held:
+        yield held
+
+
+def _rows(reader: OutputReader, table: Table, check: Check) -> Iterator[list[str]]:
+    """The cells of each row, without the names of the columns."""
+    lines = _lines_in(_valid(reader, pieces(reader, 0, _end_of_lines(reader), check)))
+    if table.positions:
+        cells = table.positions.cells
+        return (cells(line.rstrip("\r\n")) for line in islice(lines, table.positions.first, None) if line.strip())
+    return islice(filter(None, csv.reader(lines, delimiter=table.separator)), int(table.header), None)
+
+
+def _as_csv(rows: Iterator[list[str]], width: int) -> Iterator[bytes]:
+    while batch := list(islice(rows, 2000)):
+        for row in batch:
+            row.extend([""] * (width - len(row)))
+        yield "".join(",".join(map(_in_quotes, row)) + "\n" for row in batch).encode()
+
+
+def _in_quotes(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if cell and not cell.isalnum() else cell
+
+
+def _end_of_lines(reader: OutputReader) -> int:
+    """Where the last line that is whole ends; of an output that has ended, the last line is."""
+    end = reader.totals.bytes
+    if _is_settled(reader) or reader.read(end - 1, end) == b"\n":
+        return end
+    return byte_of_line(reader, line_of_byte(reader, end))
 
 
 # ── At ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -233,13 +233,13 @@ _BEGINNING = 64 * 1024
 
 
 class Part:
-    """One output of a request: its reader, and how it is read: as what it is, mended, or as lines."""
+    """One output of a request: its reader, and how it is read: as what it is, mended, rewritten, or as lines."""
 
     def __init__(self, reader: OutputReader, names: Sequence[str], at: str | None = None) -> None:
         self.reader = reader
         self.names = list(names)
         self.at = at
-        self.reading: Literal["", "mended", "lines"] = ""
+        self.reading: Literal["", "mended", "rewritten", "lines"] = ""
         self.why = ""  # it is read otherwise than as what it is
         self.is_mendable = True
 
@@ -255,7 +255,9 @@ class Part:
     def source(self, check: Check) -> Source:
         if self.reading == "lines":
             return lines_of(self.reader, check)
-        return source_of(self.reader, self.at, check, mend=self.reading == "mended")
+        return source_of(
+            self.reader, self.at, check, mend=self.reading == "mended", rewrite=self.reading == "rewritten"
+        )
 
     def begins_as_json(self) -> bool:
         start = self.reader.read(0, _BEGINNING).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
@@ -298,6 +300,9 @@ class SqlRequest:
                 continue
             if answer.get("missing") in ("line_no", "text"):
                 why = "The SQL names the lines of the output, so t has those, as line_no, text."
+            elif is_refused and not part.reading and kind in ("csv", "tsv"):
+                part.reading = "rewritten"  # row by row, as the notice has it
+                return part
             elif is_refused and kind != "json":
                 # Some line is not like the others. Lines can always be read, and nothing of them is left out.
                 hint = " json_valid(text) tells the lines that are JSON, text->>'$.name' reads them."

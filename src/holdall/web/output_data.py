@@ -126,7 +126,7 @@ async def views(bag: Holdall, facts: Facts) -> list[str]:
         has_tree = format.has_tree or await bag.core.on(facts.handle, look)
     except HoldallError:
         return []
-    return ["tree"] * has_tree + ["table"] * (format.table == "csv") + ["sql"]
+    return ["tree"] * has_tree + ["table"] * (format.table in ("csv", "tsv")) + ["sql"]
 
 
 async def seen(bag: Holdall, handle: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import field
 from itertools import groupby, pairwise
 from typing import Any, Literal, Protocol, get_args
 
-from holdall.formats.kinds import delimiter_of
+from holdall.formats.columns import column_names, separator_of
 from holdall.policy.folds import Coverage, Ranges
 from holdall.text.json.path import decoded_name, shown_name
 from holdall.text.json.reader import (
@@ -288,11 +288,11 @@ def columns_of(reader: Reader) -> Columns | None:
     if not texts:
         return None
     texts[0] = texts[0].removeprefix("\ufeff")
-    sign = delimiter_of([text for text in texts if text.strip()])
+    sign = separator_of("\n".join(texts), whole=len(texts) < _SAMPLE)
     if sign is None:
         return None
     names, _ = next(_records(texts[:1], sign))
-    return Columns(tuple(names), sign)
+    return Columns(tuple(column_names(names, len(names))), sign)
 
 
 def table_rows(reader: Reader, columns: Columns, first: int, count: int) -> list[dict[str, Any]]:

@@ -1,0 +1,567 @@
+"""How a table is laid out: what parts its columns, whether its first row names them, their names and types.
+
+Found once, from a sample of the output, for the notice, for SQL and for the viewer: a name that is shown is the name
+that SQL knows, and a column is text in all of them or a number in all of them. Nothing here reads more than a `Sample`
+holds, and of a table with very many cells only a part of it is taken apart.
+"""
+
+import contextlib
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date
+from itertools import islice, zip_longest
+
+from holdall.formats.outline import Sample, flat
+from holdall.values.patterns import lazy_pattern
+from holdall.values.record import record
+
+# ── What parts the columns ──────────────────────────────────────────────────────────────────────────────────
+
+SEPARATORS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
+_LINE = lazy_pattern("[^\n]*+\n|[^\n]++")
+_RECORDS = 200  # that are looked at to tell what parts them
+_MOST_WIDE = 64  # characters of a name, and …
+_MOST_WORDS = 5  # … words
+_LIKE = 0.9  # of the records have as many columns as the first; …
+_REGULAR, _ALL_LIKE = 5, 0.98  # … without names above them, so many records and nearly all of them
+
+
+def separator_of(text: str, *, whole: bool = True, forced: bool = False) -> str | None:
+    """The sign that parts the same number of columns (two or more) in nearly every record, or None.
+
+    `whole`: the text does not end in the middle of a record. `forced`: it is a table for sure, so the likeliest sign.
+    """
+    first = text.lstrip("\n").partition("\n")[0]
+    first = text[:4096] if '"' in first else first  # names may have line ends in them
+    best: tuple[float, int, str] | None = None
+    for sign in SEPARATORS:
+        if sign not in first:
+            continue
+        records = records_of(text, sign, most=_RECORDS + 1)
+        if len(records) <= _RECORDS and not whole and len(records) > 1:
+            records.pop()
+        if not records or (len(records) < 2 and not forced):
+            continue
+        header = records[0]
+        alike = _hits(records, len(header)) / len(records)
+        if not forced and not all(map(_may_be_a_name, header)) and not _is_regular(records, alike):
+            continue
+        if len(header) > 1 and (forced or alike >= _LIKE):
+            best = max(best or (0.0, 0, ""), (alike, len(header), sign))
+    return best[2] if best else ("," if forced else None)
+
+
+def _is_regular(records: list[list[str]], alike: float) -> bool:
+    """Whether these are rows for sure, though no names are above them: prose has commas, too."""
+    cells = [cell for record in records for cell in record]
+    short = sum(len(cell) <= _MOST_WIDE for cell in cells)
+    return len(records) >= _REGULAR and len(records[0]) > 2 and alike >= _ALL_LIKE and short >= _LIKE * len(cells)
+
+
+def _may_be_a_name(cell: str) -> bool:
+    return 0 < len(cell.strip()) <= _MOST_WIDE and len(cell.split()) <= _MOST_WORDS
+
+
+def records_of(text: str, sign: str, most: int | None = None) -> list[list[str]]:
+    """The records with their cells, blank lines left out; a quoted cell may go on over several lines."""
+    found: list[list[str]] = []
+    reader = filter(None, csv.reader(_lines(text), delimiter=sign))
+    with contextlib.suppress(csv.Error):  # a cell of more than 128 KiB, or a lone carriage return
+        found.extend(islice(reader, most))
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends: what is in quotes keeps them."""
+    return _LINE.findall(text) if '"' in text else text.split("\n")
+
+
+# ── Columns by position, as terminals show tables ───────────────────────────────────────────────────────────
+
+_ALIGNED_LINES = 400  # that are looked at
+_RULE = lazy_pattern(r"[-=+| ]*[-=]{2}[-=+| ]*")
+_HEADER_WORD = lazy_pattern(r"(?=[^A-Za-z%#]{0,20}[A-Za-z%#])[\w%#(][\w%#./()+-]{0,40}")
+_WORD = lazy_pattern(r"\S+")
+_RIVER = lazy_pattern(r"\S {2,}\S")  # in a name: two columns that no river parts
+_LOUD = lazy_pattern(r"[A-Z0-9%#./()_+ -]*[A-Z]{2}[A-Z0-9%#./()_+ -]*")
+
+
+@record
+class Positions:
+    """`starts` are those of the columns, in characters, the first 0; `first` is the line after the names."""
+
+    starts: tuple[int, ...]
+    first: int = 1
+    by_words: bool = False  # no cell but the last has a space in it, and none is empty: words tell as much
+
+    def cells(self, line: str) -> list[str]:
+        """The cells of a line. One that does not keep to the columns is parted by its words, where that is as many."""
+        if self.by_words and not self._keeps_to_columns(line):
+            words = line.split(None, len(self.starts) - 1)
+            if len(words) == len(self.starts):
+                return [word.strip() for word in words]
+        return [line[start:end].strip() for start, end in zip_longest(self.starts, self.starts[1:])]
+
+    def fits(self, line: str) -> bool:
+        return self._keeps_to_columns(line) or (self.by_words and len(line.split()) >= len(self.starts))
+
+    def _keeps_to_columns(self, line: str) -> bool:
+        return all(start > len(line) or line[start - 1] == " " for start in self.starts[1:])
+
+
+def positions_of(text: str, *, whole: bool = True) -> Positions | None:
+    """Where the columns of `ps`, `df`, `docker ps` or `kubectl get` start; None if the text is no such table.
+
+    A column ends where every line has a blank: so its cells may be aligned to the left or to the right.
+    """
+    lines = [line.rstrip("\r") for line in text.split("\n", _ALIGNED_LINES + 1)[: _ALIGNED_LINES + 1]]
+    if len(lines) > _ALIGNED_LINES or not whole:
+        lines.pop()
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if len(lines) < 3 or "\t" in lines[0] or not lines[0].strip():
+        return None
+    header, body, first = lines[0], lines[1:], 1
+    if _RULE.fullmatch(body[0]):
+        body, first = body[1:], 2
+    rows = [line for line in body if line.strip()]
+    if len(rows) < 2 or len(rows) * 10 < len(body) * 9:
+        return None
+    starts = _starts(header, rows)
+    names = [header[start:end].strip() for start, end in zip_longest(starts, starts[1:])]
+    if _has_joined(names, starts, rows):  # long values have pushed others out of their columns
+        places = [found.start() for found in _WORD.finditer(header)]
+        if all(len(row.split(None, len(places) - 1)) == len(places) for row in rows):
+            starts = (0, *places[1:])
+            names = header.split()
+    if len(starts) < 2:
+        return None
+    words = [name.split() for name in names]
+    is_named = all(words) and all(_HEADER_WORD.fullmatch(word) for name in words for word in name)
+    if not is_named or len({name.lower() for name in names}) < len(names):
+        return None
+    is_loud = bool(_LOUD.fullmatch(header))
+    if len(starts) < 3 and not is_loud and first == 1:
+        return None  # `Name:   value`, or two words above each other
+    by_words = all(len(row.split(None, len(starts) - 1)) == len(starts) for row in rows)
+    found = Positions(starts, first, by_words)
+    return found if sum(map(found.fits, rows)) >= _LIKE * len(rows) else None
+
+
+def _has_joined(names: list[str], starts: tuple[int, ...], rows: list[str]) -> bool:
+    """Whether a name is that of two columns: there is room between its words, or each row has as many words there."""
+    if any(map(_RIVER.search, names)):
+        return True
+    cells = [Positions(starts).cells(row) for row in rows]
+    return any(
+        " " in name and all(len(row[number].split()) == len(name.split()) for row in cells)
+        for number, name in enumerate(names[:-1])
+    )
+
+
+def _starts(header: str, rows: list[str]) -> tuple[int, ...]:
+    """Where columns start: after each run of places that are blank in the header and in nearly every row."""
+    last_word = len(header.rstrip()) - len(header.rsplit(maxsplit=1)[-1])
+    strays, most = [0] * (last_word + 1), len(rows) // 20
+    for row in rows:
+        for place, sign in enumerate(row[: last_word + 1]):
+            if sign != " ":
+                strays[place] += 1
+    river = [sign == " " and strays[place] <= most for place, sign in enumerate(header[: last_word + 1])]
+    starts, names = [0], [header[:1].strip()]
+    for place in range(1, last_word + 1):
+        if river[place - 1] and not river[place]:
+            if names[-1].strip() or len(starts) > 1:
+                starts.append(place)
+                names.append("")
+            else:
+                starts[-1] = 0  # what is before the first name belongs to it
+        names[-1] += header[place]
+    return _with_names(header, rows, starts)
+
+
+def _with_names(header: str, rows: list[str], starts: list[int]) -> tuple[int, ...]:
+    """Without those that have no name, and with two words as one name where nothing is below the second."""
+    kept = [0]
+    for start, end in zip_longest(starts[1:], starts[2:]):
+        before = header[kept[-1] : start].rstrip()
+        is_second_word = len(before) == start - 1 and not any(row[start:end].strip() for row in rows)
+        if header[start:end].strip() and before.strip() and not is_second_word:
+            kept.append(start)
+    return tuple(kept)
+
+
+# ── Types ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TEXT = "VARCHAR"
+_WHOLE = r"-?(?:0|[1-9]\d{0,17}+)"
+_LONG = r"-?(?:0|[1-9]\d{0,36}+)"
+_REAL = r"-?(?:(?:0|[1-9]\d*+)(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d{1,3}+)?+"
+_DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_TIME = _DAY + r"[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6}+)?+"
+# Each is one that the ones after it take in, as far as there are such. A code with leading zeros is none of them.
+PATTERNS = {
+    "BIGINT": _WHOLE,
+    "HUGEINT": _LONG,
+    "DOUBLE": _REAL,
+    "BOOLEAN": "true|false|True|False|TRUE|FALSE",
+    "DATE": _DAY,
+    "TIMESTAMP": _TIME,
+    "TIMESTAMPTZ": _TIME + r"(?:Z|[+-]\d\d(?::?\d\d)?+)",
+}
+_TYPE = lazy_pattern("|".join(f"(?P<{name}>{pattern})" for name, pattern in PATTERNS.items()), re.ASCII)
+_ALL_OF = {name: lazy_pattern(rf"(?: *+(?:{pattern}) *+\n)*+", re.ASCII) for name, pattern in PATTERNS.items()}
+_BEGINS = frozenset("-.0123456789tTfF")
+NUMBERS = frozenset({"BIGINT", "HUGEINT", "DOUBLE"})
+_NEARLY = 0.9  # of the values, and …
+_NEARLY_OF = 10  # … as many at least, before a column of text is called nearly one of numbers
+
+
+def type_of(value: str) -> str:
+    """The narrowest type of one value."""
+    text = value.strip(" ")
+    found = _TYPE.fullmatch(text) if text[:1] in _BEGINS else None
+    name = found.lastgroup if found else None
+    return name if name and (text == value or name in NUMBERS) else TEXT
+
+
+def _joined(one: str, other: str) -> str:
+    if one == other or not other:
+        return one
+    numbers = ["BIGINT", "HUGEINT", "DOUBLE"]
+    if one in numbers and other in numbers:
+        return max(one, other, key=numbers.index)
+    return TEXT
+
+
+# ── Names ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LONGEST_NAME = 100
+
+
+def column_names(header: Sequence[str] | None, width: int) -> list[str]:
+    """As SQL knows them: on one line, none empty, no two alike but for case. Without a header, column0 and so on."""
+    digits = len(str(max(0, width - 1)))
+    taken: set[str] = set()
+    names: list[str] = []
+    for number in range(width):
+        given = flat(header[number]).strip()[:_LONGEST_NAME] if header and number < len(header) else ""
+        given = given or f"column{number:0{digits}}"
+        name, again = given, 0
+        while name.casefold() in taken:
+            again += 1
+            name = f"{given}_{again}"
+        taken.add(name.casefold())
+        names.append(name)
+    return names
+
+
+# ── A header, or the first row ──────────────────────────────────────────────────────────────────────────────
+
+_CODE = lazy_pattern(r"[\d.,:/+ -]*\d[\d.,:/+ %-]*[%€$]?", re.ASCII)
+_PLACE = lazy_pattern(r"\S+@\S+\.\w+|\w+://\S+|/\S*/\S*|[0-9a-fA-F]{8,}|[0-9a-f]{8}-[0-9a-f-]{27}")
+_DIGITS = lazy_pattern(r"\d+")
+_NAME = lazy_pattern(r"[^\W\d_]|\d/\d")  # a letter, or a day above a column of numbers
+_NONE = frozenset({"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf"})
+_BODY = 200  # rows that are compared with the first one
+_YEARS = 3
+
+
+def _has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row is none of the others: its cells are of another kind than those below them."""
+    body = body[:_BODY]
+    if not body or not all(cell.strip() for cell in first[1:-1]):
+        return bool(body) and all(map(_may_be_a_name, filter(str.strip, first))) and _names_more(first)
+    years = [int(cell) for cell in first if cell.strip().isdecimal() and len(cell.strip()) == 4]
+    if len(years) >= _YEARS and sorted(set(years)) == years:
+        return True
+    unlike = alike = 0
+    for number, cell in enumerate(first):
+        below = Counter(_look(row[number]) for row in body if number < len(row) and row[number].strip())
+        look, times = below.most_common(1)[0] if below else ("", 0)
+        if look and look != "text" and times >= _NEARLY * below.total():
+            same = _look(cell) == look
+            alike, unlike = alike + same, unlike + (not same and bool(_NAME.search(cell)) and cell.lower() not in _NONE)
+    if unlike:
+        return unlike * 2 >= alike
+    return (
+        not alike
+        and _names_more(first)
+        and not any(
+            cell in {row[number] for row in body if number < len(row)} for number, cell in enumerate(first) if cell
+        )
+    )
+
+
+def _names_more(first: Sequence[str]) -> bool:
+    return all(_look(cell) == "text" for cell in first if cell.strip())
+
+
+def _look(cell: str) -> str:
+    """What a value looks like: its type, or digits with signs, a place, a word with a number; else text."""
+    text = cell.strip()
+    found = type_of(text)
+    if found != TEXT:
+        return "number" if found in NUMBERS else found
+    if _CODE.fullmatch(text):
+        return "code"
+    if _PLACE.fullmatch(text):
+        return "place"
+    if _DIGITS.search(text) and " " not in text:
+        return _DIGITS.sub("#", text)
+    return "text"
+
+
+# ── The table ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_CELLS = 160_000  # up to so many, all are taken apart, …
+_SOME = 60_000  # … of more so many
+_ODD = 500  # rows that are unlike the others, past which not every row is looked at
+_EXTRA = 100  # columns that a row may have beside those of the header
+
+
+@record
+class Column:
+    """`type` is that of SQL. A column of text may hold `nearly` only values of another type; `odd` are the others, with
+    how often each occurs, and `odd_count` is their number."""
+
+    name: str
+    type: str
+    nearly: str = ""
+    odd: tuple[tuple[str, int], ...] = ()
+    odd_count: int = 0
+
+
+@record
+class Table:
+    """`separator` is empty where the columns are told by `positions`. `exact`: every row was looked at, so the types
+    and `rows` are those of all of it; else of the `values`, which are spread over it."""
+
+    separator: str
+    header: bool
+    columns: tuple[Column, ...]
+    exact: bool
+    rows: int  # that were looked at
+    ragged: int  # of those, how many have another number of cells
+    values: tuple[tuple[str, ...], ...]  # of each column
+    seen_all: bool  # the values are all there are
+    positions: Positions | None = None
+
+    def shape(self) -> dict[str, object]:
+        """For the process that runs SQL."""
+        columns = [[column.name, column.type] for column in self.columns]
+        return {"columns": columns, "header": self.header, "checked": self.exact}
+
+
+def table_of(sample: Sample, *, kind: str = "csv", forced: bool = False) -> Table | None:
+    """None if it is none. `forced`: it is to be read as one."""
+    head = sample.head[: 64 * 1024].decode("utf-8", "replace").removeprefix("\ufeff")
+    is_all = len(head) == len(sample.head) and sample.whole
+    if kind == "table":
+        positions = positions_of(head, whole=is_all)
+        return _aligned(sample, positions) if positions else None
+    sign = "\t" if kind == "tsv" and forced else separator_of(head, whole=is_all, forced=forced)
+    if sign is None:
+        return None
+    records, is_whole = _sampled_records(sample, sign)
+    if not records:
+        return None
+    width, header = len(records[0]), _has_header(records[0], records[1:])
+    body = records[header:]
+    if is_whole:
+        return _made(sign, records[0] if header else None, width, body)
+    table = _made(sign, records[0] if header else None, width, body, exact=False)
+    return _verified(sample, table, width) if sample.whole else table
+
+
+def _sampled_records(sample: Sample, sign: str) -> tuple[list[list[str]], bool]:
+    """The first record and others, spread evenly where they are too many; and whether these are all."""
+    first = sample.head[: 64 * 1024].split(b"\n", 1)[0]
+    wide = max(1, first.count(sign.encode()) + 1)
+    most = max(50, _CELLS // wide)
+    if sample.whole and sample.lines <= most * 2:
+        records = records_of(_text(sample.head), sign, most + 1)
+        if len(records) <= most:
+            return records, True
+    most = max(50, _SOME // wide)
+    pieces = _pieces(sample, min(1.0, most / max(1, sample.lines)))
+    share = max(20, most // max(1, len(pieces)))
+    found = records_of(_text(pieces[0][1]), sign, share)
+    width = len(found[0]) if found else 0
+    for start, data in pieces[1:]:
+        found += _window(data, sign, width, share, is_last=start + len(data) == sample.size)
+    return found, False
+
+
+def _pieces(sample: Sample, keep: float) -> list[tuple[int, bytes]]:
+    if not sample.whole:
+        return list(sample.pieces)
+    data, parts = sample.head, 12
+    length = max(4096, int(len(data) * keep / parts) + 1)
+    starts = [(len(data) - length) * number // (parts - 1) for number in range(parts)]
+    return [(start, data[start : start + length]) for start in starts if start >= 0] or [(0, data)]
+
+
+def _window(data: bytes, sign: str, width: int, most: int, *, is_last: bool) -> list[list[str]]:
+    """The records of a window, which may begin inside of a cell in quotes: the reading that fits more of them."""
+    text = _text(data[data.find(b"\n") + 1 :])
+    best = records_of(text, sign, most)
+    if '"' in text and (hits := _hits(best, width)) * 10 < len(best) * 9:
+        other = records_of('"' + text, sign, most)[1:]
+        best = other if _hits(other, width) > hits else best
+    return best if is_last or len(best) == most else best[:-1]
+
+
+def _hits(records: list[list[str]], width: int) -> int:
+    return list(map(len, records)).count(width)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _made(
+    sign: str,
+    header: list[str] | None,
+    width: int,
+    body: list[list[str]],
+    *,
+    exact: bool = True,
+    positions: Positions | None = None,
+) -> Table:
+    widest = min(max(map(len, body), default=width), width + _EXTRA)
+    ragged = len(body) - _hits(body, width)
+    if ragged:
+        body = [(row + [""] * (widest - len(row)))[:widest] for row in body]
+    names = column_names(header, max(width, widest if exact else width))
+    values = list(zip(*body, strict=True)) if body else [()] * len(names)
+    values = values[: len(names)]
+    columns = [_column(name, one) for name, one in zip(names, values, strict=True)]
+    return Table(
+        sign, header is not None, tuple(columns), exact, len(body), ragged, tuple(values), exact, positions
+    )  # fmt: skip
+
+
+def _column(name: str, values: Iterable[str]) -> Column:
+    distinct = Counter(values)
+    del distinct[""]
+    if not distinct:
+        return Column(name, TEXT)
+    usual = type_of(next(iter(distinct)))
+    if usual in NUMBERS and _ALL_OF[usual].fullmatch("\n".join([*distinct, ""])):  # the quick way
+        return Column(name, usual)
+    types: Counter[str] = Counter()
+    kinds = {value: type_of(value) for value in distinct}
+    for value, kind in kinds.items():
+        types[kind] += distinct[value]
+    joined = ""
+    for kind in types:
+        joined = _joined(kind, joined)
+    if joined == "DATE" and not all(map(_is_day, distinct)):
+        joined = TEXT
+    if joined != TEXT:
+        return Column(name, joined)
+    numbers = [kind for kind in types if kind in NUMBERS]
+    total, hits = distinct.total(), sum(types[kind] for kind in numbers)
+    if hits < total * _NEARLY or hits < _NEARLY_OF:
+        return Column(name, TEXT)
+    nearly = "DOUBLE" if "DOUBLE" in numbers else "BIGINT"
+    odd = Counter({value: distinct[value] for value, kind in kinds.items() if kind not in NUMBERS})
+    return Column(name, TEXT, nearly, tuple(odd.most_common(3)), total - hits)
+
+
+def _is_day(value: str) -> bool:
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _verified(sample: Sample, table: Table, width: int) -> Table:
+    """The same with every row looked at: rows of the usual form all at once, the others one by one. Where those are
+    too many, the table stays one of a sample."""
+    data, sign = sample.head, re.escape(table.separator)
+    cell = rf'(?:"[^"]*+(?:""[^"]*+)*+"|[^{sign}"\n]*+)'
+    cells = [cell if one.type == TEXT else rf"(?:{PATTERNS[one.type]})?+" for one in table.columns[:width]]
+    usual = re.compile(rf"(?:{sign.join(cells)}\r?\n)*+".encode(), re.ASCII)
+    at = _end_of_record(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0, table.separator)[1] if table.header else 0
+    rows = ragged = tries = 0
+    widest = width
+    odd: list[Counter[str]] = [Counter() for _ in range(width)]
+    while at < len(data):
+        end = usual.match(data, at).end()  # type: ignore[union-attr]
+        rows += _records_in(data[at:end])
+        at = end
+        if at >= len(data):
+            break
+        tries += 1
+        cells_here, at = _end_of_record(data, at, table.separator)
+        if tries > _ODD or len(cells_here) > width + _EXTRA:
+            return table
+        if not cells_here:
+            continue
+        rows += 1
+        ragged += len(cells_here) != width
+        widest = max(widest, len(cells_here))
+        for column, value, strays in zip(table.columns, cells_here, odd, strict=False):
+            if value and column.type != TEXT and _joined(type_of(value), column.type) != column.type:
+                strays[value] += 1
+    columns = [
+        _with_odd(column, strays) if strays else column for column, strays in zip(table.columns, odd, strict=False)
+    ]
+    columns += [Column(name, TEXT) for name in column_names([one.name for one in columns], widest)[width:]]
+    values = (*table.values[:width], *((),) * (widest - width))
+    return Table(table.separator, table.header, tuple(columns), True, rows, ragged, values, False)
+
+
+def _with_odd(column: Column, strays: Counter[str]) -> Column:
+    """A column with values of another type is one of text, or of longer numbers."""
+    kinds = {type_of(value) for value in strays}
+    if column.type in NUMBERS and kinds <= NUMBERS:
+        joined = column.type
+        for kind in kinds:
+            joined = _joined(kind, joined)
+        return Column(column.name, joined)
+    nearly = column.type if column.type in NUMBERS else ""
+    odd = Counter({value: times for value, times in strays.items() if type_of(value) not in NUMBERS})
+    return Column(column.name, TEXT, nearly, tuple(odd.most_common(3)) if nearly else (), odd.total() * bool(nearly))
+
+
+def _end_of_record(data: bytes, start: int, sign: str) -> tuple[list[str], int]:
+    """The cells of the record that starts there, and where the next one does."""
+    size = 4096
+    while True:
+        text = data[start : start + size].decode("utf-8", "surrogateescape")
+        lines = _LINE.findall(text)
+        reader = csv.reader(lines, delimiter=sign)
+        try:
+            cells = next(reader, list[str]())
+        except csv.Error:
+            cells = []
+        used = "".join(lines[: reader.line_num]).encode("utf-8", "surrogateescape")
+        if used.endswith(b"\n") or start + size >= len(data) or size > 1 << 20:
+            return cells, start + max(1, len(used))
+        size *= 8
+
+
+def _records_in(data: bytes) -> int:
+    if b'"' not in data:
+        return data.count(b"\n")
+    return sum(part.count(b"\n") for part in data.split(b'"')[::2])
+
+
+def _aligned(sample: Sample, positions: Positions) -> Table | None:
+    data = sample.head if sample.whole else b"\n".join(piece for _, piece in sample.pieces)
+    most = _CELLS // len(positions.starts)
+    lines = _text(data).split("\n")
+    header = positions.cells(lines[0].rstrip("\r"))
+    rows = [line.rstrip("\r") for line in lines[positions.first : positions.first + most] if line.strip()]
+    is_whole = sample.whole and len(lines) - positions.first <= most
+    ragged = sum(not positions.fits(row) for row in rows)
+    made = _made("", header, len(header), [positions.cells(row) for row in rows], exact=is_whole, positions=positions)
+    return Table(
+        "", True, made.columns, is_whole, made.rows, ragged, made.values, is_whole, positions
+    )  # fmt: skip
