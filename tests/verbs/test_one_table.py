@@ -14,6 +14,7 @@ from holdall.formats.registry import outline
 from holdall.formats.table import column
 from holdall.store.reader import FileReader
 from holdall.values.answers import Table
+from holdall.values.errors import BadQuery
 from holdall.verbs.query import SqlWorker, query_sql
 from tests.requirements import requirement
 from tests.support import reader_of
@@ -179,3 +180,31 @@ def test_hostile_tables_lose_nothing_and_take_no_time(worker: SqlWorker, text: s
     found = query_sql(reader, "select * from t", worker=worker, max_bytes=None, max_rows=300_000)
     kept = sum(len(str(cell)) for row in found.rows for cell in row if cell is not None)
     assert kept >= 0.3 * len(text.replace(",", "").replace('"', "")) - 20_000
+
+
+@requirement("query:kind")
+@pytest.mark.parametrize(
+    ("text", "kind", "sql", "found"),
+    [
+        ("a,b\n1,2\n", "lines", "select text from t where line_no = 2", [["1,2"]]),
+        ("one line,x,y\n", "csv", "select * from t", [["one line", "x", "y"]]),
+        ("2026-01-01 10:00:00;x\n2026-01-01 10:00:01;y\n", "csv", "select column1 from t", [["x"], ["y"]]),
+        ("a b\tc\n", "tsv", "select count(*) from t", [[1]]),
+        ('{"a": 1}\n', "ndjson", "select a from t", [[1]]),
+        ('{"a": 1}\n{"a": 2}\n', "lines", "select count(text) from t", [[2]]),
+        (PODS, "lines", "select count(text) from t", [[4]]),
+        ("nothing like it\n", "table", "select text from t", [["nothing like it"]]),
+    ],
+)
+def test_a_kind_that_is_given_is_how_it_is_read(
+    worker: SqlWorker, text: str, kind: str, sql: str, found: list[list[object]]
+) -> None:
+    assert [list(row) for row in ask(worker, text, sql, kind=kind).rows] == found
+
+
+@requirement("query:kind")
+def test_a_kind_that_there_is_not_is_refused(worker: SqlWorker) -> None:
+    with pytest.raises(
+        BadQuery, match="kind says how sql reads the output: csv, tsv, table, json, ndjson, lines; not 'x"
+    ):
+        ask(worker, "a,b\n1,2\n", "select 1", kind="x" * 1000)

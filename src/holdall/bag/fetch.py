@@ -100,15 +100,16 @@ class Fetch:
         path: str | None = None,
         at: str | None = None,
         also: Sequence[str] = (),
+        kind: str | None = None,
         limit: int | None = None,
         skip: int = 0,
         bounded: bool = True,
     ) -> Table | Nodes:
         """SQL over the table `t`, or the values that a JSONPath or JSON Pointer names.
 
-        `also` names further outputs, each a table under its handle.
+        `also` names further outputs, each a table under its handle; `kind` (csv, lines, …) says how SQL reads `t`.
         """
-        options = {"sql": sql, "path": path, "at": at, "also": also, "limit": limit, "skip": skip}
+        options = {"sql": sql, "path": path, "at": at, "also": also, "kind": kind, "limit": limit, "skip": skip}
         return cast("Table | Nodes", await self._verb("query", handle, bounded, **options))
 
     async def diff(

@@ -159,6 +159,7 @@ def _unnamed_file(expected: int) -> BinaryIO:
 _UNCHECKED = f"scanned {UNCHECKED}"
 _CHILDREN = JsonPath("$.*", (Segment((Wildcard(),)),))
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")  # in JSON they stand only between values
+_FORCED = ("csv", "tsv", "table", "json", "ndjson", "lines")
 _MOST_EXTRA = 100  # cells that a row may have beside those of the columns
 _LARGEST_KEPT = 256 * 1024 * 1024
 _LONGEST_LIVE_LINE = 16 * 1024 * 1024  # of an output that is still being written, and not yet measured
@@ -230,10 +231,24 @@ def kind_so_far(reader: OutputReader) -> Kind:
     return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=False, valid=True)
 
 
+def check_kind(kind: str | None) -> str | None:
+    """One that SQL can be told to read an output as."""
+    if kind is not None and kind not in _FORCED:
+        raise BadQuery(f"kind says how sql reads the output: {', '.join(_FORCED)}; not '{foreign(kind)}'.")
+    return kind
+
+
 def source_of(
-    reader: OutputReader, at: str | None, check: Check, *, mend: bool = False, rewrite: bool = False
+    reader: OutputReader,
+    at: str | None,
+    check: Check,
+    *,
+    forced: str | None = None,
+    mend: bool = False,
+    rewrite: bool = False,
 ) -> Source:
-    """`mend`: a copy in which strict readers of JSON find nothing that they do not take; `rewrite`: of CSV."""
+    """`forced`: the kind that it is read as. `mend`: a copy in which strict readers of JSON find nothing that they do
+    not take; `rewrite`: of CSV."""
     kind = kind_so_far(reader)
     if kind in PACKED:
         raise BadQuery(f"the output is packed ({kind}): query what is in it, HANDLE!NAME; HANDLE! is the list of that.")
@@ -248,13 +263,13 @@ def source_of(
         raise BadQuery("the output is binary data, not a table; `read` shows its bytes, `grep` searches them.")
     if at is not None:
         return _source_at(reader, at, check, mend)
-    match format_of(kind).table:
+    match forced or format_of(kind).table:
         case "ndjson":
             return _records(reader, {"form": "ndjson", "object_size": _longest_line(reader) + 1024}, check, mend)
         case "json":
             return _records(reader, _json_shape(reader), check, mend)
         case "csv" | "tsv" | "table" as form:
-            return _table(reader, form, check, rewrite=rewrite)
+            return _table(reader, form, check, forced=forced is not None, rewrite=rewrite)
         case _:
             return lines_of(reader, check)
 

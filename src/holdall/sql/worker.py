@@ -235,29 +235,32 @@ _BEGINNING = 64 * 1024
 class Part:
     """One output of a request: its reader, and how it is read: as what it is, mended, rewritten, or as lines."""
 
-    def __init__(self, reader: OutputReader, names: Sequence[str], at: str | None = None) -> None:
+    def __init__(
+        self, reader: OutputReader, names: Sequence[str], at: str | None = None, forced: str | None = None
+    ) -> None:
         self.reader = reader
         self.names = list(names)
         self.at = at
+        self.forced = forced  # the kind that it is read as
         self.reading: Literal["", "mended", "rewritten", "lines"] = ""
         self.why = ""  # it is read otherwise than as what it is
         self.is_mendable = True
 
     @property
     def kind(self) -> str:
-        return kind_so_far(self.reader)
+        return self.forced or kind_so_far(self.reader)
 
     @property
     def key(self) -> tuple[object, ...]:
         facts = self.reader.facts
-        return (facts.handle, facts.id, facts.measure.sha256, facts.state, self.reader.totals, self.at, self.reading)
+        output = (facts.handle, facts.id, facts.measure.sha256, facts.state, self.reader.totals)
+        return (*output, self.at, self.forced, self.reading)
 
     def source(self, check: Check) -> Source:
         if self.reading == "lines":
             return lines_of(self.reader, check)
-        return source_of(
-            self.reader, self.at, check, mend=self.reading == "mended", rewrite=self.reading == "rewritten"
-        )
+        how = {"mend": self.reading == "mended", "rewrite": self.reading == "rewritten"}
+        return source_of(self.reader, self.at, check, forced=self.forced, **how)
 
     def begins_as_json(self) -> bool:
         start = self.reader.read(0, _BEGINNING).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()

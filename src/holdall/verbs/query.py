@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 
 from holdall.formats.registry import format_of
 from holdall.sql.results import MOST_TABLES, fair_cap
-from holdall.sql.source import kind_so_far
+from holdall.sql.source import check_kind, kind_so_far
 from holdall.sql.worker import Answer, Part, SqlRequest, SqlWorker
 from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
@@ -36,13 +36,14 @@ _NODE_COST = 48  # bytes that a value costs besides its path and its text
 _MIN_TEXT = 200  # bytes of a value that are worth showing; where they do not fit, the value is left for the next page
 
 
-def query(
+def query(  # noqa: PLR0913 - what the declaration has
     reader: OutputReader,
     *,
     sql: str | None = None,
     path: str | None = None,
     at: str | None = None,
     also: Sequence[str] | None = (),
+    kind: str | None = None,
     limit: int | None = None,
     skip: int = 0,
     bounds: Bounds,
@@ -53,12 +54,15 @@ def query(
     if path is not None:
         if also:
             raise BadQuery("also names further tables for sql; a path names values of one output.")
+        if kind is not None:
+            raise BadQuery("kind says how sql reads the output; a path reads JSON.")
         return query_path(reader, path, limit=rows, skip=skip, max_bytes=most, seconds=settings.query_seconds)
     with contextlib.ExitStack() as opened:
         others = [opened.enter_context(one) for one in _opened(also or (), bounds)]
         return query_sql(
-            reader, sql or "", at=at, also=others, max_rows=rows, max_bytes=most, seconds=settings.query_seconds,
-            memory_bytes=settings.query_memory_bytes, worker=bounds.worker() if bounds.worker is not None else None,
+            reader, sql or "", at=at, also=others, kind=kind,
+            worker=bounds.worker() if bounds.worker is not None else None, max_rows=rows, max_bytes=most,
+            seconds=settings.query_seconds, memory_bytes=settings.query_memory_bytes,
         )  # fmt: skip
 
 
@@ -85,6 +89,7 @@ def query_sql(
     *,
     at: str | None = None,
     also: Sequence[OutputReader] = (),
+    kind: str | None = None,
     worker: SqlWorker | None = None,
     **bounds: Unpack[SqlBounds],
 ) -> Table:
@@ -92,7 +97,7 @@ def query_sql(
 
     JSON: an array's elements are the rows, an object is one row; NDJSON: a row a line; CSV with its columns; any other
     text as `line_no, text`. `at` is the path of the array or object inside the JSON that is the table instead.
-    Each output is a table under its handle too, and those of `also` under theirs alone.
+    Each output is a table under its handle too, and those of `also` under theirs alone. `kind` says what t is read as.
     """
     if len(sql) > _LONGEST_SQL:
         raise BadQuery(f"the SQL has {len(sql):,} characters; at most {_LONGEST_SQL:,} are run.")
@@ -105,7 +110,7 @@ def query_sql(
         "memory_bytes": memory_bytes,
     }
     with within(seconds) as deadline:
-        parts = _parts(reader, at, also)
+        parts = _parts(Part(reader, ["t", reader.facts.handle], at, check_kind(kind)), also)
         asked = SqlRequest(parts, request, worker or SqlWorker(), deadline)
         try:
             answer, notes = asked.answer()
@@ -121,8 +126,8 @@ def query_sql(
     return replace(_table(reader, answer, notes, memory_bytes), also=scanned)
 
 
-def _parts(reader: OutputReader, at: str | None, also: Sequence[OutputReader]) -> list[Part]:
-    parts = {reader.facts.handle: Part(reader, ["t", reader.facts.handle], at)}
+def _parts(first: Part, also: Sequence[OutputReader]) -> list[Part]:
+    parts = {first.names[1]: first}
     for other in also:
         parts.setdefault(other.facts.handle, Part(other, [other.facts.handle]))
     return list(parts.values())

@@ -203,7 +203,8 @@ def tool_of(verb: Verb) -> Tool:
         about = {"description": one.about} if one.about else {}
         properties[one.name] = {"type": _JSON_TYPES[one.type], **least, **one.schema, **about}
         if one.listed:
-            shown[one.name] = {"type": _JSON_TYPES[one.type], **about}
+            items = {"items": one.schema["items"]} if "items" in one.schema else {}  # some APIs want it of an array
+            shown[one.name] = {"type": _JSON_TYPES[one.type], **items, **about}
         if one.default is ... and not (one.name == "handle" and verb.without_handle):
             required.append(one.name)
     needs = {"required": required} if required else {}
