@@ -32,6 +32,7 @@ from holdall.sql.results import (
     blame,
     count_rows,
     first_rows,
+    hint_for,
     in_few_words,
     is_hopeless,
     is_too_small,
@@ -233,6 +234,7 @@ _MIN_LINE = 2_000_000  # DuckDB's own limit for one line
 _LONGEST_TYPE = 8000  # characters; past this a type is slow to work with and helps nobody, and JSON serves as well
 _MOST_KNOWN = 100
 _FORMATS = {"ndjson": "newline_delimited", "array": "array", "object": "unstructured", "members": "newline_delimited"}
+_LIKE_CSV = {"UUID": "VARCHAR", "TIME": "VARCHAR"}  # so that tables of both kinds can be joined
 _RENAMED = lazy_pattern(r"(.+)_[0-9]+", re.DOTALL)
 
 VALUE, TEXT = "value", "VARCHAR"
@@ -434,6 +436,7 @@ def _json_ways(duck: Any, shape: Shape, known: Known, notes: list[str]) -> Itera
 def _read_json(shape: Shape, sample: int, more: str = "") -> str:
     return (
         f"read_json({quoted(shape.path)}, format='{_FORMATS[shape.form]}', sample_size={sample}, "
+        "dateformat='iso', timestampformat='iso', "
         f"maximum_object_size={max(_MIN_OBJECT, shape.object_size)}{more})"
     )
 
@@ -449,6 +452,7 @@ def _with_known_columns(duck: Any, shape: Shape, sample: int, known: Known, note
     if _has_renamed(columns):
         notes.append("Names that differ only in case are told apart by a number: see describe t.")
         return f"from {_read_json(shape, sample)}"
+    columns = [(name, _LIKE_CSV.get(kind, kind)) for name, kind in columns]
     untyped = [name for name, kind in columns if len(kind) > _LONGEST_TYPE]
     if untyped:
         notes.append(
@@ -510,6 +514,13 @@ def _has_renamed(columns: Columns) -> bool:
 # function one of a list.
 
 
+_TEXT_FUNCTIONS = frozenset(
+    (
+        "~~", "!~~", "~~*", "!~~*", "~~~", "starts_with", "ends_with", "prefix", "suffix", "lower", "upper", "replace",
+        "regexp_matches", "regexp_full_match", "regexp_extract", "substring", "substr", "left", "right", "split_part",
+        "trim",
+    )
+)  # fmt: skip
 _READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _READING_TABLES = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM", "PIVOT", "SHOW_REF"})
 _OWN_NAMES = 2  # t, and its handle
@@ -525,6 +536,49 @@ class NotOneSelect(Exception):
 
 class NoSuchTable(NotOneSelect):
     """Somebody who looks for another table is helped by the columns of the one that there is."""
+
+
+@record
+class Uses:
+    """Names of columns, in lower case, by what a statement does with them: compares them with text, unnests them,
+    reaches into them as JSON."""
+
+    as_text: set[str] = field(default_factory=set[str])
+    as_list: set[str] = field(default_factory=set[str])
+    as_json: set[str] = field(default_factory=set[str])
+
+
+def uses_of(duck: Any, statement: str) -> Uses:
+    found = Uses()
+    for node, _ in _objects(json.loads(_parsed(duck, statement))):
+        named, kind = str(node.get("function_name", "")).casefold(), str(node.get("type", ""))
+        parts = list(_operands(node))
+        columns = {str(part["column_names"][-1]).casefold() for part in parts if part.get("class") == "COLUMN_REF"}
+        is_compared = kind.startswith("COMPARE_") and (len(columns) > 1 or any(map(_is_text, parts)))
+        if is_compared or named in _TEXT_FUNCTIONS:
+            found.as_text.update(columns)
+        elif named in ("unnest", "unlist"):
+            found.as_list.update(columns)
+        elif named.startswith(("json", "->", "array_extract")):
+            found.as_json.update(columns)
+    return found
+
+
+def _operands(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The expressions that a comparison or a function is about."""
+    for key in ("left", "right", "input", "lower", "upper", "child", "children", "arguments"):
+        value = node.get(key)
+        for one in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                part = cast("dict[str, Any]", one)
+                yield part.get("expression") or part  # as DuckDB 2 has arguments
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    literal: dict[str, Any] = part.get("literal") or {}
+    value: dict[str, Any] = part.get("value") or {}  # of DuckDB 1
+    kind: dict[str, Any] = value.get("type") or {}
+    return literal.get("kind") == "STRING" or kind.get("id") == "VARCHAR"
 
 
 def one_select(duck: Any, sql: str, tables: Sequence[str] = ("t",)) -> str:
@@ -625,6 +679,7 @@ def _is_recursive(defined: dict[str, Any]) -> bool:
 # Refused, told for the one who wrote the SQL.
 
 
+_CAST = lazy_pattern(r"when casting from source column (\w+)")
 _STAR = lazy_pattern(r"(?<!\()\*")  # of a select, not of a count
 _COLUMNS_TOLD = 40
 _TYPE_TOLD = 60  # characters
@@ -650,6 +705,7 @@ class Table:
         self.name = shape.tables[0]
         self.path = shape.path
         self.notes: list[str] = []
+        self.uses = Uses()
         self.reason = ""  # why the output could not be read as it was first taken for
         self._duck = duck
         self._shape = shape
@@ -660,6 +716,8 @@ class Table:
         self._needs_whole_values = False  # the SQL names the column that only the last way has
         self._needs_all_columns = False  # the SQL names a member that the sample does not have
         self._needs_members = False  # the SQL names members, and the table has only whole values or lines
+        self._texts: set[str] = set()  # columns that are to be text, in lower case
+        self._select = ""
         self._left = self._ways()
         self._way: Way | None = None
 
@@ -671,9 +729,8 @@ class Table:
                 raise Refused("source", self.reason, table=self.name)
             self.notes.clear()
             try:
-                select = way.select()
-                for name in self._shape.tables:
-                    self._duck.execute(f"create or replace view {_identifier(name)} as {select}")
+                self._select = way.select()
+                self._create()
             except self._fault as fault:
                 if not self._should_go_on(way, fault):
                     raise
@@ -683,6 +740,20 @@ class Table:
     def use(self, way: Way) -> None:
         """Read it in this way and no other."""
         self._left = iter((way,))
+
+    def _create(self) -> None:
+        select = self._as_used(self._select)
+        for name in self._shape.tables:
+            self._duck.execute(f"create or replace view {_identifier(name)} as {select}")
+
+    def turns_to_text(self, name: str) -> bool:
+        """Make that column one of text, if it is there and is none."""
+        if all(one.casefold() != name or kind == TEXT for one, kind in self.columns()):
+            return False
+        self._texts.add(name)
+        self._create()
+        self.notes.append(f"{foreign(name)} is text here, as it is in another table: so they can be compared.")
+        return True
 
     def reads_otherwise(self, fault: Exception) -> bool:
         """Whether another way of reading may help against that fault of a query; `make` then takes it."""
@@ -707,6 +778,27 @@ class Table:
                 "once the SQL names it."
             )
         return notes
+
+    def _as_used(self, select: str) -> str:
+        """JSON that the SQL compares with text is text, and what it unnests is a list."""
+        wanted = (self.uses.as_text | self.uses.as_list) - self.uses.as_json
+        if not self._texts and (not wanted or self._shape.form in ("csv", "lines")):
+            return select
+        made: list[str] = []
+        for name, kind in columns_of(self._duck, select):
+            column = _identifier(name)
+            if name.casefold() in self._texts:
+                made.append(f"cast({column} as varchar) as {column}")
+            elif kind != "JSON" or name.casefold() not in wanted:
+                continue
+            elif name.casefold() not in self.uses.as_list:
+                made.append(f"{column}->>'$' as {column}")
+            elif name.casefold() not in self.uses.as_text:
+                made.append(
+                    f"case when json_type({column}) = 'ARRAY' then cast({column} as json[]) "
+                    f"when {column} is not null then [{column}] end as {column}"
+                )
+        return f"select * replace ({', '.join(made)}) from ({select})" if made else select  # noqa: S608
 
     def _is_called_for(self, way: Way) -> bool:
         if way.members or self._needs_members:
@@ -779,6 +871,10 @@ class Query:
             names += shape.tables
         self._no_table = ""  # why a table that the SQL names is refused
         self._statement = self._checked(request["sql"], names)
+        if self._statement:
+            uses = uses_of(duck, self._statement)
+            for table in self._tables:
+                table.uses = uses
 
     def _add_sqlite(self, shape: Shape, descriptor: int, sql: str) -> Sequence[str]:
         """Its tables under their names, and one of them, or their list, as t. Only those that the SQL may name."""
@@ -837,7 +933,13 @@ class Query:
         """One table at a time: the one whose file the fault names, else the first that can be read in another way."""
         message = str(fault)
         named = [table for table in self._tables if table.path in message]
-        return any(table.reads_otherwise(fault) for table in named or self._tables)
+        if any(table.reads_otherwise(fault) for table in named or self._tables):
+            return True
+        column = _CAST.search(message)
+        if column is None or len(self._tables) == 1:
+            return False
+        turned = [table.turns_to_text(column[1].casefold()) for table in self._tables]
+        return any(turned)
 
     def _checked(self, sql: str, names: Sequence[str]) -> str:
         try:
@@ -857,6 +959,8 @@ class Query:
         table = next((table for table in self._tables if table.path in message), self._tables[0])
         said = in_few_words(name, message, table.path, names=columns)
         blamed = blame(name, message, table.path)
+        if blamed == "query" and (hint := hint_for(message)):
+            said = f"{said.rstrip('.')}. {hint}"
         if table.reason and blamed == "query":
             said += f". ({table.name} is not what the data look like, because: {table.reason})"
         return Refused(blamed, said, self._told() if columns else "", missing_name(name, message), table.name)

@@ -32,7 +32,7 @@ _SOURCE = lazy_pattern(
 # Advice that cannot be followed here, echoes of our own statement, and where to read on in the web.
 _ADVICE = lazy_pattern(
     r"(?<!\n)\n++(?:LINE \d+:|\* |Possible |Try |See also|Database is launched|Unused blocks|The search space"
-    r"|Column .* is being|  file = |Original Line).*",
+    r"|Column .* is being|  file = |Original Line|\tCandidate functions).*",
     re.DOTALL,
 )
 _MACHINE = lazy_pattern(r"""(?:in |of )?(?:file )?["']?/(?:dev/fd|proc|memfd:)[^\s"',)]*["']?""")
@@ -54,6 +54,30 @@ _OF_THE_SQL = frozenset({"ParserException", "BinderException", "CatalogException
 _HOPELESS = lazy_pattern(r"Malformed JSON|Invalid unicode|not utf-8")
 
 _MENDABLE = lazy_pattern(r"Malformed JSON.*(?:surrogate|control character)", re.DOTALL)
+
+
+_NUMBER = "(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT|UBIGINT|DOUBLE|DECIMAL|FLOAT)"
+_HINTS = (
+    (lazy_pattern(r"UNNEST\(\) can only be applied"), "Of JSON, write unnest(cast(column as json[]))."),
+    (lazy_pattern(r"Malformed JSON at byte \d+ of input|'json_extract\w*\(\w+, BOOLEAN\)'"),
+     "JSON is compared as text: write (column->>'$') = 'x', of a member (column->>'$.name') = 'x'."),
+    (lazy_pattern(r"Failed to cast value to numerical"), "Write try_cast(column->>'$' as double)."),
+    (lazy_pattern(rf"'[!~]~{{1,2}}\*?\((?:DATE|TIME|{_NUMBER})"), "LIKE takes text: cast(column as varchar)."),
+    (lazy_pattern(r"'(?:sum|avg|mean|median|round|abs|stddev|quantile_cont|[-+*/])\([^']*VARCHAR"),
+     "The column is text: write try_cast(column as double)."),
+    (lazy_pattern(r"'(?:year|month|day|hour|week|quarter|dayofweek|date_\w+|strftime|epoch|time_bucket)\([^']*VARCHAR"),
+     "The column is text: write cast(column as timestamp), or strptime(column, '%d/%m/%Y') as it is written."),
+    (lazy_pattern(r"Cannot compare values of type"),
+     "Cast one side: try_cast(column as double), or cast(column as varchar)."),
+    (lazy_pattern(r"Could not convert string '(?s:.*)' to (?:U?INT|DOUBLE|DECIMAL|FLOAT)"),
+     "Not every value is a number: try_cast(column as double) is null there; cast(column as varchar) compares text."),
+    (lazy_pattern(r"invalid (?:date|timestamp) field format"), "Write try_cast, or strptime(column, '%d/%m/%Y')."),
+)  # fmt: skip
+
+
+def hint_for(message: str) -> str:
+    """What to write instead; empty where nothing is known."""
+    return next((hint for pattern, hint in _HINTS if pattern.search(message[:_LONGEST_READ])), "")
 
 
 def blame(name: str, message: str, path: str) -> Blame:

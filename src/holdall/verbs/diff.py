@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
-from holdall.formats.kinds import delimiter_of
+from holdall.formats.columns import separator_of
 from holdall.store import deadline
 from holdall.store.deadline import of_seconds, within
 from holdall.store.protocol import OutputReader
@@ -45,6 +45,7 @@ _KEYS = ("id", "_id", "uuid", "key", "name", "path", "url", "email", "code")  # 
 _TRIED = 6  # columns that are tried as the key
 _SHARE = 0.6  # of the time of a call: then it ends with what it has
 _LIMIT = 200
+_SEEN = 200  # lines by which the separator of columns is told
 
 
 def diff(
@@ -405,7 +406,7 @@ def _csv(text: str) -> _Rows:
     lines = text[mark:].split("\n")
     if lines[-1] == "":
         lines.pop()
-    sign = delimiter_of([line for line in lines[:50] if line.strip()])
+    sign = separator_of("\n".join(lines[:_SEEN]), whole=len(lines) <= _SEEN)
     if sign is None or len(lines) > MOST_ITEMS:
         raise ValueError
     begins = list(accumulate((len(line) + 1 for line in lines), initial=int(mark)))

@@ -107,7 +107,7 @@ def _place_of(reader: OutputReader, byte: int, text: str) -> Span:
 # What a notice says besides the outline, in tokens: its frame, and shares for its calls and a line of the output. Where
 # few may be said, the outline still gets a quarter of them.
 _FRAME, _CALLS, _LINES = 80, 0.18, 0.12
-_NO_LINES = ("json", "html", "diff", "log", "csv")  # their shape tells more than their ends
+_NO_LINES = ("json", "html", "diff", "log", "csv", "tsv", "table")  # their shape tells more than their ends
 _LEAST = 0.25
 _NEAR, _AROUND = 4096, 5  # bytes that are read of what is worth reading, and lines on either side of an error
 _ERROR, _ROOMY = 88, 400  # characters of a line that looks like an error, where fewer tokens may be said
