@@ -1,11 +1,11 @@
 """YAML and TOML: the shape of what they hold, read by the line, compared with what their parsers say; and hostile ones."""
 
+import importlib
 import time
 import tomllib
 from typing import Any, cast
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -14,6 +14,7 @@ from holdall.formats.keyed import read_toml, read_yaml
 from tests.requirements import requirement
 from tests.text.outline_tools import outlined, text_of
 
+_PARSER: Any = importlib.import_module("yaml")  # it has no types
 MANIFESTS = "".join(
     f"""\
 ---
@@ -97,10 +98,10 @@ def _shape(value: Any) -> Any:
 @settings(max_examples=300)
 @given(st.lists(st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=5), min_size=1, max_size=3))
 def test_what_is_read_of_yaml_is_what_its_parser_reads(documents: list[dict[str, Any]]) -> None:
-    text = "---\n" + "---\n".join(yaml.safe_dump(one, allow_unicode=True, sort_keys=False) for one in documents)
+    text = "---\n" + "---\n".join(_PARSER.safe_dump(one, allow_unicode=True, sort_keys=False) for one in documents)
     read = read_yaml(text.encode().decode("latin-1").split("\n"))
     assert read.bad == 0
-    assert _shape(read.documents) == _shape(list(yaml.safe_load_all(text)))
+    assert _shape(read.documents) == _shape(list(_PARSER.safe_load_all(text)))
 
 
 _TOML_SCALARS = st.sampled_from(["1", "-2.5", "true", '"x # y"', "'it'", "1979-05-27", '["a", 2]', '{ a = 1, "b c" = [1] }', '"""\nlong\n"""', "[\n 1, # one\n 2,\n]"])  # fmt: skip
