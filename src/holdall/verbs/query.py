@@ -18,6 +18,7 @@ from holdall.store.deadline import within
 from holdall.store.protocol import OutputReader
 from holdall.store.reader import lines_of
 from holdall.text.excerpt import beginning
+from holdall.text.json.filters import find_filtered, is_plain, with_wildcard
 from holdall.text.json.find import Finding, Hit, explain_no_match, find
 from holdall.text.json.path import parse_path
 from holdall.text.numbers import plural, size
@@ -205,18 +206,21 @@ def query_path(
 def _query_path(reader: OutputReader, path: str, limit: int, skip: int, max_bytes: int | None) -> Nodes:
     whole_number(limit, name="limit", least=1)
     whole_number(skip, name="skip")
-    parsed = parse_path(path)
+    parsed = parse_path(path, filters=True)
     total_bytes, kind = reader.totals.bytes, kind_so_far(reader)
     if kind != "ndjson":
         _check_is_json(reader)
     most = limit if max_bytes is None else min(limit, max(1, max_bytes // _NODE_COST))
-    found = find(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most)
+    look = find if is_plain(parsed) else find_filtered
+    found = look(reader.read, total_bytes, parsed, lines=kind == "ndjson", first=skip, limit=most)
     if found.fault and not found.total:
         raise BadQuery(f"{_described_kind(kind)}: {found.fault}. No value of the path stands before that.")
     nodes = _nodes(reader, found.hits, max_bytes)
     notes = _path_notes(found, nodes, skip)
     if not found.total:
-        notes.append(explain_no_match(reader.read, total_bytes, parsed, found.scan, layout=found.layout))
+        told = found.looked_at and f"None of {plural(found.looked_at, 'value')} passes the filter."
+        path_to = with_wildcard(parsed)
+        notes.append(told or explain_no_match(reader.read, total_bytes, path_to, found.scan, layout=found.layout))
     after = skip + len(nodes)
     return Nodes(
         handle=reader.facts.handle,

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 from holdall.text.escape import foreign, foreign_names
 from holdall.text.json.path import (
     SHOWN_STEPS,
+    Filter,
     Index,
     JsonPath,
     Name,
@@ -276,7 +277,7 @@ class Scan:
         self._window = _Window(path)
         self._counters: dict[tuple[int, bool], Counter] = {}
         self._layout: Layout = layout
-        self._size = size
+        self._size = self.size = size
         self._cursor = Cursor(read, size, start=start, lines=layout == "lines", chunk=chunk)
         self._stack: list[Frame] = []
         self._first = 0
@@ -595,6 +596,7 @@ class Finding:
     scan: Scan
     fault: JsonFault | None = None  # where the text stops being JSON; nothing after it was searched
     text_from: int | None = None  # where other text begins after the one value; it was not searched
+    looked_at: int = 0  # values that a filter was tried on
 
 
 def find(read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None) -> Finding:
@@ -716,4 +718,6 @@ def _selectors(segment: Segment) -> str:
                 texts.append(f"[{start}:{'' if stop is None else stop}:{step}]")
             case Wildcard():
                 texts.append("[*]")
+            case Filter(_, text):
+                texts.append(f"[{text}]")
     return " or ".join(texts)

@@ -1,14 +1,14 @@
 """Paths into JSON as people and models write them: JSONPath (RFC 9535) and JSON Pointer (RFC 6901); and the names of
 members, read with their escapes and written into a normalized path.
 
-Only what one pass over the document can answer: names, indices from the front, slices that go forward, wildcards and
-`..`. The rest (filters, functions, indices from the end) is refused by name, with what to write instead. This module
-never reads a document.
+Only what a pass over the document can answer: names, indices from the front, slices that go forward, wildcards, `..`
+and, for those who follow them, simple filters. The rest (functions, indices from the end) is refused by name, with what
+to write instead. This module never reads a document.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from holdall.text.escape import foreign
 from holdall.values.errors import BadQuery
@@ -90,6 +90,9 @@ _DASHED = lazy_pattern(r"[\w$@-]+")
 _INTEGER = lazy_pattern(r"(?:0|-?[1-9][0-9]{0,15})(?![0-9])", re.ASCII)
 _ESCAPE = lazy_pattern(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _QUOTED = {quote: lazy_pattern(rf"{quote}((?:[^{quote}\\]++|\\.)*+){quote}", re.DOTALL) for quote in "'\""}
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?(?![0-9])", re.ASCII)
+_SIGNS = ("==", "!=", "<=", ">=", "<", ">")
+_MAX_NESTED = 20
 _PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 
 
@@ -121,7 +124,57 @@ class Wildcard:
     """Every member and every element."""
 
 
-Selector = Name | Index | Slice | Wildcard
+@record
+class Missing:
+    """What a path in a filter names that is not there. It equals only another one that is missing."""
+
+
+@record
+class Compare:
+    """`@.a.b >= 5`: each side is a path below the value that is looked at, or a literal."""
+
+    left: "tuple[Name | Index, ...] | Literal"
+    sign: str
+    right: "tuple[Name | Index, ...] | Literal"
+
+
+@record
+class Literal:
+    value: str | float | bool | None
+
+
+@record
+class Exists:
+    path: tuple[Name | Index, ...]
+
+
+@record
+class Not:
+    test: "Test"
+
+
+@record
+class AllOf:
+    tests: "tuple[Test, ...]"
+
+
+@record
+class AnyOf:
+    tests: "tuple[Test, ...]"
+
+
+Test = Compare | Exists | Not | AllOf | AnyOf
+
+
+@record
+class Filter:
+    """The members and elements that pass a test. `text` is how it is written."""
+
+    test: Test
+    text: str
+
+
+Selector = Name | Index | Slice | Wildcard | Filter
 
 
 @record
@@ -146,14 +199,17 @@ class JsonPath:
         ) and (self.text[:1] != "$" or all(len(segment.selectors) == 1 for segment in self.segments))
 
 
-def parse_path(text: str) -> JsonPath:
-    """A JSON Pointer where `text` is empty or begins with / or #; a JSONPath where it begins with $."""
+def parse_path(text: str, *, filters: bool = False) -> JsonPath:
+    """A JSON Pointer where `text` is empty or begins with / or #; a JSONPath where it begins with $.
+
+    `filters`: whether the caller follows them (`text.json.filters`); they are refused otherwise.
+    """
     if len(text) > _LONGEST_PATH:
         raise BadQuery(f"the path has {len(text):,} characters; at most {_LONGEST_PATH:,} are read.")
     if text == "" or text[0] in "/#":
         segments = tuple(_pointer_segments(text))
     elif text[0] == "$":
-        segments = _Parser(text).segments()
+        segments = _Parser(text, filters=filters).segments()
     else:
         raise BadQuery(
             f"{text[:60]!r} is not a path: write a JSONPath that begins with $ ($.items[0].name, $..name), "
@@ -191,9 +247,11 @@ def _percent_decoded(text: str) -> str:
 class _Parser:
     """One JSONPath, read from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, filters: bool) -> None:
         self._text = text
         self._at = 1  # past the $
+        self._filters = filters
+        self._depth = 0  # of parentheses
 
     def segments(self) -> tuple[Segment, ...]:
         found: list[Segment] = []
@@ -243,6 +301,8 @@ class _Parser:
             sign = self._text[self._at : self._at + 1]
             if sign == "]":
                 self._at += 1
+                if len(found) > 1 and any(isinstance(one, Filter) for one in found):
+                    raise self._wrong("a filter stands alone in its brackets")
                 return tuple(found)
             if sign != ",":
                 raise self._wrong("expected , or ] here")
@@ -254,11 +314,87 @@ class _Parser:
         if sign == "*":
             self._at += 1
             return Wildcard()
+        if sign == "?" and self._filters:
+            begin = self._at
+            self._at += 1
+            return Filter(self._any_of(), self._text[begin : self._at].strip())
         if sign == "?":
-            raise self._wrong(f"filters are not followed; use SQL for that: {_SQL_HINT}")
+            raise self._wrong(f"a filter cannot choose a table; use SQL for that: {_SQL_HINT}")
         if sign == "(":
             raise self._wrong(f"scripts are not part of JSONPath; use SQL for that: {_SQL_HINT}")
         return self._index_or_slice()
+
+    # A filter: comparisons and existence of what is below @, with && || ! and parentheses.
+
+    def _any_of(self) -> Test:
+        tests = [self._all_of()]
+        while self._takes("||"):
+            tests.append(self._all_of())
+        return tests[0] if len(tests) == 1 else AnyOf(tuple(tests))
+
+    def _all_of(self) -> Test:
+        tests = [self._test()]
+        while self._takes("&&"):
+            tests.append(self._test())
+        return tests[0] if len(tests) == 1 else AllOf(tuple(tests))
+
+    def _test(self) -> Test:
+        self._depth += 1
+        if self._depth > _MAX_NESTED:
+            raise self._wrong(f"a filter nests at most {_MAX_NESTED} deep")
+        try:
+            if self._takes("!"):
+                return Not(self._test())
+            if self._takes("("):
+                test = self._any_of()
+                if not self._takes(")"):
+                    raise self._wrong("expected ) here")
+                return test
+            return self._comparison()
+        finally:
+            self._depth -= 1
+
+    def _comparison(self) -> Test:
+        left = self._operand()
+        sign = next((sign for sign in _SIGNS if self._takes(sign)), "")
+        if sign:
+            return Compare(left, sign, self._operand())
+        if isinstance(left, Literal):
+            raise self._wrong(f"expected a comparison here: {' '.join(_SIGNS)}")
+        return Exists(left)
+
+    def _operand(self) -> tuple[Name | Index, ...] | Literal:
+        self._skip_space()
+        sign = self._text[self._at : self._at + 1]
+        if sign in ("'", '"'):
+            return Literal(self._quoted(sign))
+        if sign == "@":
+            self._at += 1
+            return tuple(self._below())
+        if number := _NUMBER.match(self._text, self._at):
+            self._at = number.end()
+            return Literal(json.loads(number[0]))
+        for word, value in (("true", True), ("false", False), ("null", None)):
+            if self._takes(word):
+                return Literal(value)
+        simple = "@.name, a text in quotes, a number, true, false or null"
+        raise self._wrong(f"expected {simple} here; for more than that use SQL: {_SQL_HINT}")
+
+    def _below(self) -> Iterator[Name | Index]:
+        while self._text[self._at : self._at + 1] in (".", "["):
+            segment = self._segment()
+            selector = segment.selectors[0]
+            if segment.descendants or len(segment.selectors) > 1 or not isinstance(selector, Name | Index):
+                raise self._wrong(f"in a filter a path names one value; for more than that use SQL: {_SQL_HINT}")
+            yield selector
+
+    def _takes(self, sign: str) -> bool:
+        self._skip_space()
+        found = self._text.startswith(sign, self._at)
+        if found:
+            self._at += len(sign)
+            self._skip_space()
+        return found
 
     def _index_or_slice(self) -> Selector:
         bounds = [self._bound()]

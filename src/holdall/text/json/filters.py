@@ -1,0 +1,241 @@
+"""JSONPath with simple filters, `$.items[?@.state=="open" && @.n>=3].name`, in a pass for each of them.
+
+What is before the first filter is followed as any path, with a wildcard in place of the filter; each value that this
+names is tried, and what is behind the filter is followed inside of those that pass. A value is read whole where it is
+small; of a large one, or one that is nested too deeply, only what the filter names. Comparisons are those of RFC 9535:
+values of different types are never equal nor in an order, and what is missing equals only what is missing.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from holdall.text.json.find import Finding, Hit, Scan, find
+from holdall.text.json.path import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Exists,
+    Filter,
+    Index,
+    JsonPath,
+    Literal,
+    Missing,
+    Name,
+    Not,
+    Segment,
+    Test,
+    Wildcard,
+)
+from holdall.text.json.reader import JsonFault, Read
+
+_SMALL = 256 * 1024  # bytes of a value that is read whole
+_MISSING = Missing()
+_ANY = Wildcard()
+
+Look = Callable[[tuple[Name | Index, ...]], Any]
+
+
+def is_plain(path: JsonPath) -> bool:
+    return not any(map(_filter_of, path.segments))
+
+
+def with_wildcard(path: JsonPath) -> JsonPath:
+    """What leads to the values that the first filter is tried on; the path itself where it has none."""
+    for at, segment in enumerate(path.segments):
+        if _filter_of(segment):
+            return JsonPath(path.text, (*path.segments[:at], replace(segment, selectors=(_ANY,))))
+    return path
+
+
+def find_filtered(
+    read: Read, size: int, path: JsonPath, *, lines: bool, first: int = 0, limit: int | None = None
+) -> Finding:
+    """As `find`."""
+    at = next(at for at, segment in enumerate(path.segments) if _filter_of(segment))
+    chosen, rest = cast("Filter", _filter_of(path.segments[at])), path.segments[at + 1 :]
+    lead = with_wildcard(path)
+    sized = find(read, size, lead, lines=lines, limit=1)  # tells what kind of text it is, and where it ends
+    if sized.text_from is not None:
+        size = sized.scan.size
+    scan = Scan(read, size, lead, layout=sized.layout)
+    read = _near(read)
+    behind = JsonPath(path.text, rest) if rest else None
+    kept: list[Hit] = []
+    total = looked_at = 0
+    last = None if limit is None else first + limit
+    fault: JsonFault | None = None
+    candidates = _whole(scan, any(segment.descendants for segment in lead.segments))
+    try:
+        for hit in candidates:
+            looked_at += 1
+            inside = _Part(read, hit.start, hit.end)
+            if not passes(chosen.test, _look(inside)):
+                continue
+            if behind is None:
+                if first <= total and (last is None or total < last):
+                    kept.append(hit)
+                total += 1
+                continue
+            skipped = max(0, first - total)
+            room = None if last is None else max(0, last - max(total, first))
+            look = find if is_plain(behind) else find_filtered
+            found = look(inside, hit.end - hit.start, behind, lines=False, first=skipped, limit=room)
+            kept += [_moved(one, hit) for one in found.hits]
+            total += found.total
+    except JsonFault as broken:
+        fault = broken
+    return replace(sized, hits=tuple(kept), total=total, scan=scan, fault=fault or sized.fault, looked_at=looked_at)
+
+
+def _filter_of(segment: Segment) -> Filter | None:
+    return next((one for one in segment.selectors if isinstance(one, Filter)), None)
+
+
+def _whole(scan: Scan, nested: bool) -> Iterator[Hit]:
+    """The hits, each once its end is known. Where they may be inside of each other, that is at the end."""
+    if nested:
+        yield from [hit for hit in list(scan.hits()) if hit.end >= 0]
+        return
+    before: Hit | None = None
+    for hit in scan.hits():
+        if before is not None and before.end >= 0:
+            yield before
+        before = hit
+    if before is not None and before.end >= 0:
+        yield before
+
+
+def _near(read: Read) -> Read:
+    """The same for many small parts, one behind the other: what is near them is read with them."""
+    begin, held = 0, b""
+
+    def near(start: int, end: int) -> bytes:
+        nonlocal begin, held
+        if end - start > _SMALL:
+            return read(start, end)
+        if start < begin or end > begin + len(held):
+            begin, held = start, read(start, start + 2 * _SMALL)
+        return held[start - begin : end - begin]
+
+    return near
+
+
+class _Part:
+    """The bytes of one value, read as if they were all."""
+
+    def __init__(self, read: Read, start: int, end: int) -> None:
+        self._read, self._start, self.size = read, start, end - start
+
+    def __call__(self, start: int, end: int) -> bytes:
+        return self._read(self._start + max(0, start), self._start + min(end, self.size))
+
+
+def _moved(hit: Hit, into: Hit) -> Hit:
+    return Hit(
+        into.path + hit.path[1:], hit.step, hit.start + into.start, hit.end + into.start,
+        shortened=hit.shortened or into.shortened,
+    )  # fmt: skip
+
+
+def _look(part: _Part) -> Look:
+    if part(0, 1) not in (b"{", b"["):  # nothing is below it, which costs less to know
+        return lambda path: _MISSING if path else _far_below(part, path)
+    if part.size <= _SMALL:
+        try:
+            value: Any = _DECODER.decode(part(0, part.size).decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            return lambda path: _far_below(part, path)
+        return lambda path: _below(value, path)
+    return lambda path: _far_below(part, path)
+
+
+def _number(digits: str) -> float:
+    return int(digits) if len(digits) < 400 else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number, strict=False)
+
+
+def _below(value: Any, path: tuple[Name | Index, ...]) -> Any:
+    for step in path:
+        match step:
+            case Name(name) if isinstance(value, dict) and name in value:
+                value = cast("dict[str, Any]", value)[name]
+            case Index(index) if isinstance(value, list) and index < len(cast("list[Any]", value)):
+                value = cast("list[Any]", value)[index]
+            case _:
+                return _MISSING
+    return value
+
+
+def _far_below(part: _Part, path: tuple[Name | Index, ...]) -> Any:
+    """The same without reading all of the value. What is itself too large to read is there, and equals nothing."""
+    found = find(part, part.size, JsonPath("$", tuple(Segment((step,)) for step in path)), lines=False, limit=1)
+    if not found.hits:
+        return _MISSING
+    hit = found.hits[-1]
+    try:
+        if hit.end - hit.start > _SMALL:
+            return object()
+        return _DECODER.decode(part(hit.start, hit.end).decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return object()
+
+
+def passes(test: Test, look: Look) -> bool:
+    match test:
+        case Exists(path):
+            return look(path) is not _MISSING
+        case Not(inner):
+            return not passes(inner, look)
+        case AllOf(tests):
+            return all(passes(one, look) for one in tests)
+        case AnyOf(tests):
+            return any(passes(one, look) for one in tests)
+        case Compare(left, sign, right):
+            return _compares(_value(left, look), sign, _value(right, look))
+
+
+def _value(side: tuple[Name | Index, ...] | Literal, look: Look) -> Any:
+    return side.value if isinstance(side, Literal) else look(side)
+
+
+def _compares(left: Any, sign: str, right: Any) -> bool:
+    match sign:
+        case "==":
+            return _equal(left, right)
+        case "!=":
+            return not _equal(left, right)
+        case "<":
+            return _less(left, right)
+        case ">":
+            return _less(right, left)
+        case "<=":
+            return _less(left, right) or _equal(left, right)
+        case _:
+            return _less(right, left) or _equal(left, right)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _less(left: Any, right: Any) -> bool:
+    if (_is_number(left) and _is_number(right)) or (isinstance(left, str) and isinstance(right, str)):
+        return bool(left < right)
+    return False
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """As JSON: true is not 1. Two values are compared as far down as these are."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        ones, others = cast("list[Any]", left), cast("list[Any]", right)
+        return len(ones) == len(others) and all(map(_equal, ones, others))
+    if isinstance(left, dict) and isinstance(right, dict):
+        one, other = cast("dict[str, Any]", left), cast("dict[str, Any]", right)
+        return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
+    return bool(left == right)

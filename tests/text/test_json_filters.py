@@ -1,0 +1,146 @@
+"""Filters of a JSONPath: which values pass, where they are, and what is refused."""
+
+import json
+import operator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdall.text.json.filters import find_filtered, with_wildcard
+from holdall.text.json.find import Finding
+from holdall.text.json.path import parse_path
+from holdall.values.errors import BadQuery
+from tests.requirements import requirement
+
+
+def found(data: bytes, path: str, *, lines: bool = False, **page: Any) -> Finding:
+    return find_filtered(
+        lambda start, end: data[start:end], len(data), parse_path(path, filters=True), lines=lines, **page
+    )
+
+
+def values(document: Any, path: str) -> list[Any]:
+    data = json.dumps(document).encode()
+    return [json.loads(data[hit.start : hit.end]) for hit in found(data, path).hits]
+
+
+ITEMS = [
+    {"n": 1, "s": "a", "t": True},
+    {"n": 2.5, "s": "b c", "u": None},
+    {"n": "2", "s": "it's", "sub": {"x": [10, 20]}},
+    {"n": 1.0, "o": {"k": [1]}, "p": {"k": [1.0]}},
+    7,
+]
+
+
+@requirement("query:path-filter")
+@pytest.mark.parametrize(
+    ("test", "which"),
+    [
+        ('@.s=="a"', [0]),
+        ("@.s == 'it\\'s'", [2]),
+        ("@.n==1", [0, 3]),
+        ("@.n>=1 && @.n<2.5", [0, 3]),
+        ("@.n>0 || @.s=='it\\'s'", [0, 1, 2, 3]),
+        ("@.n=='2'", [2]),
+        ("@.n!=1", [1, 2, 4]),
+        ("@.t==true", [0]),
+        ("@.t==1", []),
+        ("@.u==null", [1]),
+        ("@.u", [1]),
+        ("!@.n", [4]),
+        ("!(@.t || @.u)", [2, 3, 4]),
+        ("@.sub.x[1]==20", [2]),
+        ('@["sub"]["x"][0] < 11', [2]),
+        ("@==7", [4]),
+        ("@.o==@.p", [0, 1, 2, 3, 4]),
+        ("@.o && @.o==@.p", [3]),
+        ("@.gone==@.lost", [0, 1, 2, 3, 4]),
+        ("@.s<'b'", [0]),
+        ("@.s<5", []),
+        ("@.n==-1e2", []),
+    ],
+)
+def test_what_passes(test: str, which: list[int]) -> None:
+    for path in (f"$.items[?{test}]", f"$.items[? ( {test} ) ]"):
+        assert values({"items": ITEMS}, path) == [ITEMS[at] for at in which], path
+
+
+@requirement("query:path-filter")
+def test_what_is_behind_a_filter_members_of_objects_records_and_further_filters() -> None:
+    document = {"jobs": {"a": {"ok": False, "log": [{"l": "E", "m": 1}, {"l": "I", "m": 2}]}, "b": {"ok": True}}}
+    data = json.dumps(document).encode()
+    (hit,) = found(data, '$.jobs[?@.ok==false].log[?@.l=="E"].m').hits
+    assert (hit.path, data[hit.start : hit.end]) == ("$['jobs']['a']['log'][0]['m']", b"1")
+    assert values(document, '$..[?@.l=="I"].m') == [2]
+    records = b"".join(json.dumps({"id": number, "odd": number % 2 == 1}).encode() + b"\n" for number in range(10))
+    odd = found(records, "$[?@.odd==true].id", lines=True, first=1, limit=2)
+    assert ([records[hit.start : hit.end] for hit in odd.hits], odd.total, odd.looked_at) == ([b"3", b"5"], 5, 10)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("ab"), st.integers(0, 4) | st.text("xy", max_size=2) | st.none()), max_size=20),
+    st.sampled_from("ab"),
+    st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+    st.integers(0, 4) | st.text("xy", max_size=2),
+    st.integers(0, 3),
+    st.integers(1, 5),
+)  # fmt: skip
+def test_a_page_is_what_a_walk_over_all_finds(
+    items: list[dict[str, Any]], name: str, sign: str, value: Any, first: int, limit: int
+) -> None:
+    compare = {
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+
+    def passes(item: dict[str, Any]) -> bool:
+        if name not in item or type(item[name]) is not type(value):
+            return sign == "!="
+        return bool(compare[sign](item[name], value))
+
+    data = json.dumps(items, indent=1).encode()
+    page = found(data, f"$[?@.{name} {sign} {json.dumps(value)}]", first=first, limit=limit)
+    wanted = [item for item in items if passes(item)]
+    assert page.total == len(wanted)
+    assert [json.loads(data[hit.start : hit.end]) for hit in page.hits] == wanted[first : first + limit]
+
+
+def test_values_that_are_huge_or_deep_are_tried_by_what_the_filter_names() -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    data = b'[{"a": 1, "b": ' + deep + b'}, {"b": "' + b"x" * 600_000 + b'", "a": 2}, {"a": ' + deep + b"}]"
+    assert found(data, "$[?@.a==1]").total == found(data, "$[?@.a==2]").total == 1
+    assert found(data, "$[?@.a]").total == 3
+    assert found(data, '$[?@.b!="x"]').total == 3
+    assert found(b'[{"a": ' + b"9" * 5000 + b"}]", "$[?@.a>1]").total == 1
+
+
+@requirement("query:path-filter")
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("$[?@.a", "expected , or ] here"),
+        ("$[?length(@.a)>1]", "expected @.name, a text in quotes"),
+        ("$[?@.a==$.b]", "for more than that use SQL"),
+        ("$[?@..a]", "a path names one value"),
+        ("$[?@.a[*]==1]", "a path names one value"),
+        ("$[?@.a==1, 0]", "a filter stands alone"),
+        ("$[?5]", "expected a comparison here"),
+        ("$[?(@.a==1]", "expected ) here"),
+        ("$[?" + "(" * 50 + "@.a" + ")" * 50 + "]", "nests at most 20 deep"),
+    ],
+)
+def test_what_is_not_simple_is_refused_with_what_to_write(path: str, why: str) -> None:
+    with pytest.raises(BadQuery) as refused:
+        parse_path(path, filters=True)
+    assert why in str(refused.value)
+
+
+def test_what_leads_to_a_filter_has_a_wildcard_in_its_place() -> None:
+    assert len(with_wildcard(parse_path("$.a[?@.b].c", filters=True)).segments) == 2
