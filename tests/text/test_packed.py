@@ -358,6 +358,17 @@ def test_an_extended_header_of_digits_is_refused_before_anybody_looks_through_it
         members_of("tar", lambda start, end: data[start:end], len(data), 100)
 
 
+def test_a_tar_with_very_many_global_headers_is_refused() -> None:
+    """Each member would get a copy of them all."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", pax_headers={f"key{n}": "x" for n in range(200)}) as tar:
+        for name in "ab":
+            tar.addfile(tarfile.TarInfo(name))
+    data = written.getvalue()
+    with pytest.raises(BadMember, match="more global headers than are read"):
+        members_of("tar", lambda start, end: data[start:end], len(data), 100)
+
+
 def test_of_very_many_members_of_a_tar_the_first_are_listed() -> None:
     found = listed("tar", tarred({str(number): b"" for number in range(60)}), most=50)
     assert len(found.members) == 50

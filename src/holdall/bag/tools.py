@@ -127,7 +127,8 @@ class ToolCalls:
             return await self._listed()
         if ask.verb == "wait":
             return await self._waited(ask)
-        facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
+        with within(seconds_of(self._core.settings, ask.verb)):  # a member may have to be unpacked
+            facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
 

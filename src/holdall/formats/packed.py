@@ -390,6 +390,7 @@ def checked(stream: Stream, member: Member) -> Iterator[bytes]:
 
 _MOST_IN_HEADER = 32 * 1024  # bytes of one extended header; the library takes quadratic time for what is in it
 _MOST_OF_HEADERS = 1024 * 1024  # of all that belong to one member
+_MOST_GLOBAL = 100  # entries of headers that hold for all members
 _MANY_DIGITS = lazy_pattern(rb"[0-9]{257}")
 
 
@@ -438,6 +439,8 @@ def _tar_walk(
             if info is None:
                 break
             cast("Any", tar).members.clear()  # else it keeps all of them
+            if len(tar.pax_headers) > _MOST_GLOBAL:  # they are copied for each member
+                raise tarfile.ReadError("more global headers than are read")
             if info.size < 0 or tar.offset <= max(at, info.offset):
                 raise tarfile.ReadError("a size that is negative")
             at = tar.offset

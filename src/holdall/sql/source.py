@@ -228,7 +228,8 @@ def kind_so_far(reader: OutputReader) -> Kind:
     measure, end = reader.facts.measure, reader.totals.bytes
     if _is_settled(reader):
         return measure.kind
-    return kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=False, valid=True)
+    kind = kind_of(reader.read(0, SAMPLE), reader.read(end - TAIL, end), whole=False, valid=True)
+    return "binary" if format_of(kind).is_opened and reader.facts.origin.masked else kind
 
 
 def check_kind(kind: str | None) -> str | None:
