@@ -9,10 +9,13 @@ from holdall.values.record import record
 
 # By which sign the parts of files begin: the first of these that there is. A `---` below one of the others is its own.
 _SIGNS = (b"diff --git ", b"Index: ", b"--- ")
+_HEADER = lazy_pattern(rb"--- [^\n]{0,2000}\n\+\+\+ [^\n]{0,2000}(?:\n@@ |\n?\Z)")
+_HUNK = lazy_pattern(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_ODD = lazy_pattern(rb"\n--(?:-| ?\r?\n)")  # the end of a mail, perhaps: then hunks end where they say
 _NEW = lazy_pattern(rb"\n\+\+\+ (?:b/)?(?P<new>[^\t\n]+)")
 _STATE = lazy_pattern(rb"\n(?P<state>new file|deleted file|rename from|Binary files|GIT binary)")
 _STATES = {b"new file": "new", b"deleted file": "deleted", b"rename from": "renamed"}
-_ALL, _MOST = 8000, 2000  # up to so many parts all are looked at; of more so many
+_ALL, _MOST = 20_000, 2000  # up to so many parts all are looked at; of more so many
 _NAMED_IN = 3000  # bytes in which the name of a file is looked for
 _LISTS = {
     b"diff --git ": r"^diff --git a/(\S+)",
@@ -35,14 +38,14 @@ def diff_outline(sample: Sample, room: Room) -> Outline | None:
     if sign is None:
         return None
     parts = sample.count(b"\n" + sign) + sample.head.startswith(sign)
-    added, removed = (sample.count(b"\n" + side) - sample.count(b"\n" + side * 3 + b" ") for side in (b"+", b"-"))
     whole = sample.whole and parts <= _ALL
     seen = sample if whole or parts <= _MOST else thinned(sample, _MOST / parts)
     files = _files(seen, sign)
+    added, removed = (sum(getattr(file, side) for file in files.values()) for side in ("added", "removed"))
     if not files:
         return None
     number = plural(len(files), "file") if whole else f"at least {plural(len(files), 'file')}"
-    told = [f"{number}, {'' if sample.whole else 'at least '}+{added:,} −{removed:,}"]
+    told = [f"{number}, {'' if whole else 'at least '}+{added:,} −{removed:,}"]
     ranked = sorted(files.items(), key=lambda each: -each[1].added - each[1].removed)
     told += [_line(name, file, seen) for name, file in ranked[:200]]
     kept = list(fitted(told, room.after(["… at least 12,345 more files"])))
@@ -61,11 +64,11 @@ def _files(sample: Sample, sign: bytes) -> dict[str, _File]:
         for at, end in zip(places, [*places[1:], len(data)], strict=False):
             part = data[at:end]
             name = _name(part)
-            if sign == b"--- " and not _NEW.match(part, part.find(b"\n")):
-                continue  # a removed line that begins with two dashes
             file = files.setdefault(name, _File())
-            file.added += part.count(b"\n+") - part.count(b"\n+++ ")
-            file.removed += part.count(b"\n-") - part.count(b"\n--- ")
+            # What is cut by the end of a window may lack lines, and none of them are counted twice.
+            added, removed = _changes(part)
+            file.added += added
+            file.removed += removed
             if end - at > file.end - file.start:
                 file.start, file.end = start + at, start + end
             state = _STATE.search(part, 0, 600)
@@ -74,12 +77,47 @@ def _files(sample: Sample, sign: bytes) -> dict[str, _File]:
     return files
 
 
+def _changes(part: bytes) -> tuple[int, int]:
+    """Lines added and removed in the hunks of one file, each as long as it says."""
+    first = part.find(b"\n@@ -")
+    body = part[first:] if first >= 0 else b""
+    if not _ODD.search(body):
+        return body.count(b"\n+"), body.count(b"\n-")
+    added = removed = old = new = 0
+    for line in body.split(b"\n"):
+        if old > 0 or new > 0:
+            kind = line[:1]
+            added, removed = added + (kind == b"+"), removed + (kind == b"-")
+            old, new = old - (kind not in (b"+", b"\\")), new - (kind not in (b"-", b"\\"))
+        elif hunk := _HUNK.match(line):
+            old, new = int(hunk[1] or 1), int(hunk[2] or 1)
+    return added, removed
+
+
 def _places(data: bytes, sign: bytes) -> list[int]:
+    """Where the part of each file begins."""
+    if sign == b"--- ":
+        return _plain_places(data)
     found = [0] if data.startswith(sign) else []
     at = stringzilla.find(data, b"\n" + sign)
     while at >= 0:
         found.append(at + 1)
         at = stringzilla.find(data, b"\n" + sign, at + 1)
+    return found
+
+
+def _plain_places(data: bytes) -> list[int]:
+    """Where nothing but `---` begins a part, which a removed line may look like: so hunks are passed by their length."""
+    found: list[int] = []
+    at = old = new = 0
+    for line in data.split(b"\n"):
+        if old > 0 or new > 0:
+            old, new = old - (line[:1] not in (b"+", b"\\")), new - (line[:1] not in (b"-", b"\\"))
+        elif line.startswith(b"--- ") and _HEADER.match(data, at):
+            found.append(at)
+        elif hunk := _HUNK.match(line):
+            old, new = int(hunk[1] or 1), int(hunk[2] or 1)
+        at += len(line) + 1
     return found
 
 

@@ -579,20 +579,22 @@ class Shapes:
         if self._short:
             return types(group.plain)
         if group.path not in self._told:
-            alone = "[*]" not in group.path and ".*" not in group.path  # one path, one value
-            self._told[group.path] = scalars(group.plain, exact=group.exact or alone)
+            self._told[group.path] = scalars(group.plain, exact=group.exact or _is_alone(group))
         return self._told[group.path]
 
     def _sizes(self, group: Group, containers: list[list[object]] | list[dict[str, object]]) -> str:
-        if len(containers) == 1:
-            return figure(*self._counts.get(id(containers[0]), (len(containers[0]), True)))
-        sizes = list(map(len, containers))
-        if self._counts:
-            known = (self._counts.get(id(each)) for each in containers)
-            sizes = [each[0] if each else size for each, size in zip(known, sizes, strict=True)]
-        low, high = min(sizes), max(sizes)
-        mark = "" if group.exact else "at least "
-        return f"{mark}{low:,}" if low == high else f"{mark}{low:,}–{high:,}"
+        known = [self._counts.get(id(each), (len(each), True)) for each in containers]
+        if len(known) == 1 and (group.exact or _is_alone(group)):
+            return figure(*known[0])
+        low, high = min(size for size, _ in known), max(size for size, _ in known)
+        if low == high:
+            return f"{low:,}" if group.exact else f"e.g. {low:,}"
+        return f"{'' if group.exact else 'at least '}{low:,}–{high:,}"
+
+
+def _is_alone(group: Group) -> bool:
+    """Whether there is one value at its path, however much of the text was looked at."""
+    return "[*]" not in group.path and ".*" not in group.path
 
 
 def _is_wide(group: Group) -> bool:

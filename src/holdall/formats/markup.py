@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import stringzilla
@@ -30,7 +31,7 @@ _Values = dict[bytes, Counter[bytes]]
 
 
 def xml_outline(sample: Sample, room: Room) -> Outline | None:
-    sample = bounded(sample)
+    sample = bounded(_blanked(sample, _NOT_XML))
     names: Counter[bytes] = Counter()
     for _, data in sample.pieces:
         names.update(TAG.findall(data))
@@ -48,9 +49,10 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
     # Where there is little room: one real element, and how many of the others there are.
     found = [each for each in found if each[0] == element] if small else found
     for name, times, values in found:
-        where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name)
+        where = next((path for path in paths if path.rsplit(b"/", 1)[-1] == name), name).rpartition(b"/")[0]
+        first = f" · first in {cut(_text(where), 100)}" if where else ""  # others of that name may be elsewhere
         number = figure(times, sample.whole)
-        line = f"{number} × {cut(_text(where), 100)}{_shown(values, complete=sample.whole and times <= _VALUES)}"
+        line = f"{number} × {_text(name)}{_shown(values, complete=sample.whole and times <= _VALUES)}{first}"
         room = room.after([line])
         if room.size < 0 and len(told) > 1:
             break
@@ -69,6 +71,25 @@ def xml_outline(sample: Sample, room: Room) -> Outline | None:
 
 def _often(names: list[tuple[bytes, int]], sample: Sample) -> str:
     return ", ".join(f"{figure(n, sample.whole)} × {cut(_text(name), 40)}" for name, n in names[:_FEW])
+
+
+_NOT_XML = lazy_pattern(rb"()(<!--.*?-->|<!\[CDATA\[.*?\]\]>)", re.DOTALL)
+_NOT_HTML = lazy_pattern(
+    rb"()(<!--.*?-->)|(<(?:script|style|textarea)\b[^>]{0,2000}>)(.*?)(?=</(?:script|style|textarea))",
+    re.DOTALL | re.IGNORECASE,
+)
+_INK = lazy_pattern(rb"[^\n]")
+
+
+def _blanked(sample: Sample, hidden: re.Pattern[bytes]) -> Sample:
+    """With blanks for what only looks like elements: comments, scripts and the like. Every byte stays where it is."""
+
+    def blank(found: re.Match[bytes]) -> bytes:
+        kept = found[found.lastindex - 1] if found.lastindex else b""
+        return kept + _INK.sub(b" ", found[0][len(kept) :])
+
+    pieces = tuple((start, hidden.sub(blank, data)) for start, data in sample.pieces)
+    return replace(sample, pieces=pieces)
 
 
 def bounded(sample: Sample) -> Sample:
@@ -113,7 +134,7 @@ def _attributes(sample: Sample, name: bytes) -> _Values:
 def _shown(values: _Values, *, complete: bool) -> str:
     """With the values where these are few and all of them were looked at."""
     shown = [f"{_text(key)}={_value(found, complete)}" for key, found in islice(values.items(), _SHOWN)]
-    more = f" +{len(values) - _SHOWN} attributes" if len(values) > _SHOWN else ""
+    more = " …" if len(values) > _SHOWN else ""
     return " " + " ".join(shown) + more if shown else ""
 
 
@@ -161,7 +182,15 @@ _TRIED = 40  # paragraphs among which the first with words is looked for
 _UPPER = 12  # headings that are told one by one; of more, those of the upper levels
 _DIGITS = lazy_pattern(r"\d+")
 _INSIDE = lazy_pattern(rb"<[^>]{0,400}>")
-_MARKDOWN = lazy_pattern(rb"\n(#{1,6})[ \t]+([^\n]{1,300})")
+_BLOCK = lazy_pattern(
+    rb"\n {0,3}(?:(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)(?=\n|\Z)"
+    rb"|(?P<level>#{1,6})(?:[ \t]+(?P<text>[^\n]{0,300})[^\n]*|\r?(?=\n|\Z))"
+    # Under the names of the columns of a table, which are not looked at.
+    rb"|(?=[|:-])(?P<rule>\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)+\|?|\|[ \t]*:?-+:?[ \t]*\|)\r?(?=\n|\Z)"
+    rb"|(?P<title>[^\s|`~#][^\n]{0,300})\n {0,3}(?P<line>=+|-+)[ \t]*\r?(?=\n|\Z))"
+)
+_CLOSING = lazy_pattern(rb"[ \t]+#+[ \t]*\r?$")
+_NO_PARAGRAPH = lazy_pattern(rb"(?:[-*+>]|\d{1,9}[.)])(?:\s|$)|>|<|(?:[-*_][ \t]*){3,}$|---")
 _MARKS, _SOME_MARKS = 150_000, 10_000  # lines that begin with # and are looked at
 _HEADINGS_SHOWN = 60  # headings
 _LINKS = "href=[\"']([^\"'#?]+)"
@@ -171,7 +200,7 @@ _Heading = tuple[int, int, str]  # where it starts, its level and its text
 
 
 def html_outline(sample: Sample, room: Room) -> Outline:
-    sample = bounded(sample)
+    sample = bounded(_blanked(sample, _NOT_HTML))
     title = _TITLE.search(sample.head, 0, _TITLE_IN)
     told = [f"title: {_plain(title[1])}"] if title else []
     tags: Counter[bytes] = Counter()
@@ -185,7 +214,8 @@ def html_outline(sample: Sample, room: Room) -> Outline:
     told.append(f"{', '.join(counts) or 'no links, tables or paragraphs'}, {_many(number, sample)}")
     told += _paragraph(sample.head)
     shown = [
-        (f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings)
+        (f"{'  ' * (level - 1)}h{level} {text} · {sample.place(at)}", n)
+        for at, level, text, n in _chosen(headings, number)
     ]
     leads = (Lead("grep", {"pattern": _LINKS, "group": True}),) if sample.count(b"href=") > 1 else ()
     leads = leads or word_lead([text for _, _, text in headings] or told)
@@ -224,38 +254,46 @@ def markdown_outline(sample: Sample, room: Room) -> Outline:
     marks = sample.count(b"\n#")
     sample = thinned(sample, _SOME_MARKS / marks) if marks > (_MARKS if sample.whole else _SOME_MARKS) else sample
     headings: list[_Heading] = []
-    number = code = links = tables = 0
+    number = code = tables = 0
     for start, data in sample.pieces:
-        outside = _outside_code(data, first=not start)
-        number += len(outside)
+        outside, fences, rules = _blocks(data, first=not start)
+        number, code, tables = number + len(outside), code + fences, tables + rules
         headings += [
             (start + at, level, _plain(text)) for at, level, text in outside[: _HEADINGS_SHOWN - len(headings)]
         ]
-    code, links = sample.count(b"\n```") // 2, sample.count(b"](")
-    tables = sum(map(sample.count, (b"\n|--", b"\n| --", b"\n|:-", b"\n| :-")))
     counts = [
         f"{figure(times, sample.whole)} {noun}{'' if times == 1 else 's'}"
-        for times, noun in ((code, "code block"), (links, "link"), (tables, "table"))
-        if times or sample.whole
+        for times, noun in ((code, "code block"), (tables, "table"))
+        if times
     ]
     told = [", ".join([_many(number, sample), *counts])]
-    shown = [(f"{'#' * level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings)]
+    shown = [(f"{'#' * level} {text} · {sample.place(at)}", n) for at, level, text, n in _chosen(headings, number)]
     leads = word_lead([text for _, _, text in headings])
     lines = _with_rest(told, shown, number, sample, room)
     return Outline("markdown", lines, not sample.whole, (), _sections(headings, sample), leads)
 
 
-def _outside_code(data: bytes, *, first: bool) -> list[tuple[int, int, bytes]]:
-    """Headings, but not the comments of a shell in a block of code."""
-    found: list[tuple[int, int, bytes]] = []
+def _blocks(data: bytes, *, first: bool) -> tuple[list[tuple[int, int, bytes]], int, int]:
+    """Headings with their places, blocks of code between fences, and tables. What is in code is not looked at."""
+    headings: list[tuple[int, int, bytes]] = []
     data = b"\n" + data if first else data
-    fences = last = 0
-    for match in _MARKDOWN.finditer(data):
-        fences += data.count(b"\n```", last, match.start())
-        last = match.start()
-        if fences % 2 == 0:
-            found.append((match.start() + (not first), len(match[1]), match[2]))
-    return found
+    fence, code, tables = b"", 0, 0
+    for match in _BLOCK.finditer(data):
+        start = match.start() + (not first)
+        if match["fence"]:
+            if not fence:
+                fence, code = match["fence"], code + 1
+            elif match["fence"].startswith(fence) and not match["info"].strip():
+                fence = b""
+        elif fence:
+            continue
+        elif match["level"]:
+            headings.append((start, len(match["level"]), _CLOSING.sub(b"", match["text"] or b"")))
+        elif match["rule"]:
+            tables += 1
+        elif not _NO_PARAGRAPH.match(match["title"]):
+            headings.append((start, 1 if match["line"][:1] == b"=" else 2, match["title"]))
+    return headings, code, tables
 
 
 def _many(headings: int, sample: Sample) -> str:
@@ -274,8 +312,8 @@ def _sections(headings: list[_Heading], sample: Sample) -> tuple[tuple[int, int,
     return tuple((at, end, text) for (at, _, text), end in islice(zip(headings, ends, strict=False), 1, 3))
 
 
-def _chosen(headings: list[_Heading]) -> list[tuple[int, int, str, int]]:
-    """Where a heading starts, its level, its text, and how many headings are told by it.
+def _chosen(headings: list[_Heading], number: int) -> list[tuple[int, int, str, int]]:
+    """Where a heading starts, its level, its text, and how many headings are told by it; there are `number` in all.
 
     Of many only those of the upper levels; those that follow each other and differ only in a number are told once.
     """
@@ -293,9 +331,10 @@ def _chosen(headings: list[_Heading]) -> list[tuple[int, int, str, int]]:
             found[-1] = first, level, told, times + 1
         else:
             found.append((at, level, text, 1))
+    is_last = [len(headings) < number and each is found[-1] for each in found]  # more of them may follow
     return [
-        (at, level, text if times == 1 else f"{text} … {times - 1:,} more like it", times)
-        for at, level, text, times in found
+        (at, level, text if times == 1 else f"{text} … {figure(times - 1, not last)} more like it", times)
+        for (at, level, text, times), last in zip(found, is_last, strict=True)
     ]
 
 

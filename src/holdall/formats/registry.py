@@ -116,7 +116,7 @@ def outline(
     """What is in an output and what is rare in it, in about as much as there is `room` for.
 
     `read(start, end)` gives exact bytes, `line_at` the line that holds a byte. Little more than one MiB of a large
-    output is looked at, whatever its size, and all of an output up to about four. `tool` may tell what cannot be seen.
+    output is looked at, whatever its size, and all of an output up to eight. `tool` may tell what cannot be seen.
     """
     sample = take(read, measure.bytes, measure.lines, line_at, measure.longest_line)
     named = format_of(measure.kind).outlines

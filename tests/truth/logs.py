@@ -1,0 +1,182 @@
+"""Claims of logs: from when to when, which programs, levels, methods and statuses, and stack traces inside."""
+
+import re
+from collections import Counter
+from datetime import date
+
+from tests.truth.claims import ANY, NUMBER, FalseClaim, Output, agrees, claim, is_so, share_agrees, small
+
+_LABEL = r"(?:log|access log|syslog)"
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_LEVELS = [
+    "TRACE",
+    "DEBUG",
+    "INFO",
+    "NOTICE",
+    "WARN",
+    "WARNING",
+    "ERROR",
+    "ERR",
+    "FATAL",
+    "CRIT",
+    "CRITICAL",
+    "SEVERE",
+    "ALERT",
+    "EMERG",
+    "PANIC",
+]
+_CLOCK = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?"
+_TIMES = (
+    (re.compile(rf"(\d{{4}})[-/.](\d\d)[-/.](\d\d)[T, ]+{_CLOCK}(?!\d|:) ?(Z|UTC|[+-]\d\d:?\d\d)?"), "ymd"),
+    (
+        re.compile(rf"(?:\w{{3}},? )?({'|'.join(_MONTHS)}) ([ \d]\d) {_CLOCK}(?:(?: )(?=(?:19|20)\d\d\b)(\d{{4}}))?"),
+        "md",
+    ),
+    (re.compile(rf"(\d{{1,2}})/({'|'.join(_MONTHS)})/(\d{{4}}):{_CLOCK}(?: ([+-]\d{{4}}))?"), "dmy"),
+    (re.compile(r"(\d+\.\d+)s?(?=\])"), "seconds"),
+)
+
+
+def _key(text: str) -> tuple[float, ...] | None:
+    """A time as something that can be compared with others of the same log."""
+    for pattern, form in _TIMES:
+        found = pattern.match(text)
+        if not found:
+            continue
+        if form == "seconds":
+            return (float(found[1]),)
+        if form == "md":
+            return (
+                int(found[7] or 0),
+                _MONTHS.index(found[1]),
+                int(found[2]),
+                *map(int, found.group(3, 4, 5)),
+                _part(found[6]),
+            )
+        day = (
+            (found[1], found[2], found[3]) if form == "ymd" else (found[3], str(_MONTHS.index(found[2]) + 1), found[1])
+        )
+        year, month, day_, hour, minute, second = map(int, (*day, *found.group(4, 5, 6)))
+        zone = found[8]
+        ahead = 0 if zone in (None, "Z", "UTC") else int(zone[0] + "1") * (int(zone[1:3]) * 3600 + int(zone[-2:]) * 60)
+        seconds = date(year, month, day_).toordinal() * 86400 + hour * 3600 + minute * 60 + second - ahead
+        return seconds, _part(found[7])
+    return None
+
+
+def _part(digits: str | None) -> float:
+    return float(f"0.{digits}") if digits else 0.0
+
+
+_BEFORE = (re.compile(r"[\s\[(]{0,6}(?:<\d+>)?(?=\d|[A-Z][a-z]{2}[ ,])"), re.compile(r"\S+ \S+ \S+ \["))
+
+
+def _time_of(line: str) -> tuple[float, ...] | None:
+    """The time of a line that has one at its beginning, or after the three words of an access log."""
+    places = (before.match(line) for before in _BEFORE)
+    return next((key for at in places if at and (key := _key(line[at.end() :]))), None)
+
+
+def _times(output: Output) -> list[tuple[float, ...] | None]:
+    return [_time_of(line) for line in output.lines]
+
+
+def level_of(line: str) -> str:
+    """The first word among the first of a line that is a level: in capitals, or small in brackets or after `level=`."""
+    for found in re.finditer(r"[A-Za-z]+", line[:110]):
+        before, after = line[: found.start()][-1:], line[found.end() : found.end() + 1]
+        if found[0].upper() not in _LEVELS or (found.end() == 110 and len(line) > 110):
+            continue
+        bracketed = before in ("[", "<") or line[: found.start()].endswith(("level=", 'level="')) or not found.start()
+        if found[0].isupper() and before in ("", *' \t[(<|=":') and after in ("", *' \t\r])>|:,"'):
+            return found[0]
+        if bracketed and not re.match(r"[\w-]", after):
+            return found[0].upper()
+    return ""
+
+
+def program_of(line: str) -> str:
+    """What stands between the host and the first colon of a line of syslog, without the number of the process."""
+    found = re.match(r"(?:<\d+>)?(?:\w{3} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\S+) +(\S+) +(.*?): ", line)
+    return re.sub(r"(?:\[\d+\])?(?: \([^)]*\))?$", "", found[2]).removeprefix("-- ") if found else ""
+
+
+@claim(_LABEL, r"(?P<about>at least )?(?P<rest>.*(?:→| · |[A-Z]+ (?:[\d,]+|~\d+ %)|\d programs?: |status ).*)")
+def the_summary_of_a_log(found: re.Match[str], output: Output) -> None:
+    exact = small(output)
+    if found["about"] and exact:
+        raise FalseClaim("all of it can be looked at")
+    for number, whole in enumerate(found["rest"].split(" · ")):
+        sampled = re.match(rf"of {NUMBER} sampled (?:lines|requests?): ", whole)
+        part = whole[sampled.end() :] if sampled else whole
+        if number == 0 and re.match(r"[\dA-Z].*\d\d:\d\d|\d+\.\d+", part):
+            _span(part, output, exact=not found["about"])
+        elif re.match(r"(?:at least )?\d+ programs?", part):
+            _programs(part, output)
+        elif part.startswith("status "):
+            _counted(part.removeprefix("status "), Counter(map(_status, output.lines)), sampled is not None)
+        elif re.match(r"(?:GET|POST|HEAD|PUT|DELETE|OPTIONS|PATCH)\b", part):
+            _counted(part, Counter(map(_method, output.lines)), sampled is not None)
+        else:
+            stamped = [line for line, time in zip(output.lines, output.once(_times), strict=True) if time]
+            counts = Counter(map(level_of, stamped if 3 * len(stamped) > len(output.lines) else output.lines))
+            counts.update(map(program_of, output.lines) if sampled else ())
+            _counted(part, counts, sampled is not None, sum(counts.values()) if not sampled else len(output.lines))
+
+
+def _span(part: str, output: Output, *, exact: bool) -> None:
+    first, _, last = part.partition(" → ")
+    times = [key for key in output.once(_times) if key]
+    said = [_key(text + "]" if re.fullmatch(r"[\d.]+s?", text) else text) for text in (first, last or first)]
+    if not times or None in said:
+        raise FalseClaim(f"{part!r} is not a span of times")
+    if exact:
+        is_so(said, [min(times), max(times)], "first and last time")
+    elif said[0] < min(times) or said[1] > max(times):  # type: ignore[operator]
+        raise FalseClaim(f"times are from {min(times)} to {max(times)}")
+
+
+def _programs(part: str, output: Output) -> None:
+    number, _, named = part.partition(": ")
+    counts = Counter(map(program_of, output.lines))
+    del counts[""]
+    agrees(re.sub(r" programs?", "", number), len(counts), "programs", exact=small(output))
+    if named:
+        _counted(named, counts, sampled=False)
+
+
+def _counted(part: str, counts: Counter[str], sampled: bool, total: int = 0) -> None:
+    total = total or counts.total()
+    del counts[""]
+    shown = [each for each in part.split(", ") if each != "…"]
+    for each in shown:
+        if each.endswith("%"):
+            name, figure = re.split(r" (?=[~<>])", each)
+            share_agrees(figure, counts[name] / total, name)
+        else:
+            name, _, figure = each.rpartition(" ")
+            agrees(figure.lstrip("×"), counts[name], name)
+    if not sampled and not part.endswith("…"):
+        is_so(len(shown), len(counts), "names")
+
+
+def _status(line: str) -> str:
+    found = re.search(r'\] "[A-Z]+ .*?(?<!\\)" (\d{3})(?!\d)', line)
+    return found[1] if found else ""
+
+
+def _method(line: str) -> str:
+    found = re.search(r'\] "([A-Z]+) .*?(?<!\\)" \d{3}(?!\d)', line)
+    return found[1] if found else ""
+
+
+@claim(ANY, rf"L(?P<n>{NUMBER}) (?P<message>\S.*?)(?: × (?P<times>(?:at least )?{NUMBER}))?(?P<frames>(?: ← .*)?)")
+def a_trace_is_where_it_is_said_to_be(found: re.Match[str], output: Output) -> None:
+    number = int(found["n"].replace(",", ""))
+    message = " ".join(found["message"].removesuffix("…").split())
+    near = " ".join(" ".join(output.lines[number - 1 : number + 400]).split())
+    if message not in near:
+        raise FalseClaim(f"it is not after line {number}")
+    if found["times"]:
+        times = sum(message in " ".join(line.split()) for line in output.lines)
+        agrees(found["times"], times, "times", exact=False)

@@ -1,0 +1,307 @@
+"""Outputs to tell of: made by rule from a seed, made by tools on the machine, and real ones where they are at hand."""
+
+import json
+import random
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Make = Callable[[random.Random], bytes]
+ROOT = Path(__file__).parents[2]
+_ARTIFACTS = ROOT.parent / "shared" / "bench" / "artifacts"
+_WORDS = [
+    "job",
+    "disk",
+    "user",
+    "order",
+    "cache",
+    "login",
+    "query",
+    "index",
+    "page",
+    "token",
+    "host",
+    "queue",
+    "batch",
+    "event",
+    "frame",
+    "lock",
+]
+_VERBS = ["opened", "closed", "failed", "started", "stopped", "moved", "lost", "found", "sent", "refused"]
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+def _say(rng: random.Random) -> str:
+    return f"{rng.choice(_WORDS)} {rng.randrange(1000)} {rng.choice(_VERBS)} by {rng.choice(_WORDS)}"
+
+
+def _lines(rng: random.Random, make: Callable[[int], str], least: int = 5, most: int = 900) -> bytes:
+    text = "\n".join(make(n) for n in range(rng.randrange(least, most)))
+    return (text + rng.choice(["", "\n"])).encode()
+
+
+def log(rng: random.Random) -> bytes:
+    """With levels, in any order of times, with a trace here and there."""
+    levels = rng.choice([["INFO"], ["INFO", "WARN", "ERROR"], ["DEBUG", "INFO", "ERROR", "FATAL", "TRACE"]])
+    form = rng.choice(
+        [
+            "{d} {t} {l} {m}",
+            "[{d}T{t}.{f:03}Z] {l}: {m}",
+            "{d} {t},{f:03} [main-{f}] {l}  a.b.C - {m}",
+            '{d}T{t}+02:00 level={s} msg="{m}"',
+        ]
+    )
+
+    def line(n: int) -> str:
+        if rng.random() < 0.05:
+            return (
+                "java.lang.IllegalStateException: no "
+                + rng.choice(_WORDS)
+                + "\n\tat a.B.c(B.java:7)\n\tat a.Main.main(Main.java:3)"
+            )
+        at = n * 37 + rng.randrange(-500, 500) * rng.choice([0, 1])
+        day, second = divmod(max(0, at), 86400)
+        level = rng.choice(levels)
+        return form.format(
+            d=f"2026-{day // 28 % 12 + 1:02}-{day % 28 + 1:02}", t=f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}",
+            f=rng.randrange(1000), l=level, s=level.lower(), m=_say(rng),
+        )  # fmt: skip
+
+    return _lines(rng, line)
+
+
+def syslog(rng: random.Random) -> bytes:
+    names = [
+        "sshd[{n}]",
+        "sshd(pam_unix)[{n}]",
+        "CRON[{n}]",
+        "kernel",
+        "syslogd 1.4.1",
+        "app1[{n}]",
+        "app2[{n}]",
+        "/usr/sbin/cron[{n}]",
+    ]
+    names = rng.sample(names, rng.randrange(1, len(names)))
+
+    def line(n: int) -> str:
+        at = n * 97 + rng.randrange(0, 300)
+        name = rng.choice(names).format(n=rng.randrange(1, 99999))
+        return f"Mar {1 + at // 86400:2} {at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02} host-{n % 2} {name}: {_say(rng)} from 10.0.{n % 255}.{n % 7}"
+
+    return _lines(rng, line)
+
+
+def access_log(rng: random.Random) -> bytes:
+    def line(n: int) -> str:
+        method, status = rng.choice(["GET", "GET", "POST", "HEAD"]), rng.choice([200, 200, 200, 301, 404, 500, 503])
+        at = n * 61 + rng.randrange(50)
+        path = f"/{rng.choice(_WORDS)}/{rng.randrange(50)}" + rng.choice(["", "?q=a b", '?x=\\"y\\"'])
+        return (
+            f"192.168.{n % 9}.{rng.randrange(255)} - {rng.choice(['-', 'ann'])} [{1 + at // 86400:02}/{_MONTHS[n % 2]}/2026:{at // 3600 % 24:02}:"
+            f'{at // 60 % 60:02}:{at % 60:02} +0000] "{method} {path} HTTP/1.1" {status} {rng.randrange(9999)} "-" "curl/8"'
+        )
+
+    return _lines(rng, line, most=300)
+
+
+def addresses(rng: random.Random) -> bytes:
+    """Lines that begin with what only looks like a time."""
+    return _lines(
+        rng,
+        lambda n: (
+            f"10.{rng.randrange(99):02}.{rng.randrange(99):02}.{n % 255} app-2026.{n:03} {_say(rng)} in 00:0{n % 9}:12"
+        ),
+    )
+
+
+def prose(rng: random.Random) -> bytes:
+    return _lines(rng, lambda _: rng.choice(["", *([" ".join(rng.choices(_WORDS, k=rng.randrange(1, 14))) + "."] * 4)]))
+
+
+def shapes(rng: random.Random) -> bytes:
+    return _lines(
+        rng,
+        lambda n: rng.choice(
+            [f"{_say(rng)}", f"item {n} ok", f"item ok {rng.choice('abc')}", "done", "item", f"item{n}"]
+        ),
+    )
+
+
+def diff(rng: random.Random) -> bytes:
+    is_git, parts = rng.random() < 0.7, list[str]()
+    for n in range(rng.randrange(1, 40)):
+        name = f"src/{rng.choice(_WORDS)} {n}.sql" if rng.random() < 0.2 else f"src/{rng.choice(_WORDS)}{n}.sql"
+        parts += [f"diff --git a/{name} b/{name}", "index 1..2 100644"] if is_git else []
+        parts += [f"--- a/{name}", f"+++ b/{name}"]
+        for _ in range(rng.randrange(1, 4)):
+            body = [
+                rng.choice([" ", "+", "-"]) + rng.choice(["", "-- a note", "++ b", _say(rng), "+", "--"])
+                for _ in range(rng.randrange(1, 12))
+            ]
+            old, new = (sum(line[0] in " " + sign for line in body) for sign in "-+")
+            parts += [f"@@ -1,{old} +1,{new} @@ def {rng.choice(_WORDS)}", *body]
+    if is_git and rng.random() < 0.3:
+        parts += ["-- ", "2.39.2"]
+    return ("\n".join(parts) + "\n").encode()
+
+
+def page(rng: random.Random) -> bytes:
+    parts = [
+        "<!DOCTYPE html><html><head><title>A page</title><script>var x = '<a href=q><h1>no</h1>';</script></head><body>"
+    ]
+    for n in range(rng.randrange(3, 150)):
+        parts.append(
+            rng.choice(
+                [
+                    f"<h{rng.randrange(1, 7)} class='x'>{_say(rng)} <b>{n}</b></h{1}>".replace("</h1>", ""),
+                    f"<p>{_say(rng)} <a href='/{n}'>x</a></p>",
+                    "<ul><li>a<li>b</ul>",
+                    "<!-- <a href=z> -->",
+                    "<IMG src=x>",
+                    "<table><tr><td>1</td></tr></table>",
+                ]
+            )
+        )
+        opened = re.search(r"<h(\d)", parts[-1])
+        parts[-1] += f"</h{opened[1]}>" if opened else ""
+    return ("\n".join(parts) + "</body></html>").encode()
+
+
+def markdown(rng: random.Random) -> bytes:
+    parts = ["# Title\n"]
+    for n in range(rng.randrange(4, 120)):
+        parts.append(
+            rng.choice(
+                [
+                    f"{'#' * rng.randrange(1, 7)} {rng.choice(_WORDS)} {n}\n",
+                    f"{_say(rng)} [x](https://x.org/{n}).\n",
+                    "```sh\n# not a heading\n[no](x)\n```\n",
+                    "- one\n- two\n",
+                    "| a | b |\n|---|---|\n| 1 | 2 |\n",
+                    f"{_say(rng)} `[a](b)`\n",
+                    "<!-- x -->\n\n    # code\n",
+                    "~~~\n# no\n~~~\n",
+                ]
+            )
+        )
+    return "\n".join(parts).encode()
+
+
+def xml(rng: random.Random) -> bytes:
+    rows = "".join(
+        rng.choice(
+            [
+                f'<bug type="T{n % 3}" line="{n}"/>',
+                f"<note>{_say(rng)}</note>",
+                "<!-- <bug/> -->",
+                "<a><name>x</name></a>",
+                "<b><name>y</name></b>",
+                "<![CDATA[<bug/>]]>",
+            ]
+        )
+        for n in range(rng.randrange(2, 400))
+    )
+    return f'<?xml version="1.0"?>\n<bugs>\n{rows}\n</bugs>\n'.encode()
+
+
+def pytest_report(rng: random.Random) -> bytes:
+    tests = [f"tests/test_{rng.choice(_WORDS)}.py::test_{n}" for n in range(rng.randrange(2, 300))]
+    failed = rng.sample(tests, rng.randrange(0, min(9, len(tests))))
+    lines = ["=" * 20 + " test session starts " + "=" * 20, f"collected {len(tests)} items", ""]
+    lines += [f"{name} {'FAILED' if name in failed else 'PASSED'}" for name in tests]
+    if failed:
+        lines.append("=" * 30 + " FAILURES " + "=" * 30)
+        for name in failed:
+            lines += [
+                "_" * 30 + f" {name.split('::')[1]} " + "_" * 30,
+                "",
+                "    def test():",
+                ">       assert 0",
+                "E       assert 0",
+                "",
+                f"{name.split('::')[0]}:5: AssertionError",
+            ]
+        lines.append("=" * 20 + " short test summary info " + "=" * 20)
+        lines += [f"FAILED {name} - assert 0" for name in failed]
+    lines.append(
+        f"{'=' * 10} {f'{len(failed)} failed, ' if failed else ''}{len(tests) - len(failed)} passed in 1.23s {'=' * 10}"
+    )
+    return ("\n".join(lines) + "\n").encode()
+
+
+def build(rng: random.Random) -> bytes:
+    return _lines(
+        rng,
+        lambda n: rng.choice(
+            [
+                f"cc -c {rng.choice(_WORDS)}{n}.c",
+                f"a{n}.c:{n}:5: warning: unused 'x'",
+                f"b{n}.c:{n}:1: error: expected ';'",
+                "ok",
+            ]
+        ),
+        20,
+    )
+
+
+def records(rng: random.Random) -> bytes:
+    rows = [
+        {
+            "id": n,
+            "name": _say(rng),
+            "state": rng.choice(["open", "paid", "void"]),
+            "tags": ["a"] * rng.randrange(4),
+            **({"note": None} if n % 3 else {}),
+        }
+        for n in range(rng.randrange(2, 300))
+    ]
+    return json.dumps(
+        rng.choice([rows, {"page": 1, "items": rows, "next": None}, {f"k{row['id']}": row for row in rows}]),
+        indent=rng.choice([None, 2]),
+    ).encode()
+
+
+def ndjson(rng: random.Random) -> bytes:
+    return _lines(rng, lambda n: json.dumps({"at": n, "level": rng.choice(["info", "error"]), "ms": rng.random()}))
+
+
+MADE: dict[str, Make] = {
+    "log": log, "syslog": syslog, "access log": access_log, "addresses": addresses, "prose": prose, "shapes": shapes,
+    "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report, "build": build,
+    "records": records, "ndjson": ndjson,
+}  # fmt: skip
+
+
+def large() -> dict[str, bytes]:
+    """Over 8 MB, of which only a part is looked at. The end is not as the beginning."""
+    words = b" and so on" * 20
+    log_line = b"2026-01-%02d 00:%02d:%02d INFO worker-%d job %d done in %d ms" + words + b"\n"
+    lines = [log_line % (n % 3 + 10, n // 60 % 60, n % 60, n % 9, n, n % 997) for n in range(33_000)]
+    lines[16_511] = b"2025-12-31 00:00:00 ERROR worker-1 the only one\n"
+    part = (
+        b"diff --git a/f%d b/f%d\n--- a/f%d\n+++ b/f%d\n@@ -1,2 +1,3 @@\n same\n-old\n+new\n+more" + 4 * words + b"\n"
+    )
+    return {
+        "log": b"".join(lines),
+        "diff": b"".join(part % (n, n, n, n) for n in range(10_500)),
+        "prose": b"".join(b"Word %x of a text.%b\n\nAnd %x.\n" % (n * n, words, n) for n in range(36_000)),
+    }
+
+
+def real() -> dict[str, Path]:
+    found = {path.name: path for path in sorted(_ARTIFACTS.iterdir())} if _ARTIFACTS.is_dir() else {}
+    return found | {str(path.relative_to(ROOT)): path for path in sorted(ROOT.glob("*.md"))}
+
+
+def of_tools() -> dict[str, bytes]:
+    """What tools on the machine say of this repository; where there is no history there is nothing to say."""
+    commands = {
+        "git log": "git log -n 40", "git log -p": "git log -p -n 6", "git show --stat": "git show --stat", "git diff": "git diff HEAD~3 HEAD",
+        "git format-patch": "git format-patch -3 --stdout",
+    }  # fmt: skip
+    done = {
+        name: subprocess.run(command.split(), cwd=ROOT, capture_output=True, check=False)
+        for name, command in commands.items()
+    }
+    return {name: each.stdout for name, each in done.items() if each.returncode == 0 and each.stdout}
