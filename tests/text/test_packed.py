@@ -274,6 +274,25 @@ def test_a_tar_has_the_members_that_tarfile_finds(form: int) -> None:
 
 
 @requirement("packed:members")
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_plain_headers_are_read_as_the_library_reads_them(form: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(form)
+    made = tarred({
+        f"d{at}/" if at % 7 == 0 else f"a/ü {at}.log": entry(tarfile.DIRTYPE) if at % 7 == 0
+        else entry(tarfile.SYMTYPE, f"a/{at}") if at % 11 == 0 else RANDOM[: chance.randrange(3000)] for at in range(90)
+    }, form)  # fmt: skip
+    for _ in range(200):
+        data = bytearray(made[: chance.choice([len(made), chance.randrange(512, len(made))])])
+        data[chance.randrange(len(data))] ^= chance.choice([0, 1, 128])
+        quickly = packed._plain_tar_members(reading(bytes(data)), 1000)  # pyright: ignore[reportPrivateUsage]
+        if quickly is not None:
+            with monkeypatch.context() as patch:
+                patch.setattr(packed, "_plain_tar_members", lambda *_: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+                assert listed("tar", bytes(data)) == quickly
+    assert packed._plain_tar_members(reading(made), 1000) is not None or form == tarfile.PAX_FORMAT  # pyright: ignore[reportPrivateUsage]
+
+
+@requirement("packed:members")
 @pytest.mark.skipif(shutil.which("tar") is None, reason="needs the command tar")
 def test_what_tar_makes_with_a_sparse_file_is_read() -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -471,7 +471,48 @@ def _check_extended(read: Read, at: int) -> None:
         at += 512 + -(-size // 512) * 512
 
 
+_PLAIN_KINDS = {b"0": "file", b"\0": "file", b"5": "folder", b"2": "link", b"1": "hard link"}
+_OCTAL = lazy_pattern(rb"[ 0]{0,12}([0-7]{0,12})[ \0]{1,12}")
+_AHEAD = 64 * 1024
+
+
+def _plain_tar_members(read: Read, most: int) -> Listing | None:
+    """Those of a tar whose headers are all of the plain form, in a tenth of the time; None for any other."""
+    members: list[Member] = []
+    data, begins, at = b"", 0, 0
+    while len(members) <= most:
+        if not begins <= at <= begins + len(data) - 512:
+            data, begins = read(at, at + _AHEAD), at
+        block = data[at - begins : at - begins + 512]
+        if len(block) < 512:
+            return None
+        if not block.strip(b"\0"):
+            return Listing(members) if members else None
+        kind, told, length = _PLAIN_KINDS.get(block[156:157]), *map(_OCTAL.fullmatch, (block[148:156], block[124:136]))
+        if kind is None or told is None or length is None or block[257:262] != b"ustar" or block[345]:
+            return None
+        if int(told[1] or b"0", 8) != sum(block) - sum(block[148:156]) + 256 or not block[0]:
+            return None
+        try:
+            name = block[:100].partition(b"\0")[0].decode("utf-8")
+            target = block[157:257].partition(b"\0")[0].decode("utf-8") if kind.endswith("link") else ""
+        except UnicodeDecodeError:
+            return None
+        if kind == "file" and name.endswith("/"):
+            return None
+        size = int(length[1] or b"0", 8) if kind == "file" else 0
+        if len(members) == most:
+            return Listing(members, f"only the first {most:,} are listed")
+        name = name.rstrip("/") if kind == "folder" else name
+        members.append(Member(len(members) + 1, name, size, 0, at, kind, target=target))
+        at += 512 + -(-size // 512) * 512
+    return None
+
+
 def _tar_members(read: Read, total: int, most: int) -> Listing:
+    plain = _plain_tar_members(read, most)
+    if plain is not None:
+        return plain
     problems: list[str] = []
     members: list[Member] = []
     for _, _, info in _tar_walk(read, total, problems):
