@@ -35,6 +35,9 @@ def declare(one: argparse.ArgumentParser) -> None:
     real.add_argument("--arm", choices=ARMS, default="holdall", help="what it gets of an output (holdall)")
     real.add_argument("--notice", type=int, metavar="N", help="the most tokens of a notice")
     real.add_argument("--questions", type=int, metavar="N", help="only so many, evenly spread")
+    real.add_argument(
+        "--max-turns", type=int, default=models.MAX_TURNS, metavar="N", help=f"of a question ({models.MAX_TURNS})"
+    )
     real.add_argument("--window", type=int, metavar="TOKENS", help="of the model")
     real.add_argument("--max-tokens", type=int, default=models.TOKENS, metavar="N", help=f"ceiling ({models.TOKENS:,})")
     real.add_argument(
@@ -85,7 +88,9 @@ def _searched(collection: Collection, options: argparse.Namespace) -> int:
 
 
 async def _asked(collection: Collection, options: argparse.Namespace, out: Path) -> int:
-    way = Way(options.model, options.arm, Path(options.tasks).name, options.notice, not options.unconfined)
+    way = Way(
+        options.model, options.arm, Path(options.tasks).name, options.notice, not options.unconfined, options.max_turns
+    )
     if way.arm == "shell" and (refused := await _refused(way)):
         print(f"bench: {refused}", file=sys.stderr)
         return 2

@@ -19,6 +19,7 @@ How = Literal["bytes", "computed", "notice", ""]
 _MEMBER = re.compile(rb'"(?:[^"\\]|\\.)*"\s*:\s*')
 _COUNTED = ("count", "aggregate", "compare")
 _FEW_WORDS, _OTHER_NUMBERS = 300, 2
+_AROUND = 40  # characters of a group besides what is asked for: `"level": "error"`
 _NOTHING = re.compile(
     r"\bnot found\b|\bno (such|match|occurrence)|\b(does|do|did|is|are|was|were) not\b|\bnone\b", re.IGNORECASE
 )
@@ -107,8 +108,9 @@ def _computed(task: Task, reply: Reply) -> bool:
             return _would_have_found(reply, task.absent) and reply.total == 0
         case "count":
             return int(task.gold[0]) in reply.figures
-        case "aggregate":  # the one that comes first, not any of those listed
-            return task.gold[0] in [*values[:1], *(cells[0] if cells else ())]
+        case "aggregate":  # the one that comes first, not any of those listed; a few words may be around it
+            first = [*values[:1], *(cells[0] if cells else ())]
+            return any(stated(value, task.gold[0]) for value in first if len(value) <= len(task.gold[0]) + _AROUND)
         case "compare":  # with whatever it is compared with beside it
             return len(cells) > 1 and any(task.gold[0] in row for row in cells)
         case _:

@@ -46,7 +46,7 @@ _SHELL = ToolSpec(
 )
 # Without a run to go by: tokens of the first request besides what is shown, of what is shown, of each call with its
 # answer, and how many requests there are.
-_BY_RULE: Mapping[Arm, tuple[int, int, int, int]] = {
+BY_RULE: Mapping[Arm, tuple[int, int, int, int]] = {
     "holdall": (1_200, 250, 350, 4), "shell": (700, 700, 350, 4), "head-tail": (120, CUT_TOKENS, 0, 1),
 }  # fmt: skip
 _WRITTEN_BY_RULE = 80  # tokens of a reply
@@ -128,7 +128,7 @@ def forecast(way: Way, questions: int, done: Sequence[Answered], price: Price | 
         read, written = fmean(one.input_tokens for one in done), fmean(one.output_tokens for one in done)
         by = f"as the {len(done)} answered before"
     else:
-        base, shown, step, requests = _BY_RULE[way.arm]
+        base, shown, step, requests = BY_RULE[way.arm]
         read = sum(base + (way.notice or shown) + step * number for number in range(requests))
         written, by = _WRITTEN_BY_RULE * requests, "by a rule of thumb"
     usage = Usage(round(read * questions), round(written * questions))

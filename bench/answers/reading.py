@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 _TOTAL = re.compile(r" · ([\d,]+) (match|matches|matching line|matching lines|row|rows|value|values)\b")
+_LINES = re.compile(r" · [\d,]+ match(?:es)? on ([\d,]+) of ")
 _DISTINCT = re.compile(r" · ([\d,]+) different values?\b")
 _HIT = re.compile(r"^L([\d,]+) \(byte ([\d,]+)\)  (.*)$")
 _GROUP = re.compile(r"^([\d,]+) × (.*)$")
@@ -73,27 +74,29 @@ class Reply:
 
     @property
     def lines(self) -> list[tuple[int, str]]:
-        """Lines of the output that SQL gave by number and text."""
+        """Lines of the output that SQL gave by number and text; where the text may be JSON, in both readings."""
         if self.body[:1] != ["line_no | text"] or "sql" not in self.arguments:
             return []
         cells = [line.partition(" | ") for line in self.body[1:]]
-        return [(int(number), _unquoted(text)) for number, _, text in cells if number.isdigit()]
+        return [(int(at), text) for at, _, cell in cells if at.isdigit() for text in {cell, _unquoted(cell)}]
 
     @property
     def figures(self) -> set[int]:
         """Every number that the tool itself has counted."""
         counted = {count for count, _ in self.groups}
-        counted |= {number(found[1]) for found in (_TOTAL.search(self.head), _DISTINCT.search(self.head)) if found}
+        counted |= {
+            number(found[1]) for found in (one.search(self.head) for one in (_TOTAL, _LINES, _DISTINCT)) if found
+        }
         return counted | {int(cell) for row in self.rows for cell in row if cell.isdigit()}
 
 
 def _unquoted(cell: str) -> str:
-    """A cell that holds what is between cells is written as a JSON text."""
+    """A cell that could be misread is written as a JSON text."""
     try:
         value = json.loads(cell) if cell.startswith('"') else cell
     except ValueError:
         return cell
-    return value if isinstance(value, str) and " | " in value else cell
+    return value if isinstance(value, str) else cell
 
 
 def number(text: str) -> int:

@@ -48,7 +48,13 @@ _NONE = "h · 0 matches in 3 lines, 17 bytes · seen so far: 1 %"
         ("count", "9", _grep(_COUNTED, group=True), "computed"),
         ("count", "9", _grep(_COUNTED), ""),  # without group, such a line is a line of the output
         ("count", "17", _grep(_COUNTED), ""),
+        ("count", "9", _grep("h · 12 matches on 9 of 30 lines\n"), "computed"),  # lines are counted too
+        ("count", "30", _grep("h · 12 matches on 9 of 30 lines\n"), ""),
+        ("count", "2", _grep(_COUNTED, group=True), "computed"),  # different values
         ("aggregate", "b", _grep(_COUNTED, group=True), "computed"),
+        ("aggregate", "b", _grep(_COUNTED.replace("9 × b", '9 × "level": "b"'), group=True), "computed"),
+        ("aggregate", "b", _grep(_COUNTED.replace("9 × b", "9 × bc"), group=True), ""),
+        ("aggregate", "b", _grep(_COUNTED.replace("9 × b", f"9 × {'a ' * 30}b"), group=True), ""),  # a line, no value
         ("aggregate", "c", _grep(_COUNTED, group=True), ""),  # listed, but not the first
         ("needle", "c", _grep(_COUNTED, group=True), "computed"),
         ("needle", "1", Reply("context_query", {"sql": "…"}, _TABLE), "computed"),
@@ -69,6 +75,8 @@ def test_lines_that_sql_gives_count_as_far_as_they_agree() -> None:
     asked: dict[str, object] = {"sql": "select line_no, text from t"}
     right = "h · 1 row · seen so far: 1 %\n<h:00>\nline_no | text\n2 | b 2\n</h:00>"
     assert judge.verdict(_TASK, _DATA, judge.ranges([]), replies=[Reply("context_query", asked, right)]) == "bytes"
+    quoted = Reply("context_query", asked, right.replace("b 2", '"b 2"'))  # a cell that could be misread is JSON
+    assert judge.verdict(_TASK, _DATA, judge.ranges([]), replies=[quoted]) == "bytes"
     wrong = Reply("context_query", asked, right.replace("b 2", "b 3"))
     assert judge.verdict(_TASK, _DATA, judge.ranges([]), replies=[wrong]) == ""
 

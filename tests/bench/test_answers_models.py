@@ -134,9 +134,13 @@ def test_no_request_goes_past_the_ceiling_and_the_run_goes_on_later(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(models.Forecast, "problem", lambda *_: "")  # a forecast that was wrong
+    monkeypatch.setattr(models, "BY_RULE", dict.fromkeys(ARMS, (0, 0, 0, 1)))  # a forecast that was wrong
     monkeypatch.setattr(models, "MAX_REPLY", 20)
-    monkeypatch.setattr(models, "request_tokens", lambda _: 100)
+
+    def priced(_: Request) -> int:
+        return 100
+
+    monkeypatch.setattr(models, "request_tokens", priced)
     assert _run(folder, "--arm", "head-tail", "--max-tokens", "250") == 0
     assert "stopped at the ceiling: 220 tokens are used of 250" in capsys.readouterr().err
     assert len(_results(folder)) == 2
