@@ -7,6 +7,7 @@ import os
 import re
 import tarfile
 import zipfile
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from backports import zstd
 
 from holdall import Inline, Kept
 from holdall.bag.holdall import Holdall
-from holdall.store.deadline import within
+from holdall.store.deadline import of_seconds, within
 from holdall.store.members import open_member
 from holdall.store.open_outputs import Readers
 from holdall.values.answers import Nodes, Table
@@ -297,7 +298,7 @@ async def test_a_setting_says_how_much_is_unpacked(tmp_path: Path) -> None:
     [
         pytest.param(zipped({"a": os.urandom(3_000_000)}), id="zip"),
         pytest.param(gzip.compress(os.urandom(3_000_000)), id="gzip"),
-        pytest.param(tarred({str(number): b"" for number in range(200)}), id="tar"),
+        pytest.param(tarred({str(number): b"" for number in range(2000)}), id="tar"),
     ],
 )
 def test_unpacking_stops_at_the_deadline(data: bytes) -> None:
@@ -333,3 +334,21 @@ async def test_a_query_joins_members_of_packed_outputs(tmp_path: Path) -> None:
         assert isinstance(found, Table)
         assert found.rows == (("n3", "x"), ("n4", "y"))
         assert bag.journal.coverage(other).ranges["scanned"].bytes() == (await bag.show(other)).measure.bytes
+
+
+@requirement("packed:deadline")
+async def test_a_call_has_its_deadline_also_while_it_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[float] = []
+
+    def opening(*given: Any, **named: Any) -> Any:
+        ends.append(of_seconds().ends)
+        return open_member(*given, **named)
+
+    monkeypatch.setattr("holdall.store.members.open_member", opening)
+    async with opened(tmp_path) as bag:
+        packed = await kept(bag, ZIP)
+        await bag.call("context_read", {"handle": f"{packed}!data.csv"})
+        await bag.show(f"{packed}!x.json")
+        assert b"".join([part async for part in bag.fetch.stream(f"{packed}!#4")]) == b"odd\n"
+    assert len(ends) == 3
+    assert max(ends) < inf

@@ -13,6 +13,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from holdall.bag.journal import Journal, watchers
@@ -306,7 +307,10 @@ class Core:
     def lease(self, handle: str, facts: Facts | None = None) -> Generator[OutputReader]:
         """An output, or a member of one, open for as long as the block lasts."""
         most = self.settings.unpack_max_bytes
-        with self.shared.readers.lease(self.session, handle, facts, most_unpacked=most, pages=self._pages) as reader:
+        opening = self.shared.readers.lease(self.session, handle, facts, most_unpacked=most, pages=self._pages)
+        with contextlib.ExitStack() as opened:
+            with within(self.settings.query_seconds if MEMBER in handle else inf):  # to unpack it
+                reader = opened.enter_context(opening)
             if reader.facts.packed is not None:
                 self.journal.note_member(reader.facts)
             yield reader

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from holdall.bag.core import Core
 from holdall.bag.fetch import Fetch, seconds_of, seen_by
 from holdall.bag.waits import Background
-from holdall.store.deadline import within
+from holdall.store.deadline import Deadline, within
 from holdall.store.ids import new_tag
 from holdall.values.answers import Answer, Difference, Fetched, Found, Nodes, Passage, Table, fewer, items_of, shown_by
 from holdall.values.errors import (
@@ -127,7 +127,7 @@ class ToolCalls:
             return await self._listed()
         if ask.verb == "wait":
             return await self._waited(ask)
-        with within(seconds_of(self._core.settings, ask.verb)):  # a member may have to be unpacked
+        with within(seconds_of(self._core.settings, ask.verb)) as deadline:  # a member is unpacked for that
             facts = await self._core.on(ask.handle, lambda reader: reader.facts)  # it stays open for what comes next
         if ask.ended and facts.state in ("running", "queued"):
             raise NotReady(facts.handle)
@@ -144,11 +144,11 @@ class ToolCalls:
         if ask.verb == "extract":
             return await self._extracted(facts, ask, note)
         if ask.verb == "raw":
-            return await self._raw(facts, ask, note)
+            return await self._raw(facts, ask, note, deadline)
         is_empty = ask.ended and facts.state in _FAILED and not facts.measure.bytes
         if is_empty and not await asyncio.to_thread(self._core.messages_of, facts):
             raise CallFailed(facts.state, facts.error, tool=facts.origin.tool)
-        return self._fetched(facts, ask, given, note)
+        return self._fetched(facts, ask, given, note, deadline)
 
     async def _extracted(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
         if not (question := str(ask.options.get("question", "")).strip()):
@@ -180,10 +180,10 @@ class ToolCalls:
 
         return tell
 
-    async def _raw(self, facts: Facts, ask: Ask, note: "Note") -> "Tell":
+    async def _raw(self, facts: Facts, ask: Ask, note: "Note", deadline: Deadline) -> "Tell":
         """All of it, or a refusal. Of a call that did not end well, what it wrote and then its error."""
         limits, measure, failed = self._core.limits_for(facts.origin.tool), facts.measure, facts.state in _FAILED
-        with within(seconds_of(self._core.settings, ask.verb)):
+        with within(deadline):
             text = await self._core.on(
                 ask.handle, lambda reader: whole_text(reader, limits, self._core.tokenizer, in_part=failed)
             )
@@ -203,12 +203,13 @@ class ToolCalls:
 
         return tell
 
-    def _fetched(self, facts: Facts, ask: Ask, given: Mapping[str, Any], note: "Note") -> "Tell":
+    def _fetched(self, facts: Facts, ask: Ask, given: Mapping[str, Any], note: "Note", deadline: Deadline) -> "Tell":
         last: Fetched | None = None  # what was found, as much of it as the last answer had room for
 
         async def tell(left: int | None) -> Draft:
             nonlocal last
-            with within(seconds_of(self._core.settings, ask.verb)):  # of all tries together
+            # Of all tries together; to tell it again in less, when others have had their room, it has as long again.
+            with within(deadline if last is None else seconds_of(self._core.settings, ask.verb)):
                 text, last = await self._bounded(facts, ask, given, left, last)
             answer, (first, *more) = Answer(text, handle=last.handle, spans=shown_by(last)), seen_by(last)
             found = last

@@ -27,7 +27,7 @@ from holdall.text.escape import foreign
 from holdall.text.json.find import Hit, Scan, SeveralValues, explain_no_match, find
 from holdall.text.json.path import JsonPath, Segment, Wildcard, parse_path
 from holdall.values.answers import UNCHECKED
-from holdall.values.errors import BadQuery, OutputDamaged, WorkerFault
+from holdall.values.errors import BadQuery, NotReady, OutputDamaged, WorkerFault
 from holdall.values.outputs import Kind
 from holdall.values.patterns import lazy_pattern
 from holdall.values.record import record
@@ -253,6 +253,8 @@ def source_of(
     kind = kind_so_far(reader)
     if kind in PACKED:
         raise BadQuery(f"the output is packed ({kind}): query what is in it, HANDLE!NAME; HANDLE! is the list of that.")
+    if format_of(kind).is_opened and not _is_settled(reader):
+        raise NotReady(reader.facts.handle)
     match format_of(kind).table:
         case "sqlite":
             return _stored(reader, {"form": "sqlite", "inner": at or ""})
