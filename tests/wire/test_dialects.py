@@ -513,6 +513,14 @@ def test_what_a_schema_leaves_out_to_be_short_is_taken_and_is_in_the_strict_form
     assert schema_problem(grep.accepted, given | {"context": -1}) == "The argument 'context' must be at least 0."
     strict = grep.spec.openai(strict=True)["function"]["parameters"]
     assert set(strict["properties"]) == set(strict["required"]) == set(grep.accepted["properties"])
+    arrays = [
+        one
+        for tool in DIALECTS["holdall"].tools
+        for one in tool.schema["properties"].values()
+        if one["type"] == "array"
+    ]
+    assert arrays
+    assert all("items" in one for one in arrays)  # a provider refuses one without
 
 
 @requirement("dialect:instructions")

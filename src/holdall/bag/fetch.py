@@ -253,7 +253,7 @@ class Fetch:
         named = ask.options.get("other") or earlier_of(self._core, reader.facts)
         if not named:
             raise UsageError(f"output {reader.facts.handle} is the first of its tool and arguments: name another one.")
-        with self._core.shared.readers.lease(self._core.session, named) as other:
+        with self._core.lease(named) as other:
             pair = (reader, other) if ask.options.get("other") else (other, reader)
             return work(pair[0], other=pair[1])
 

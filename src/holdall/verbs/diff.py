@@ -62,7 +62,7 @@ def diff(
     """From `reader` to `other`. At most `limit` changes are shown, after the first `skip`."""
     if by not in (None, "", "lines", "rows", "json"):
         raise UsageError(f"by must be lines, rows or json, not {foreign(repr(by))}.")
-    if reader.facts.id == other.facts.id:
+    if (reader.facts.id, reader.facts.handle) == (other.facts.id, other.facts.handle):  # members share an id
         raise UsageError(f"these are the same output, {reader.facts.handle}: give two.")
     first = whole_number(skip, name="skip")
     most = whole_number(_LIMIT if limit is None else limit, name="limit", least=1)
