@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from bench.answers import models, report, shell
@@ -75,7 +76,9 @@ def _collection(named: str) -> Collection:
 def _searched(collection: Collection, options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="holdall-answers-") as home:
         outcome = asyncio.run(measure(collection, Path(home), say))
+    outcome = replace(outcome, tuned=Path(options.tasks).name != FURTHER.name)
     print(report.table(outcome))
+    print(report.bound(outcome, Path(options.out)))
     for one in outcome.missed:
         print(f"missed: {one.task} ({one.type}), {one.tokens} tokens", *one.calls, sep="\n  ", file=sys.stderr)
     report.write(outcome, Path(options.out).absolute())

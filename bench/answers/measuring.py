@@ -56,6 +56,11 @@ class Outcome:
     seen: Sequence[Seen]
     notices: Mapping[str, int]  # tokens of each output's notice
     seconds: float
+    tuned: bool = True  # whether the searcher was written with these questions at hand
+
+    @property
+    def mean_notice(self) -> float:
+        return fmean(self.notices.values()) if self.notices else 0.0
 
     def line(self, strategy: str, types: Sequence[str]) -> Line:
         these = [one for one in self.seen if one.strategy == strategy and one.type in types]

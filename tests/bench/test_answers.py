@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -9,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import __main__ as program
-from bench.answers import outline, paths, question, report, sql
+from bench.answers import command, outline, paths, question, report, sql
 from bench.answers.command import TASKS
 from bench.answers.measuring import NOTICE, SEARCHED, STRATEGIES, Outcome, Seen, measure
 from bench.answers.reading import Reply
@@ -95,7 +96,9 @@ def test_the_notice_and_three_calls_show_what_both_ends_do_not(
     assert all(task["tokens"][SEARCHED] <= 2500 and len(task["calls"]) <= MAX_CALLS for task in written["tasks"])
     assert set(written["aims"].values()) == {True}
     assert ElementTree.fromstring((folder / "out" / "answers.svg").read_text("utf-8")).tag.endswith("svg")
-    assert len(capsys.readouterr().out.splitlines()) == 1 + len(STRATEGIES)
+    *table, bound = capsys.readouterr().out.splitlines()
+    assert len(table) == 1 + len(STRATEGIES)
+    assert bound.endswith("tuned on these 7 questions; `--tasks further` measures it on others.")
 
 
 def test_a_missed_aim_is_named_and_the_exit_code_tells_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,6 +110,28 @@ def test_a_missed_aim_is_named_and_the_exit_code_tells_it(folder: Path, capsys: 
     error = capsys.readouterr().err
     assert "FAILED notice and calls show at least 80% of what is looked up" in error
     assert "missed: log-needle (needle)" in error
+
+
+def test_the_further_questions_are_made_once_and_told_beside_the_tuned_ones(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def make(there: Path, _: object) -> None:
+        made.append(there)
+        shutil.copytree(folder, there, ignore=shutil.ignore_patterns("made"))
+        lines = (there / "tasks.jsonl").read_text("utf-8").splitlines()[:2]
+        asked = json.loads(lines[1]) | {"question": "Which?"}
+        (there / "tasks.jsonl").write_text(f"{lines[0]}\n{json.dumps(asked)}\n", "utf-8")
+
+    monkeypatch.setattr(command, "FURTHER", folder / "made" / "further")
+    monkeypatch.setattr(command.make, "make", make)
+    for _ in range(2):
+        assert program.main(["answers", "--tasks", "further", "--out", str(folder / "out")]) == 0  # a miss is a finding
+    assert made == [folder / "made" / "further"]
+    assert "the searcher is not tuned on these questions" in capsys.readouterr().out
+    assert program.main(["answers", "--tasks", str(folder), "--out", str(folder / "out")]) == 0
+    assert "tuned on these 7 questions: on 2 further ones it shows 1 for " in capsys.readouterr().out
 
 
 def test_without_outputs_it_says_so_and_fails_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,13 +220,14 @@ def test_the_page_gets_the_tables_and_keeps_its_text(tmp_path: Path) -> None:
     assert text.endswith("After.\n")
     assert "stale" not in text
     assert f"| {SEARCHED} | 100.0% | 700 | 100.0% | 700 | 700 |" in text
-    assert "Tokens of each notice: o 400." in text
+    assert "Tokens of each notice: o 400; on average 400." in text
     assert (tmp_path / "benchmarks" / "answers.svg").exists()
 
 
 def test_the_page_of_the_repository_has_a_place_for_the_tables() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
-    assert page.count("<!-- answers: begin -->") == page.count("<!-- answers: end -->") == 1
+    for mark in ("answers", "answers-further", "answers-models"):
+        assert page.count(f"<!-- {mark}: begin -->") == page.count(f"<!-- {mark}: end -->") == 1
 
 
 def test_no_task_stands_in_the_code() -> None:
@@ -224,7 +250,7 @@ def test_a_share_of_the_real_tasks_is_seen(tmp_path: Path) -> None:
     assert searched.tasks == len(some) > 15
     assert searched.share >= 0.8
     assert searched.most_tokens <= 2500
-    assert alone.most_tokens <= 500
+    assert alone.most_tokens <= 250
     assert outcome.line("head + tail of 25k tokens", LOOKUPS).share <= 0.5
 
 
