@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from holdall import Kept, MissingExtra, Running, ToolPolicy
+from holdall import Kept, MissingExtra, Running, ToolPolicy, UsageError
+from holdall.bag.bundles import export_session
 from holdall.bag.redaction import Redaction
 from holdall.store.bundle import redact
 from holdall.store.bundle.rules import Rules
@@ -131,14 +132,13 @@ async def test_what_is_packed_stays_closed(tmp_path: Path, pack: Callable[[bytes
             assert isinstance(taken, Kept)
             assert SECRET not in str(taken.content)
             assert taken.artifact.measure.kind == "binary"
-            for call in (
-                ("context_read", {}),
-                ("context_grep", {"pattern": "horse"}),
-                ("context_query", {"sql": "from t"}),
-            ):
+            calls = {"context_read": {}, "context_grep": {"pattern": "horse"}, "context_query": {"sql": "from t"}}
+            for name, given in calls.items():
                 for member in ("!", "!a.log"):
-                    answer = await bag.call(call[0], {"handle": taken.handle + member, **call[1]})
+                    answer = await bag.call(name, {"handle": taken.handle + member, **given})
                     assert "not opened: secrets of its tool are masked" in answer.text
+        with pytest.raises(UsageError, match=f"cannot be masked: .*{taken.handle}"):
+            await export_session(bag.session.name, io.BytesIO(), home=str(bag.store.home), redact=True)
         other = await bag.take(data, tool="another")
         assert isinstance(other, Kept)
         assert other.artifact.measure.kind in ("gzip", "zip")

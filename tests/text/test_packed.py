@@ -377,6 +377,31 @@ def test_an_extended_header_of_digits_is_refused_before_anybody_looks_through_it
         members_of("tar", lambda start, end: data[start:end], len(data), 100)
 
 
+def test_names_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_MOST_OF_NAMES", 1000)
+    for form, data in (
+        ("zip", zipped({f"{n:090}": b"x" for n in range(20)})),
+        ("tar", tarred({f"{n:0190}": b"x" for n in range(20)})),
+    ):
+        listing = members_of(form, reading(data), len(data), 100)
+        assert 4 < len(listing.members) < 12
+        assert "only the first" in listing.problem
+
+
+def test_a_name_with_marks_is_looked_up_once() -> None:
+    data = zipped({"a!b": b"1", "a": b"2", "#1!x": b"3"})
+    listing = members_of("zip", reading(data), len(data), 100)
+    found = {
+        wanted: (one.name, rest)
+        for wanted in ("a!b", "a!c", "a", "a!b!c!!", "#1!x", "#1", "#1!y")
+        for one, rest in [member_named(listing, wanted)]
+    }
+    assert found == {
+        "a!b": ("a!b", None), "a!c": ("a", "c"), "a": ("a", None), "a!b!c!!": ("a!b", "c!!"), "#1!x": ("#1!x", None),
+        "#1": ("a!b", None), "#1!y": ("a!b", "y"),
+    }  # fmt: skip
+
+
 def test_a_tar_with_very_many_global_headers_is_refused() -> None:
     """Each member would get a copy of them all."""
     written = io.BytesIO()

@@ -968,7 +968,8 @@ async def _noticed(
     _record_kept(
         core, prepared, facts, reason=decision.reason, content_tokens=core.count(text), replaced=True, shown=spans
     )
-    _note_down(core, facts, text, shown if view is None else ())
+    if view is None or view.difference is None:  # that has lines of another output, which may be removed before this
+        _note_down(core, facts, text, shown if view is None else ())
     for other in aside:
         _record_kept(core, prepared, other, reason="attachment", content_tokens=0, replaced=True)
     return Kept(content, facts, aside, prepared.origin.is_error or facts.state == "failed")

@@ -251,6 +251,7 @@ def _zip_members(read: Read, total: int, most: int) -> Listing:
     if start < 0:
         return _zip_walked(read, most)
     members: list[Member] = []
+    room = _MOST_OF_NAMES
     data, at, begins = b"", 0, start
     end = start + length
     while True:
@@ -264,10 +265,11 @@ def _zip_members(read: Read, total: int, most: int) -> Listing:
             return Listing(members, directory=(start, end))
         if data[at : at + 4] != _ENTRY or len(data) - at < 46:
             return Listing(members, "its directory is damaged")
-        if len(members) == most:
-            return Listing(members, f"only the first {most:,} are listed", (start, begins + at))
         fields = _ENTRY_FIELDS.unpack_from(data, at)
         names, extra, comment = fields[9:12]
+        room -= names
+        if len(members) == most or room < 0:
+            return Listing(members, f"only the first {len(members):,} are listed", (start, begins + at))
         name, more = data[at + 46 : at + 46 + names], data[at + 46 + names : at + 46 + names + extra]
         if len(name) + len(more) < names + extra:
             return Listing(members, "its directory is damaged")
@@ -338,11 +340,13 @@ def _zip_walked(read: Read, most: int) -> Listing:
     """Without a directory: from header to header, for as long as each tells its size."""
     members: list[Member] = []
     at = 0
-    while len(members) < most:
+    room = _MOST_OF_NAMES
+    while len(members) < most and room > 0:
         head = read(at, at + 30)
         if len(head) < 30 or not head.startswith(_LOCAL):
             break
         version, flags, method, time, date, crc, packed, length, names, extra = _LOCAL_FIELDS.unpack(head)
+        room -= names
         name, more = read(at + 30, at + 30 + names), read(at + 30 + names, at + 30 + names + extra)
         fields = (0, version, flags, method, time, date, crc, packed, length, names, extra, 0, 0, 0, 0, at)
         one = _zip_member(len(members) + 1, fields, name, more, 0)
@@ -390,6 +394,8 @@ def checked(stream: Stream, member: Member) -> Iterator[bytes]:
 
 _MOST_IN_HEADER = 32 * 1024  # bytes of one extended header; the library takes quadratic time for what is in it
 _MOST_OF_HEADERS = 1024 * 1024  # of all that belong to one member
+_MOST_OF_NAMES = 16 * 1024 * 1024  # characters of all names that are listed
+_NUMBERED = lazy_pattern(r"(#[0-9]+)(!|\Z)")
 _MOST_GLOBAL = 100  # entries of headers that hold for all members
 _MANY_DIGITS = lazy_pattern(rb"[0-9]{257}")
 
@@ -515,9 +521,11 @@ def _tar_members(read: Read, total: int, most: int) -> Listing:
         return plain
     problems: list[str] = []
     members: list[Member] = []
+    room = _MOST_OF_NAMES
     for _, _, info in _tar_walk(read, total, problems):
-        if len(members) == most:
-            return Listing(members, f"only the first {most:,} are listed")
+        room -= len(info.name) + len(info.linkname)
+        if len(members) == most or room < 0:
+            return Listing(members, f"only the first {len(members):,} are listed")
         members.append(_tar_member(len(members) + 1, info))
     if not members and problems:
         raise BadMember(f"{problems[0]}.")
@@ -588,20 +596,24 @@ def member_named(listing: Listing, wanted: str) -> tuple[Member, str | None]:
 
     `#3` is the third, whatever it is called. Raises BadMember where there is none, or several.
     """
-    ends = [len(wanted), *(at for at in range(len(wanted) - 1, -1, -1) if wanted[at] == "!")]
-    for end in ends:  # a name may have a `!`: the longest one that there is
-        name, rest = wanted[:end], wanted[end + 1 :] if end < len(wanted) else None
-        if name[:1] == "#" and name[1:].isascii() and name[1:].isdigit():
-            number = int(name[1:12])
-            if not 1 <= number <= len(listing.members):
-                raise BadMember(f"there is no member {name[:12]}: {_how_many(listing)}.")
-            return listing.members[number - 1], rest
-        found = [one for one in listing.members if one.name == name]
-        if len(found) > 1:
-            numbers = ", ".join(f"#{one.number}" for one in found[:10])
-            raise BadMember(f"{len(found):,} members are called {named(name)}: name one by its number ({numbers}).")
-        if found:
-            return found[0], rest
+    # A name may have a `!` of its own: the longest one that there is.
+    begun = [one for one in listing.members if one.name and wanted.startswith(one.name)]
+    begun = [one for one in begun if wanted[len(one.name) : len(one.name) + 1] in ("", "!")]
+    longest = max((len(one.name) for one in begun), default=0)
+    numbered = _NUMBERED.match(wanted)
+    if numbered is not None and numbered.end(1) >= longest:
+        number = int(numbered[1][1:12])
+        if not 1 <= number <= len(listing.members):
+            raise BadMember(f"there is no member {numbered[1][:12]}: {_how_many(listing)}.")
+        return listing.members[number - 1], wanted[numbered.end(1) + 1 :] if numbered[2] else None
+    found = [one for one in begun if len(one.name) == longest]
+    if len(found) > 1:
+        numbers = ", ".join(f"#{one.number}" for one in found[:10])
+        raise BadMember(
+            f"{len(found):,} members are called {named(found[0].name)}: name one by its number ({numbers})."
+        )
+    if found:
+        return found[0], wanted[longest + 1 :] if len(wanted) > longest else None
     name = wanted.partition("!")[0]
     near = [one.name for one in listing.members if name and one.name.endswith("/" + name)]
     hint = f" There is {named(near[0])}." if len(near) == 1 else ""

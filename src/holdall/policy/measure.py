@@ -29,12 +29,19 @@ _MANY_LINES = 1024  # in a block: fewer are looked at one by one
 _FLAT = bytes(0x0A if byte == 0x0A else ord("x") for byte in range(256))  # every sign alike but the newline
 
 
+_CLOSED = "packed ("
+
+
+def is_packed(measure: Measure) -> bool:
+    """Whether there may be more in it than its bytes tell, be it closed to us or not."""
+    return format_of(measure.kind).is_opened or any(note.startswith(_CLOSED) for note in measure.notes)
+
+
 def of_origin(measure: Measure, origin: Origin, notes: Sequence[str] = ()) -> Measure:
     """With these notes. What comes packed from a tool whose secrets are masked stays closed, here and elsewhere."""
     if origin.masked and format_of(measure.kind).is_opened:
-        closed = (
-            f"it is packed ({measure.kind}) and not opened: secrets of its tool are masked, and in there none could be"
-        )
+        why = "its tool's secrets are masked, and in there they could not be"
+        closed = f"{_CLOSED}{measure.kind}) and not opened: {why}"
         measure, notes = replace(measure, kind="binary"), (*notes, closed)
     return replace(measure, notes=(*measure.notes, *notes)) if notes else measure
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdall.store.protocol import OutputReader, OutputStore, SessionInfo
 from holdall.text.numbers import size
-from holdall.values.errors import UnknownHandle, WorkerFault
+from holdall.values.errors import BadMember, UnknownHandle, WorkerFault
 from holdall.values.handles import MEMBER, Foreign, parse
 from holdall.values.outputs import Facts
 from holdall.values.record import record
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OPEN = 16
 _OPEN_MEMBERS = 8
+_LONGEST = 4096  # characters of a handle and the members behind it
 _MOST_SIGNS = 16  # of a call id and members
 _UNPACKED_BYTES = 1024 * 1024 * 1024  # of members that are open, at most
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes of one member, where no setting says otherwise
@@ -56,6 +57,8 @@ class Readers:
 
         `facts` where they are new. A member is unpacked to at most so many bytes; `pages` gives the text of a PDF.
         """
+        if MEMBER in reference and len(reference) > _LONGEST:
+            raise BadMember(f"what is behind a handle has at most {_LONGEST:,} characters: HANDLE!#3 is the third.")
         base, member = (reference, None) if MEMBER not in reference else self._split(session, reference, facts)
         if member is None:
             entry = self._take(session, reference, facts)

@@ -82,7 +82,7 @@ async def _noted(bag: Holdall, facts: Facts) -> str:
 
 
 def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
-    """Every text that the model was given for this call, oldest first: recovery may have replaced the first one."""
+    """The first and the last text that the model was given for this call: recovery may have replaced the first one."""
     name = json.dumps(call_id).encode("ascii")
     told: list[str] = []
     for line in bag.records.transcript_lines():
@@ -96,7 +96,8 @@ def _in_transcript(bag: Holdall, call_id: str) -> list[str]:
             message = cast("Mapping[str, Any]", flat)
             if message.get("role") == "tool" and message.get("call_id") == call_id:
                 text = str(message.get("text", ""))
-                told += [text] if not told or told[-1] != text else []
+                told[1:] = [text] if told and told[0] != text else []
+                told = told or [text]
     return told
 
 
@@ -161,9 +162,9 @@ def _asked(events: Iterable[Event]) -> Sequence[tuple[Event, Sequence[Span]]]:
     return found
 
 
-def _short(value: Any) -> Any:
+def _short(value: Any, levels: int = 2) -> Any:
     if isinstance(value, list):
-        return [_short(one) for one in cast("list[object]", value)[:_MAX_QUOTES]]
+        return [_short(one, levels - 1) for one in cast("list[object]", value)[:_MAX_QUOTES]] if levels else None
     return value[:_QUESTION] if isinstance(value, str) else value if isinstance(value, int | float) else None
 
 

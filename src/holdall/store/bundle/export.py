@@ -12,8 +12,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import Literal, Self
 
-from holdall.formats.registry import format_of
-from holdall.policy.measure import Measurer, of_origin
+from holdall.policy.measure import Measurer, is_packed, of_origin
 from holdall.store import records
 from holdall.store.bundle import stream as form
 from holdall.store.bundle.redact import Redactor
@@ -172,7 +171,7 @@ def _refuse_packed(sessions: Iterable[SessionSnapshot]) -> None:
     packed = [
         (one.session.name, facts)
         for one in sessions for stored in one.stored for facts in stored.outputs
-        if format_of(facts.measure.kind).is_opened
+        if is_packed(facts.measure)
     ]  # fmt: skip
     if packed:
         shown = ", ".join(
