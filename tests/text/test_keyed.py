@@ -42,11 +42,10 @@ spec:
 def test_yaml_tells_its_documents_and_the_shape_of_all_of_them() -> None:
     assert text_of(MANIFESTS) == snapshot("""\
 yaml
-[12 × {apiVersion: "apps/v1", kind: "Deployment" ×8|"Service" ×4, metadata: {name: str "web-0", labels: "{app: web}"}, spec: {replicas, template}}]
+[12 × {apiVersion: "apps/v1", kind: "Deployment" ×8|"Service" ×4, metadata: {name: str "web-0", labels: {app: "web"}}, spec: {replicas, template}}]
 12 documents
-[*].spec: {replicas: 0 ×3|1 ×3|2 ×3|3 ×3, template: {containers}}
-[*].spec.template: {containers: [1 × {name, image, args, script}]}
-[*].spec.template.containers[*]: {name: "main", image: str "nginx:1.0", args: [2 × "-c" ×12|"daemon off" ×12], script: "(text)"}\
+[*].spec: {replicas: 0 ×3|1 ×3|2 ×3|3 ×3, template: {containers: [1 × {name, image, args, script}]}}
+[*].spec.template.containers[*]: {name: "main", image: str "nginx:1.0", args: [2 × "-c" ×12|"daemon off" ×12], script: "key: not a key - nor an item"}\
 """)
     assert [(lead.verb, lead.arguments) for lead in outlined(MANIFESTS).leads] == snapshot(
         [

@@ -54,7 +54,7 @@ handle: k3f9
 {page: 1, items: [2,000 × {id, name, status, user, tags}], total: 2000}
 $.items[*]: {id: int 0…1999, name: str "item 2781527649", status: "void" ×673|"open" ×668|"paid" ×659, user: {city: str, 5 distinct, most often "Oslo" ×400, "Bern" ×400, "Riga" ×400}, tags: [1 × "a"]}
 </k3f9:7d1a7d1a>
-Next: context_query(handle="k3f9", at="$.items", sql="select id, name, status from t limit 20") · context_query(handle="k3f9", path="$.items[*].name", limit=10)\
+Next: context_query(handle="k3f9", at="$.items", sql="select id, name, status from t limit 5") · context_query(handle="k3f9", path="$.items[*].name", limit=10)\
 """)
 
 
@@ -80,7 +80,7 @@ handle: k3f9
 <k3f9:7d1a7d1a>
 [2,000 × {id: int 0…1999, name: str "item 2781527649", status: "void" ×673|"open" ×668|"paid" ×659, user: {city: str, 5 distinct, most often "Oslo" ×400, "Bern" ×400, "Riga" ×400}, tags: [1 × "a"]}]
 </k3f9:7d1a7d1a>
-Next: context_query(handle="k3f9", sql="select id, name, status from t limit 20") · context_query(handle="k3f9", path="$[*].name", limit=10) · context_grep(handle="k3f9", pattern="item 3492502437", limit=3)\
+Next: context_query(handle="k3f9", sql="select id, name, status from t limit 5") · context_query(handle="k3f9", path="$[*].name", limit=10) · context_grep(handle="k3f9", pattern="item 3492502437", limit=3)\
 """)
 
 
@@ -93,8 +93,8 @@ handle: k3f9
 <k3f9:7d1a7d1a>
 3,000 rows × 5 columns (comma-separated)
 id: int 0…2999
-Country/Region: "Bern" ×615|"Doha" ×608|"Oslo" ×598|"Riga" ×591|"Lima" ×588
-order: str, all distinct, e.g. "first, 0"
+"Country/Region": "Bern" ×615|"Doha" ×608|"Oslo" ×598|"Riga" ×591|"Lima" ×588
+"order": str, all distinct, e.g. "first, 0"
 price: float 0…4498.5
 day: date 2026-01-01…2026-01-28
 </k3f9:7d1a7d1a>
@@ -146,12 +146,12 @@ def test_the_notices_of_pages_tell_their_headings() -> None:
             [
                 "title: A page",
                 "900 <a>, 900 <p>, 900 headings",
-                "  h2 Part 0 … 59 more like it · L2",
+                "  h2 Part 0 … at least 59 more like it · L2",
                 "… 840 more headings",
             ],
             [
-                "1,500 headings, 0 code blocks, 1,500 links, 0 tables",
-                "## Part 0 … 59 more like it · L1",
+                "1,500 headings",
+                "## Part 0 … at least 59 more like it · L1",
                 "… 1,440 more headings",
                 "L7,500  - one",
             ],

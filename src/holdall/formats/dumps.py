@@ -77,6 +77,8 @@ def _from_line_starts(sample: Sample) -> Iterator[bytes]:
 
 def _family(name: bytes, types: dict[bytes, str]) -> bytes:
     """The metric that a sample belongs to: a histogram has several samples of its own."""
+    if name in types:
+        return name
     stems = (name.removesuffix(part) for part in _PARTS if name.endswith(part))
     return next((stem for stem in stems if types.get(stem) in ("histogram", "summary", "gaugehistogram")), name)
 
@@ -118,6 +120,7 @@ _BRACKETS = lazy_pattern(rb"[(),]")
 _QUOTES = b'`"[]'
 _MOST_TABLES = 400
 _COLUMNS = 8
+_FEW_TABLES = 8
 
 
 @record(frozen=False)
@@ -198,7 +201,7 @@ def _table_line(name: str, table: _Table, about: str) -> str:
 
 
 def _sql_leads(ordered: list[tuple[str, _Table]]) -> Iterator[Lead]:
-    if len(ordered) > 2:
+    if len(ordered) > _FEW_TABLES:  # fewer are told
         yield Lead("grep", {"pattern": r"^CREATE TABLE (?:IF NOT EXISTS )?(\S+)", "group": True})
     for name, table in ordered[:1]:
         sign = "INTO" if table.statements else "COPY"

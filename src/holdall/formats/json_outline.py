@@ -308,7 +308,7 @@ def _of_records(table: _Table, sql: Sql) -> Iterator[Lead]:
         yield Lead("query", {**at, "sql": by_value(column(counted.name))})
     elif fields:
         names = ", ".join(column(field.name) for field in fields[:3])
-        yield Lead("query", {**at, "sql": f"select {names} from t limit 20"})  # noqa: S608 - a text to read
+        yield Lead("query", {**at, "sql": f"select {names} from t limit 5"})  # noqa: S608 - a text to read
     named = min(_named(table.rows, fields), key=lambda each: each[0], default=None)
     chosen = named[1] if named else counted.group if counted else None
     if chosen is None and fields and sql == "none":
@@ -470,7 +470,7 @@ class Shapes:
             if room.of(line) > room.size and len(group.values) > 1:
                 self._waiting = others
                 line = self._in_short(group, room)
-            if line.partition(": ")[2] in lines[-1]:
+            if line.partition(": ")[2].partition(", … +")[0].removesuffix("}") in lines[-1]:
                 continue  # only its names fit, and these are told already
             if room.of(line) <= room.size:
                 lines.append(line)

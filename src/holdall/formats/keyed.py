@@ -4,7 +4,6 @@ The reading is our own and follows structure only: indentation, keys, items, tab
 nothing, and no more than a number of lines is read, to a number of levels. So nothing in an output can make it large.
 """
 
-import json
 import re
 import tomllib
 from collections import Counter
@@ -22,13 +21,14 @@ _MOST_LINES = 4_000  # that are read
 _MOST_BYTES = 1024 * 1024
 _DEEPEST = 40  # levels
 _LINE = 2_000  # characters of a line that are looked at
+_BLOCK_LINES = 4  # of a text over several lines
 _FLOW = 4_000  # characters of a value over several lines that are read as one
 _BAD = 0.1  # where more of the lines are not understood, it is something else
 _INT = lazy_pattern(r"[-+]?\d[\d_]{0,30}")
 _FLOAT = lazy_pattern(r"[-+]?\d[\d_]{0,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?")
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]{0,100}(?:\s+|$)){1,3}")  # anchors and tags before a value
 _CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
-_WORDS = lazy_pattern(r"\[([^\[\]{}\"':]+)\]")
+_PLAIN = lazy_pattern(r"(?:[^\s,\[\]{}:]|:(?=[^\s,\]}])|[ \t](?=[^\s,\]}:])){1,400}")
 _PATH = lazy_pattern(r"\"[^\"]{0,200}\"|'[^']{0,200}'|[^.\s]{1,200}")
 _NAME = lazy_pattern(r"[\w./-]{2,40}", re.ASCII)
 
@@ -145,14 +145,48 @@ def _scalar(text: str) -> Any:
 
 
 def _flow(text: str) -> Any:
-    """A list or a map in brackets, where it is written as JSON is, or a list of words; else it is a text."""
-    for written in (text, text.replace("'", '"')):
-        try:
-            return json.loads(written)
-        except (ValueError, RecursionError):
-            continue
-    words = _WORDS.fullmatch(text)
-    return [*map(_scalar, map(str.strip, words[1].split(",")))] if words else text[:80]
+    """A list or a map in brackets; a text where it cannot be read."""
+    try:
+        return _in_brackets(text, 0, 0)[0]
+    except (ValueError, IndexError):
+        return text[:80]
+
+
+def _in_brackets(text: str, at: int, depth: int) -> tuple[Any, int]:
+    """A value of YAML on one line, from that place on, and where it ends."""
+    at = _past_spaces(text, at)
+    sign = text[at]
+    if sign in "\"'":
+        end = text.index(sign, at + 1)
+        return text[at + 1 : end], end + 1
+    if sign not in "[{":
+        found = _PLAIN.match(text, at)
+        if not found:
+            raise ValueError(text)
+        return _scalar(found[0].strip()), found.end()
+    if depth > _DEEPEST:
+        raise ValueError(text)
+    items: list[Any] = []
+    members: dict[str, Any] = {}
+    at = _past_spaces(text, at + 1)
+    while text[at] not in "]}":
+        value, at = _in_brackets(text, at, depth + 1)
+        at = _past_spaces(text, at)
+        if sign == "{":
+            members[str(value)] = None
+            if text[at] == ":":
+                members[str(value)], at = _in_brackets(text, at + 1, depth + 1)
+        else:
+            items.append(value)
+        at = _past_spaces(text, at)
+        at = _past_spaces(text, at + 1) if text[at] == "," else at
+    return (members if sign == "{" else items), at + 1
+
+
+def _past_spaces(text: str, at: int) -> int:
+    while text[at] in " \t":
+        at += 1
+    return at
 
 
 def _last(value: Any) -> Any:
@@ -185,7 +219,9 @@ class Yaml:
         self.values: Counter[tuple[str, str]] = Counter()
         self.bad = self.good = 0
         self._pending: tuple[_Container, Any, int] | None = None  # what has no value yet, and its indentation
-        self._block: int | None = None  # the indentation of the key of a text over several lines
+        self._block: int | None = None  # the indentation of the key of a text over several lines, …
+        self._block_of: tuple[_Container, Any] | None = None  # … whose it is, and its first lines
+        self._block_lines: list[str] = []
         self._open = ""  # the beginning of a value in quotes or brackets whose end has not come
 
     @property
@@ -198,12 +234,21 @@ class Yaml:
             body = text.lstrip(" ")
             indent = len(text) - len(body)
             if self._block is not None and (not body or indent > self._block):
+                self._block_lines += [body] if body and len(self._block_lines) < _BLOCK_LINES else []
                 continue
-            self._block = None
+            self._end_block()
             if self._open:
                 self._go_on(body)
             elif body and not body.startswith("#"):
                 self._line(indent, body)
+
+        self._end_block()
+
+    def _end_block(self) -> None:
+        if self._block_of is not None:
+            holder, place = self._block_of
+            cast("dict[Any, Any]", holder)[place] = "\n".join(self._block_lines)
+        self._block, self._block_of, self._block_lines = None, None, []
 
     def _line(self, indent: int, body: str) -> None:
         if indent == 0 and (body == "---" or body.startswith("--- ")):
@@ -314,10 +359,11 @@ class Yaml:
             return
         if self._pending is None:
             return
-        _, place, indent = self._pending
+        holder, place, indent = self._pending
         if text[0] in "|>":
             self._block = indent
-            self._set("(text)")
+            self._set("")
+            self._block_of = (holder, place)
         elif text[0] in "\"'" and (len(text) == 1 or not without_comment(text).rstrip().endswith(text[0])):
             self._open = text
         elif text[0] in "[{":

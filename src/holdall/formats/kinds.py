@@ -342,24 +342,33 @@ def yaml_pair(body: str) -> tuple[str, str] | None:
 def is_toml(ends: Ends) -> bool:
     """Nearly all lines are tables, keys with values as TOML writes them, or inside of a value that goes on."""
     lines = [line.strip() for line in ends.text.split("\n")[:_KEYED]]
-    keys = fit = total = depth = 0
-    quotes: str = ""
+    fit = total = depth = 0
+    quotes = ""
+    is_plain = True  # neither a table nor a text in quotes: `x = 1` is written in many languages
+    keys: set[str] = set()
+    number = 0
     for line in lines:
         if not line or (line.startswith("#") and not quotes):
             continue
         total += 1
         goes_on = bool(depth > 0 or quotes)
-        is_key = not goes_on and TOML_KEY.match(line) is not None
-        keys += is_key
-        if goes_on or is_key:
+        pair = None if goes_on else TOML_KEY.match(line)
+        if pair is not None:
+            if pair[1] in keys:
+                return False  # no key stands twice in a table
+            keys.add(pair[1])
+            number += 1
+            is_plain &= pair[2][0] not in "\"'["
+        if goes_on or pair is not None:
             fit += 1
             if quotes or not goes_on:
                 odd = next((sign for sign in _LONG_QUOTES if line.count(sign) % 2), "")
                 quotes = "" if odd and odd == quotes else quotes or odd
             depth += 0 if quotes else open_brackets(without_comment(line))
-        else:
-            fit += TOML_TABLE.fullmatch(line) is not None
-    return keys > 1 and total > 2 and fit * 20 >= total * 19 and keys * 10 >= total
+        elif TOML_TABLE.fullmatch(line):
+            fit, is_plain = fit + 1, False
+            keys.clear()
+    return number > 1 and total > 2 and not is_plain and fit * 20 >= total * 19 and number * 10 >= total
 
 
 def without_comment(line: str) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from html import unescape
 from itertools import islice
 
 import stringzilla
@@ -303,7 +304,9 @@ def _many(headings: int, sample: Sample) -> str:
 
 
 def _plain(text: bytes) -> str:
-    return cut(" ".join(_INSIDE.sub(b"", text).decode("utf-8", "replace").split()), 100)
+    """Without tags, and with characters for their names."""
+    plain = _INSIDE.sub(b"", text).decode("utf-8", "replace")
+    return cut(" ".join((unescape(plain) if "&" in plain else plain).split()), 100)
 
 
 def _sections(headings: list[_Heading], sample: Sample) -> tuple[tuple[int, int, str], ...]:

@@ -158,7 +158,7 @@ def _leads(table: Table) -> tuple[Lead, ...]:
         sql = by_value(column(min(counted)[1]), more)
     else:
         shown = ", ".join(column(one.name) for one, _ in named[:3])
-        sql = f"select {shown} from t limit 20"  # noqa: S608 - a text to read
+        sql = f"select {shown} from t limit 5"  # noqa: S608 - a text to read
     values = [value for _, found, _ in texts for value, _ in found.most_common(5) if _VALUE_SOUGHT.fullmatch(value)]
     sought = [Lead("grep", {"pattern": literal(values[0]), "limit": 5})] if values else []
     return (Lead("query", {"sql": sql}), *sought)

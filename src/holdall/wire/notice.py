@@ -182,7 +182,7 @@ def first_lines(view: View, most: int) -> list[End]:
 def last_lines(view: View, most: int) -> list[End]:
     """Those that `first_lines` does not have already."""
     measure = view.facts.measure
-    if format_of(measure.kind).is_binary or measure.bytes <= LINE_BYTES:
+    if format_of(measure.kind).is_binary or (measure.lines <= 1 and measure.bytes <= LINE_BYTES):
         return []
     start = measure.bytes - len(view.tail)
     lines = _lines(view.tail)
