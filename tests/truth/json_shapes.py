@@ -26,7 +26,7 @@ def _root(output: Output) -> Any:
     return json.loads(output.data)
 
 
-def _at(path: str, root: Any) -> list[Any]:
+def at_path(path: str, root: Any) -> list[Any]:
     values: list[Any] = [root]
     for step in _STEP.finditer(path, 1):
         if step[0] == "[*]":
@@ -65,10 +65,10 @@ def _split(text: str, sign: str) -> list[str]:
 
 @claim(LABELS, r"(?:(?P<path>\$\S*): )?(?P<shape>[\[{].*)")
 def the_shape_of_json(found: re.Match[str], output: Output) -> None:
-    _shape(found["shape"], _at(found["path"] or "$", output.once(_root)), found["path"] or "$")
+    check_shape(found["shape"], at_path(found["path"] or "$", output.once(_root)), found["path"] or "$")
 
 
-def _shape(text: str, values: list[Any], where: str) -> None:
+def check_shape(text: str, values: list[Any], where: str) -> None:
     alternatives = _split(text, "|")
     for part in alternatives:
         if part.startswith("["):
@@ -102,7 +102,7 @@ def _array(text: str, values: list[list[Any]], where: str) -> None:
     if re.fullmatch(_SIZE, size):
         _sizes(size, values, where)
     if rest and text.endswith("]"):
-        _shape(rest, [each for value in values for each in value], where + "[*]")
+        check_shape(rest, [each for value in values for each in value], where + "[*]")
 
 
 def _object(text: str, values: list[dict[str, Any]], where: str) -> None:
@@ -130,7 +130,7 @@ def _object(text: str, values: list[dict[str, Any]], where: str) -> None:
         if not having:
             raise FalseClaim(f"{where}: nothing has a member {name!r}")
         if colon:
-            _shape(shape, having, f"{where}.{name}")
+            check_shape(shape, having, f"{where}.{name}")
 
 
 def _scalars(text: str, values: list[Any], where: str) -> None:

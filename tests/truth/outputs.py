@@ -1,15 +1,18 @@
 """Outputs to tell of: made by rule from a seed, made by tools on the machine, and real ones where they are at hand."""
 
+import importlib
 import json
 import random
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 Make = Callable[[random.Random], bytes]
 ROOT = Path(__file__).parents[2]
 _ARTIFACTS = ROOT.parent / "shared" / "bench" / "artifacts"
+_YAML: Any = importlib.import_module("yaml")  # it has no types
 _WORDS = [
     "job",
     "disk",
@@ -266,10 +269,79 @@ def ndjson(rng: random.Random) -> bytes:
     return _lines(rng, lambda n: json.dumps({"at": n, "level": rng.choice(["info", "error"]), "ms": rng.random()}))
 
 
+def _member(rng: random.Random, depth: int) -> object:
+    kind = rng.randrange(8 if depth < 3 else 5)
+    if kind > 5:
+        return {rng.choice(_WORDS): _member(rng, depth + 1) for _ in range(rng.randrange(1, 4))}
+    if kind > 4:
+        return [_member(rng, depth + 1) for _ in range(rng.randrange(1, 5))]
+    return rng.choice(
+        [rng.randrange(1000), rng.random() < 0.5, None, _say(rng), f"{_say(rng)}: it's #{rng.randrange(9)}"]
+    )
+
+
+def yaml(rng: random.Random) -> bytes:
+    """One document or several, as a program writes them."""
+    documents = [
+        {"kind": rng.choice(_WORDS), "spec": {name: _member(rng, 0) for name in rng.sample(_WORDS, 6)}, "items": [
+            {"id": n, "state": rng.choice(_VERBS), "tags": rng.sample(_WORDS, 2)} for n in range(rng.randrange(2, 60))
+        ]}
+        for _ in range(rng.choice([1, 1, 4]))
+    ]  # fmt: skip
+    return str(_YAML.safe_dump_all(documents, sort_keys=False, width=rng.choice([80, 1000]))).encode()
+
+
+def toml(rng: random.Random) -> bytes:
+    def value() -> str:
+        return rng.choice([str(rng.randrange(999)), "true", f'"{_say(rng)} # {rng.randrange(9)}"', "[1, 2, 3]", '{ a = 1, b = "c" }', '[\n  "x", # one\n  "y",\n]'])  # fmt: skip
+
+    text = f'title = "{_say(rng)}"\n' + "".join(f"{name} = {value()}\n" for name in rng.sample(_WORDS, 3))
+    for name in rng.sample(_VERBS, 4):
+        text += f"\n[{name}]\n" + "".join(f"{key} = {value()}\n" for key in rng.sample(_WORDS, rng.randrange(1, 5)))
+    for n in range(rng.randrange(1, 80)):
+        text += f'\n[[package]]\nname = "p{n}"\nstate = "{rng.choice(_VERBS)}"\ndeps = {value()}\n'
+    return text.encode()
+
+
+def metrics(rng: random.Random) -> bytes:
+    lines: list[str] = []
+    for name in rng.sample(_WORDS, rng.randrange(2, 12)):
+        kind = rng.choice(["counter", "gauge", "histogram", "summary", ""])
+        lines += [f"# HELP {name}_x What it is.", f"# TYPE {name}_x {kind}"] if kind else []
+        for n in range(rng.randrange(1, 40)):
+            labels = f'state="{rng.choice(_VERBS)}",n="{n}"'
+            ends = [f'_bucket{{{labels},le="1"}}', f"_sum{{{labels}}}", f"_count{{{labels}}}"]
+            for end in ends if kind in ("histogram", "summary") else [rng.choice([f"{{{labels}}}", ""])]:
+                lines.append(f"{name}_x{end} {rng.choice(['1', '2.5e-3', '+Inf', 'NaN', '7 1700000000000'])}")
+    return "\n".join(["# HELP up Whether it runs.", "# TYPE up gauge", "up 1", *lines, "end_total 2"]).encode()
+
+
+def sql(rng: random.Random) -> bytes:
+    parts = ["-- a dump", "BEGIN TRANSACTION;"]
+    for name in rng.sample(_WORDS, rng.randrange(1, 9)):
+        parts.append(
+            f'CREATE TABLE public.{name} (\n  id integer NOT NULL,\n  "its name" varchar(40),\n  PRIMARY KEY (id)\n);'
+        )
+        rows = range(rng.randrange(0, 90))
+        if rng.random() < 0.5:
+            parts += [f"INSERT INTO public.{name} VALUES({n}, '{_say(rng)}; it''s ({n})');" for n in rows]
+        else:
+            parts += [f'COPY public.{name} (id, "its name") FROM stdin;', *(f"{n}\t{_say(rng)}" for n in rows), "\\."]
+    return ("\n".join([*parts, "COMMIT;"]) + "\n").encode()
+
+
+def script(rng: random.Random) -> bytes:
+    body = ";".join(
+        rng.choice(["function {0}(a,b){{return a.{1}(b)}}", "var {0}=(e)=>e.{1}.map(t=>t.id)", 'fetch("https://{0}.org/{1}")'])
+        .format(rng.choice(_WORDS), rng.choice(_VERBS)) for _ in range(rng.randrange(60, 400))
+    )  # fmt: skip
+    return f"/*! {_say(rng)} | MIT */\n!function(){{{body}}}();\n//# sourceMappingURL=x.min.js.map\n".encode()
+
+
 MADE: dict[str, Make] = {
     "log": log, "syslog": syslog, "access log": access_log, "addresses": addresses, "prose": prose, "shapes": shapes,
     "diff": diff, "page": page, "markdown": markdown, "xml": xml, "pytest": pytest_report, "build": build,
-    "records": records, "ndjson": ndjson,
+    "records": records, "ndjson": ndjson, "yaml": yaml, "toml": toml, "metrics": metrics, "sql": sql, "script": script,
 }  # fmt: skip
 
 

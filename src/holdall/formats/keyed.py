@@ -4,6 +4,7 @@ The reading is our own and follows structure only: indentation, keys, items, tab
 nothing, and no more than a number of lines is read, to a number of levels. So nothing in an output can make it large.
 """
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -133,8 +134,8 @@ def _is_toml_line(line: str) -> bool:
 
 def _scalar(text: str) -> Any:
     """A value on one line; what is neither a constant nor a number is a text."""
-    if text[:1] in "\"'":
-        return text[1:-1] if len(text) > 1 and text[-1] == text[0] else text[1:]
+    if text[:1] in ("'", '"'):
+        return _unquoted(text)
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
     if _INT.fullmatch(text):
@@ -142,6 +143,16 @@ def _scalar(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         return float(text.replace("_", ""))
     return text
+
+
+def _unquoted(text: str) -> str:
+    inside = text[1:-1] if len(text) > 1 and text[-1] == text[0] else text[1:]
+    if text[0] == "'":
+        return inside.replace("''", "'")
+    try:
+        return str(json.loads(f'"{inside}"', strict=False)) if "\\" in inside else inside
+    except ValueError:  # an escape that JSON does not have
+        return inside
 
 
 def _flow(text: str) -> Any:
@@ -384,7 +395,7 @@ class Yaml:
             closed = body.endswith(sign)
         if closed or len(self._open) > _FLOW:
             text, self._open = self._open.strip(), ""
-            self._set(_flow(text) if sign in "[{" else text[1:-1])
+            self._set(_flow(text) if sign in "[{" else _unquoted(text))
 
 
 class Toml:
