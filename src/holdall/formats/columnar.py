@@ -222,8 +222,12 @@ class _Thrift:
 _MOST_PAGES = 6000  # that are looked at
 _MOST_TABLES = 1000
 _LONGEST_RECORD = 64 * 1024
+_MOST_COLUMNS = 2000
 _LEAF, _INTERIOR, _INDEX_LEAF, _INDEX_INTERIOR = 13, 5, 10, 2
-_COLUMN = lazy_pattern(r'\s*(?:"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|\[([^\]]*)\]|\'((?:[^\']|\'\')*)\'|([^\s,()]+))')
+_COLUMN = lazy_pattern(  # a name of at most 300 signs, as SQLite takes it in quotes of four kinds
+    r'\s{0,300}(?:"((?:[^"]|""){0,300}+)"|`((?:[^`]|``){0,300}+)`|\[([^\]]{0,300})\]|\'((?:[^\']|\'\'){0,300}+)\''
+    r"|([^\s,()]{1,300}))"
+)
 _CONSTRAINTS = frozenset({"constraint", "primary", "unique", "check", "foreign"})
 
 
@@ -427,7 +431,7 @@ def columns_in(sql: str) -> tuple[str, ...]:
         return ()
     found: list[str] = []
     at = opening + 1
-    while at < len(sql):
+    while at < len(sql) and len(found) < _MOST_COLUMNS:
         match = _COLUMN.match(sql, at)
         if match is None:
             break

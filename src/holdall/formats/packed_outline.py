@@ -23,8 +23,8 @@ _MOST_MEMBERS = 20_000  # that are counted
 _SHOWN = 8
 _BEGINNING = "0:800"  # bytes of a member: under 600 tokens, whatever it is
 _UNREADABLE = lazy_pattern(
-    r"(?i).*\.(?:png|jpe?g|gif|webp|ico|pdf|zip|jar|whl|gz|tgz|bz2|xz|zst|7z|so|dylib|dll|exe|o|a|pyc|class|woff2?|ttf"
-    r"|mp[34]|parquet|arrow|db|sqlite3?|bin|npy|pack|idx)"
+    r"(?i)\.(?:png|jpe?g|gif|webp|ico|pdf|zip|jar|whl|gz|tgz|bz2|xz|zst|7z|so|dylib|dll|exe|o|a|pyc|class|woff2?|ttf"
+    r"|mp[34]|parquet|arrow|db|sqlite3?|bin|npy|pack|idx)\Z"
 )
 _LISTED = "select name, bytes from t order by bytes desc limit 20"
 
@@ -58,7 +58,7 @@ def _archive(label: str, listing: Listing, room: Room) -> Outline:
     if len(files) > _SHOWN:
         lines.append("the largest:")
     lines += [_member(listing, one) for one in shown]
-    fit = (one for one in by_size if one.size and not one.why and not _UNREADABLE.fullmatch(one.name))
+    fit = (one for one in by_size if one.size and not one.why and not _UNREADABLE.search(one.name))
     leads = [Lead("read", {"bytes": _BEGINNING}, f"!{spelled(listing, one)}") for one in islice(fit, 1)]
     if len(files) > _SHOWN or not leads:
         leads.append(Lead("query", {"sql": _LISTED}, "!"))
