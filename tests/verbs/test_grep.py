@@ -191,7 +191,10 @@ def test_lines_before_and_after_are_taken_apart_and_no_line_is_shown_twice() -> 
 
 
 @requirement("grep:line-once")
-@given(st.lists(st.sampled_from(["", "a", "hit", "hit hit", "z" * 900 + "hit"]), max_size=40), st.data())
+@given(
+    st.lists(st.sampled_from(["", "a", "hit", "hit hit", "z" * 900 + "hit", ("hit" + "z" * 170) * 5]), max_size=40),
+    st.data(),
+)
 def test_whatever_is_asked_each_byte_is_shown_once_and_in_order(lines: list[str], data: st.DataObject) -> None:
     text = "\n".join(lines).encode()
     before, after, last = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4)), data.draw(st.booleans())

@@ -135,10 +135,11 @@ class ToolCalls:
         def note(text: str, why: str = "", **spans: Any) -> None:
             """`why` the call has failed: if it left no output either, this is no retrieval."""
             shows = not why or spans["shown"]
+            of = spans.pop("handle", facts.handle)
             about: dict[str, Any] = {"tokens": self._core.count(text), **spans} if shows else {"why": why}
             self._core.journal.record(
-                "retrieved" if shows else "refused", **{"handle": facts.handle, "tool": facts.origin.tool} | about,
-                seconds=time.perf_counter() - started, name=name, verb=ask.verb,
+                "retrieved" if shows else "refused", handle=of, tool=facts.origin.tool,
+                seconds=time.perf_counter() - started, name=name, verb=ask.verb, **about,
             )  # fmt: skip
 
         if ask.verb == "extract":

@@ -215,7 +215,7 @@ class _Answer:
         """Whether there is room for it. The first always is shown, with as much context as fits."""
         if self._has_shown(place):
             return True
-        if len(self.matches) < self._search.limit and self._adds(self._windows.show(place)):
+        if len(self.matches) < self._search.limit and self._adds(self._windows.show(place, self._shown_to)):
             return True
         self.next = place.start
         return False
@@ -225,7 +225,7 @@ class _Answer:
         are more before it."""
         for place in places.last:
             if not self._has_shown(place):
-                self.matches.append(self._windows.show(place))
+                self.matches.append(self._windows.show(place, self._shown_to))
         left_out = places.before > len(places.last)
         # The first one may be in a line whose first match is left out.
         candidates = self.matches[1 if left_out and len(self.matches) > 1 else 0 :][-self._search.limit :]
@@ -240,9 +240,13 @@ class _Answer:
             number = max(1, min(number - 1, len(self.matches)))
         self.next = self.matches[0].byte if left_out or number < len(candidates) else None
 
+    @property
+    def _shown_to(self) -> int:
+        return self.matches[-1].text_end if self.matches else 0
+
     def _has_shown(self, place: Span) -> bool:
         """Whether the match begins in the text that was shown last; then it is among the others of that."""
-        if not self.matches or place.start >= self.matches[-1].text_end:
+        if place.start >= self._shown_to:
             return False
         self._others.setdefault(self.matches[-1].byte, []).append(Span(place.start, self._windows.end_of(place)))
         return True
@@ -333,11 +337,13 @@ class Windows:
         self._takes_return = takes_return
         self._place = (0, 1, 0)  # a byte, its line and its char
 
-    def show(self, place: Span) -> Match:
-        """The match without lines of context."""
+    def show(self, place: Span, shown_to: int = 0) -> Match:
+        """The match without lines of context, and without what was shown before it: that goes up to `shown_to`."""
         end = self._line_end(place.start) if self._whole_lines else self.end_of(place)
         found = 0 if self._whole_lines else min(end - place.start, self._size.match)
         line, begins, ends = self._around(place.start, place.start + found)
+        if shown_to > line.start:
+            line, begins = Span(shown_to, line.end), False
         at = place.start - line.start
         data = self._reader.read(line.start, line.end)
         line_number, char = self._locate(place.start)

@@ -543,7 +543,9 @@ def difference_notice(view: View) -> tuple[str, tuple[Span, ...]]:
     size = f"{plural(measure.bytes, 'byte')}, {plural(measure.lines, 'line')}"
     top = [f"{_tool(view.facts, count)} returned {what} ({size}).", f"handle: {view.handle}"]
     top += [view.mark] if view.mark or found.changes else []
-    more = as_a_call("diff", view.handle, {})
+    more = (
+        as_a_call("diff", view.handle, {}) if view.shell is None else as_a_command(view.shell, "diff", view.handle, {})
+    )
 
     def written(number: int) -> str:
         changes = [told_change(change, brief=True) for change in found.changes[:number]]
